@@ -1,0 +1,92 @@
+"""Element types: one table for every spelling that users write and every name that we emit."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Kind = Literal["float", "int", "uint", "bool"]
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type.
+
+    `name` is the canonical (NumPy-like) name, `bits` the width in memory, `cpp` the type as it
+    reads in emitted text.
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    cpp: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes an element takes; sub-byte types count as one and are packed by their buffer."""
+        return max(1, self.bits // 8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_int(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BOOL = DType("bool", "bool", 8, "bool")
+INT8 = DType("int8", "int", 8, "int8_t")
+INT16 = DType("int16", "int", 16, "int16_t")
+INT32 = DType("int32", "int", 32, "int")
+INT64 = DType("int64", "int", 64, "int64_t")
+UINT8 = DType("uint8", "uint", 8, "uint8_t")
+UINT16 = DType("uint16", "uint", 16, "uint16_t")
+UINT32 = DType("uint32", "uint", 32, "uint32_t")
+UINT64 = DType("uint64", "uint", 64, "uint64_t")
+FLOAT16 = DType("float16", "float", 16, "tl::half")
+BFLOAT16 = DType("bfloat16", "float", 16, "tl::bfloat16")
+FLOAT32 = DType("float32", "float", 32, "float")
+FLOAT64 = DType("float64", "float", 64, "double")
+TFLOAT32 = DType("tfloat32", "float", 32, "tl::tfloat32")
+FLOAT8_E4M3 = DType("float8_e4m3fn", "float", 8, "tl::float8_e4m3")
+FLOAT8_E5M2 = DType("float8_e5m2", "float", 8, "tl::float8_e5m2")
+
+ALL = (
+    BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
+    FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, FLOAT8_E4M3, FLOAT8_E5M2,
+)  # fmt: skip
+
+BY_NAME = MappingProxyType(
+    {dtype.name: dtype for dtype in ALL}
+    | {
+        "half": FLOAT16,
+        "float": FLOAT32,
+        "double": FLOAT64,
+        "int": INT32,
+        "uint": UINT32,
+        "short": INT16,
+        "long": INT64,
+        "float8_e4m3": FLOAT8_E4M3,
+        "e4m3_float8": FLOAT8_E4M3,
+        "e5m2_float8": FLOAT8_E5M2,
+    }
+)
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type of `a op b`: floats win over integers, wider over narrower, signed over unsigned.
+
+    float16 with bfloat16 gives float32, since neither holds the other.
+    """
+    if a == b:
+        return a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.bits == b.bits:
+        if a.is_float:
+            return FLOAT32
+        return a if a.kind == "int" else b
+    return a if a.bits > b.bits else b

@@ -1,0 +1,70 @@
+"""Diagnostics: what went wrong, where, and how to get out, in rustc's form."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.span import Span
+
+
+@dataclass(frozen=True)
+class Note:
+    """An extra line, and a second place if there is one."""
+
+    message: str
+    span: Span | None = None
+
+
+class Tile2CuError(Exception):
+    """A diagnostic. `code` is `T2C-<letter><3 digits>`, documented in docs/errors.md.
+
+    Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line.
+    `message` is lower case and without a full stop; `help` says how to get out.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        *,
+        notes: tuple[Note, ...] = (),
+        help: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.span = span
+        self.notes = notes
+        self.help = help
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def render(self) -> str:
+        """The diagnostic as printed to a terminal, without colour and without a final newline."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.span is not None:
+            lines += _place(self.span)
+        for note in self.notes:
+            if note.span is None:
+                lines.append("  = note: " + note.message.replace("\n", "\n          "))
+            else:
+                lines.append(f"note: {note.message}")
+                lines += _place(note.span)
+        if self.help:
+            lines.append("  = help: " + self.help.replace("\n", "\n          "))
+        return "\n".join(lines)
+
+
+def _place(span: Span) -> list[str]:
+    """The arrow, the source line and the caret under it."""
+    gutter = " " * len(str(span.line))
+    lines = [f"{gutter}--> {span}"]
+    if span.text:
+        text = span.text.replace("\t", " ")
+        width = max(1, min(span.end_column, len(text) + 1) - span.column)
+        lines += [
+            f"{gutter} |",
+            f"{span.line} | {text}",
+            f"{gutter} | {' ' * (span.column - 1)}{'^' * width}",
+        ]
+    return lines

@@ -1,0 +1,228 @@
+"""Scalar expressions of a program, as frozen trees that still read as the user wrote them.
+
+A static number keeps its name: `Named("block_M", 128)` is the value 128 and prints as `block_M`.
+"""
+
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from tile2cu.core.dtype import BOOL, INT32, DType, promote
+
+Number = int | float | bool
+
+
+class Role(Enum):
+    """What a variable stands for."""
+
+    SIZE = "size"  # an extent left open until run time: an int argument of the kernel
+    SCALAR = "scalar"  # a scalar parameter of the user's function
+    BLOCK = "block"  # an index of the grid, a name of `with T.Kernel(...) as (bx, by)`
+    THREAD = "thread"  # threadIdx
+    LOOP = "loop"  # a serial or pipelined loop's variable: the same in all threads of a block
+    PARALLEL = "parallel"  # a T.Parallel variable: another value in each thread
+    LET = "let"  # an immutable value computed in the kernel
+    MUTABLE = "mutable"  # T.alloc_var: a per-thread scalar that is assigned to
+
+
+@dataclass(frozen=True)
+class Expr:
+    """Base of all expressions."""
+
+    dtype: DType
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression of the program has no truth value at transpile time")
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """A literal. `weak` literals came from Python without a type and take the other side's type."""
+
+    value: Number
+    weak: bool = True
+
+
+@dataclass(frozen=True)
+class Named(Expr):
+    """A static number that has a name in the user's file; declared by the Constant of that name."""
+
+    name: str
+    value: Number
+    weak: bool = True
+
+
+@dataclass(frozen=True)
+class Var(Expr):
+    """A value known only at run time. Two variables are the same when name and role agree."""
+
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Unary(Expr):
+    """`op` is one of - ~ not."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """`op` is Python's: + - * / // % ** << >> & | ^ < <= > >= == != and or.
+
+    Division and remainder of integers round toward minus infinity, as in Python.
+    """
+
+    op: str
+    lhs: Expr
+    rhs: Expr
+
+
+@dataclass(frozen=True)
+class Call(Expr):
+    """A call of a scalar function by its canonical name, without the `T.`.
+
+    `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`;
+    `cast` has one argument and the target in `dtype`; `infinity` none.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Load(Expr):
+    """One element of a buffer."""
+
+    buffer: "object"  # a program.Buffer; typed loosely since Buffer's shape holds expressions
+    indices: tuple[Expr, ...]
+
+
+def int_const(value: int) -> Const:
+    return Const(INT32, value)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match expr:
+        case Unary():
+            return (expr.operand,)
+        case Binary():
+            return (expr.lhs, expr.rhs)
+        case Call():
+            return expr.args
+        case Load():
+            return expr.indices
+        case _:
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all below it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+_FOLD = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+}
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
+
+
+def static_value(expr: Expr) -> Number | None:
+    """The number an expression is known to be at transpile time, or None."""
+    match expr:
+        case Const() | Named():
+            return expr.value
+        case Unary():
+            value = static_value(expr.operand)
+            if value is None:
+                return None
+            return {"-": operator.neg, "~": operator.invert, "not": operator.not_}[expr.op](value)
+        case Binary():
+            lhs, rhs = static_value(expr.lhs), static_value(expr.rhs)
+            if lhs is None or rhs is None or (expr.op in ("/", "//", "%") and rhs == 0):
+                return None
+            return _FOLD[expr.op](lhs, rhs)
+        case Call(function="ceildiv"):
+            lhs, rhs = (static_value(arg) for arg in expr.args)
+            return None if lhs is None or not rhs else -(-lhs // rhs)
+        case Call(function="infinity"):
+            return math.inf
+        case Call(function="max" | "min" as name):
+            values = [static_value(arg) for arg in expr.args]
+            if any(value is None for value in values):
+                return None
+            return (max if name == "max" else min)(values)
+        case _:
+            return None
+
+
+def binary(op: str, lhs: Expr, rhs: Expr) -> Expr:
+    """`lhs op rhs` with the language's promotion; literals are folded, named numbers kept."""
+    dtype = BOOL if op in COMPARISONS else result_dtype(lhs, rhs)
+    expr = Binary(dtype, op, lhs, rhs)
+    if isinstance(lhs, Const) and isinstance(rhs, Const):
+        value = static_value(expr)
+        if value is not None:
+            return Const(dtype, value, weak=lhs.weak and rhs.weak)
+    if dtype.is_int:
+        return _without_neutral(expr)
+    return expr
+
+
+def result_dtype(lhs: Expr, rhs: Expr) -> DType:
+    """The promoted type: a weak literal takes the other side's, unless it is a float beside an int."""
+    if is_weak(lhs) and not is_weak(rhs) and not (lhs.dtype.is_float and not rhs.dtype.is_float):
+        return rhs.dtype
+    if is_weak(rhs) and not is_weak(lhs) and not (rhs.dtype.is_float and not lhs.dtype.is_float):
+        return lhs.dtype
+    return promote(lhs.dtype, rhs.dtype)
+
+
+def is_weak(expr: Expr) -> bool:
+    """Whether the expression is built of untyped Python numbers alone."""
+    match expr:
+        case Const() | Named():
+            return expr.weak
+        case Unary() | Binary():
+            return all(is_weak(child) for child in children(expr))
+        case _:
+            return False
+
+
+def _without_neutral(expr: Binary) -> Expr:
+    """x + 0, x - 0, x * 1, 0 + x, 1 * x, x // 1 are x, so that emitted indices stay short."""
+    match expr:
+        case Binary(op="+" | "-", rhs=Const(value=0)) | Binary(op="*" | "//", rhs=Const(value=1)):
+            return expr.lhs
+        case Binary(op="+", lhs=Const(value=0)) | Binary(op="*", lhs=Const(value=1)):
+            return expr.rhs
+        case Binary(op="*", rhs=Const(value=0)) | Binary(op="*", lhs=Const(value=0)):
+            return Const(expr.dtype, 0)
+        case _:
+            return expr

@@ -1,0 +1,329 @@
+"""A kernel as the front end understood it: what the user said, before anything is decided.
+
+Read top down: a Program has parameters and launches; a Launch has tiles and a body of statements.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Expr, Number, Var, static_value
+from tile2cu.core.span import Span
+
+
+class Scope(Enum):
+    """Where a buffer lives."""
+
+    GLOBAL = "global"  # a tensor argument
+    SHARED = "shared"  # one tile a block, in shared memory
+    FRAGMENT = "fragment"  # one tile a block, spread over the registers of its threads
+    LOCAL = "local"  # a private array in each thread
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """A named tensor or tile. Shape: in elements, outermost first.
+
+    Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
+    the tensor is not row-major contiguous.
+    """
+
+    name: str
+    shape: tuple[Expr, ...]
+    dtype: DType
+    scope: Scope
+    span: Span
+    comment: str = ""
+    strides: tuple[Expr, ...] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The extents as ints; tiles always have them. Raises ValueError for a run-time extent."""
+        values = tuple(static_value(extent) for extent in self.shape)
+        if any(value is None for value in values):
+            raise ValueError(f"{self.name} has an extent that is known only at run time")
+        return tuple(int(value) for value in values if value is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """`start : start + extent` along one dimension, in elements."""
+
+    start: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Region:
+    """A box of a buffer: one Range a dimension. Extents are already resolved by T.copy's rules.
+
+    `kept` lists the dimensions that the operation runs over; the others have extent 1 and are
+    fixed at their start. `whole` says that the region is all of the buffer.
+    """
+
+    buffer: Buffer
+    ranges: tuple[Range, ...]
+    kept: tuple[int, ...]
+    whole: bool
+    span: Span
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The extents of the kept dimensions."""
+        return tuple(self.ranges[dim].extent for dim in self.kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stmt:
+    """Base of all statements.
+
+    `comments` are the user's own comment lines above the statement, without the `#`; `trailing` is
+    the comment at the end of its line. `span` covers the statement's first line.
+    """
+
+    span: Span
+    comments: tuple[str, ...] = ()
+    trailing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(Stmt):
+    """`T.copy(src, dst)`: elements are converted to dst's type.
+
+    Loads from outside a global tensor give zero, stores to outside are dropped.
+    """
+
+    src: Region
+    dst: Region
+
+
+class Policy(Enum):
+    """How the warps of a block share the rows and columns of a product."""
+
+    SQUARE = "Square"
+    FULL_ROW = "FullRow"
+    FULL_COL = "FullCol"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemm(Stmt):
+    """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b).
+
+    a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
+    (M, N), a fragment.
+    """
+
+    a: Region
+    b: Region
+    c: Region
+    transpose_a: bool = False
+    transpose_b: bool = False
+    policy: Policy = Policy.SQUARE
+    clear: bool = False
+
+    @property
+    def mnk(self) -> tuple[int, int, int]:
+        m, n = _static_extents(self.c)
+        a = _static_extents(self.a)
+        return m, n, a[0] if self.transpose_a else a[1]
+
+
+class Reduction(Enum):
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    ABSMAX = "absmax"
+    ABSSUM = "abssum"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduce(Stmt):
+    """`T.reduce_*(src, dst, dim)`: dst = reduction of src along `dim` (from 0).
+
+    With `clear=False`, dst = op(dst, reduction).
+    """
+
+    kind: Reduction
+    src: Buffer
+    dst: Buffer
+    dim: int
+    clear: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill(Stmt):
+    """`T.fill(dst, value)`; `T.clear(dst)` is a Fill with 0 and `is_clear`."""
+
+    dst: Region
+    value: Expr
+    is_clear: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(Stmt):
+    """`buffer[indices] = value`, one element. `op` keeps an augmented assignment: + - * / or empty."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    op: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Let(Stmt):
+    """`var = value`, immutable."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declare(Stmt):
+    """`var = T.alloc_var(dtype, init)`: a mutable scalar of each thread."""
+
+    var: Var
+    init: Expr | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assign(Stmt):
+    """`var = value` for a mutable scalar. `op` keeps an augmented assignment."""
+
+    var: Var
+    value: Expr
+    op: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallel(Stmt):
+    """`for i, j in T.Parallel(M, N)`: all elements at once, spread over the block's threads."""
+
+    vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    body: tuple[Stmt, ...]
+
+
+class LoopKind(Enum):
+    SERIAL = "serial"
+    UNROLL = "unroll"
+    PIPELINED = "pipelined"
+    VECTORIZED = "vectorized"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop(Stmt):
+    """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, the same in every thread.
+
+    `num_stages` is 0 where no pipelining is asked for.
+    """
+
+    kind: LoopKind
+    var: Var
+    start: Expr
+    stop: Expr
+    step: Expr
+    num_stages: int = 0
+    body: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class If(Stmt):
+    """A branch on a run-time condition."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swizzle(Stmt):
+    """`T.use_swizzle(panel_size)`: the order in which blocks take output tiles; results don't change."""
+
+    panel: int
+    order: str = "row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """A static number with a name in the user's file, printed as a named constant.
+
+    `formula` is the Python text it came from, empty for an argument; `origin` says where an
+    argument's value came from: "-D", "default", "call at FILE:LINE" or "" for a computed one.
+    """
+
+    name: str
+    value: Number
+    dtype: DType
+    span: Span
+    formula: str = ""
+    origin: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One `with T.Kernel(...)`: a grid of blocks, and what each block does."""
+
+    grid: tuple[Expr, ...]  # in blocks, x first
+    blocks: tuple[Var, ...]  # the names of the grid's indices, x first
+    threads: int
+    tiles: tuple[Buffer, ...]  # SHARED, FRAGMENT and LOCAL buffers in order of allocation
+    body: tuple[Stmt, ...]
+    span: Span
+    comments: tuple[str, ...] = ()
+    prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The user's file. `name` has no folder, so that no path reaches the output."""
+
+    name: str
+    sha256: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One kernel of the user's file.
+
+    `name` is the outermost function's (factory or eager function), `function` the traced one's.
+    `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
+    into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
+    extents, in the order in which they first appear in the parameters' shapes.
+    """
+
+    name: str
+    function: str
+    doc: str
+    source: Source
+    params: tuple[Buffer | Var, ...]
+    outputs: tuple[int, ...]
+    sizes: tuple[Var, ...]
+    constants: tuple[Constant, ...]
+    launches: tuple[Launch, ...]
+    span: Span
+    comments: tuple[str, ...] = ()
+
+
+def _static_extents(region: Region) -> tuple[int, ...]:
+    return tuple(int(static_value(extent) or 0) for extent in region.extents)
+
+
+def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements below `body`, in order, outermost first."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case Loop() | Parallel():
+                yield from walk_stmts(stmt.body)
+            case If():
+                yield from walk_stmts(stmt.then)
+                yield from walk_stmts(stmt.orelse)
+            case _:
+                pass

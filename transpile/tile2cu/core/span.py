@@ -1,0 +1,21 @@
+"""Places in the user's Python file."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A place in a source file.
+
+    `file` is the name as the user gave it; `line` and `column` count from 1; `end_column` is one
+    past the last character on `line`; `text` is the whole source line, without its newline.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
