@@ -1,0 +1,155 @@
+"""What the tests need, and what happens when it is missing.
+
+A test folder is named for what it needs: `host` and `engine` need g++, `gpu` needs a CUDA GPU; the tests in `compile`
+name their compiler by the fixture they ask for (`nvcc`, `gxx`, `clang_hip`). Any test can say more with
+`@pytest.mark.needs("torch")`. A missing need is a skip that says what to install. TILE2CU_REQUIRE, a comma-separated
+list such as `g++,nvcc`, turns that skip into a failure: CI names there all that it has.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import site
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """A thing that tests need: how it is found (a path, or None) and how one gets it."""
+
+    name: str
+    find: Callable[[], str | None]
+    install: str
+
+
+def find_nvcc() -> str | None:
+    """nvcc of CUDA_HOME, of this environment's PyPI packages, of PATH, of /usr/local/cuda: the first there is."""
+    homes = [Path(home) for home in [os.environ.get("CUDA_HOME")] if home]
+    homes += [path for packages in site.getsitepackages() for path in sorted(Path(packages).glob("nvidia/cu*"))]
+    on_path = [Path(found) for found in [shutil.which("nvcc")] if found]
+    candidates = [home / "bin" / "nvcc" for home in homes] + on_path + [Path("/usr/local/cuda/bin/nvcc")]
+    return next((str(path) for path in candidates if path.is_file()), None)
+
+
+def find_clang_hip() -> str | None:
+    """clang-19 with the linker that turns its objects into a code object, and the reader of their notes."""
+    tools = [shutil.which(tool) for tool in ("clang-19", "ld.lld-19", "llvm-readelf-19")]
+    return tools[0] if all(tools) else None
+
+
+def find_torch() -> str | None:
+    spec = importlib.util.find_spec("torch")
+    return spec.origin if spec else None
+
+
+@functools.cache
+def find_gpu() -> str | None:
+    if find_torch() is None:
+        return None
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+NEEDS = {
+    need.name: need
+    for need in (
+        Need(name="g++", find=lambda: shutil.which("g++"), install="apt-get install g++"),
+        Need(name="nvcc", find=find_nvcc, install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH"),
+        Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
+        Need(name="torch", find=find_torch, install="pip install torch"),
+        Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
+    )
+}
+FOLDER_NEEDS = {"host": "g++", "engine": "g++", "gpu": "gpu"}
+
+
+def required() -> frozenset[str]:
+    """The needs whose absence is a failure, from TILE2CU_REQUIRE."""
+    names = frozenset(filter(None, os.environ.get("TILE2CU_REQUIRE", "").split(",")))
+    if unknown := names - NEEDS.keys():
+        raise pytest.UsageError(f"TILE2CU_REQUIRE names {sorted(unknown)}; there are {sorted(NEEDS)}")
+    return names
+
+
+def demand(name: str) -> str:
+    """The path (or name) of the need; without it the running test is skipped, or fails if TILE2CU_REQUIRE has it."""
+    need = NEEDS[name]
+    if found := need.find():
+        return found
+    reason = f"needs {name}, which is not here ({need.install})"
+    if name in required():
+        pytest.fail(f"{reason}, and TILE2CU_REQUIRE lists it", pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-emitted", action="store_true", help="rewrite emitted/ with what tile2cu emits now")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
+    required()
+
+
+def pytest_report_header() -> list[str]:
+    missing = [need.name for need in NEEDS.values() if need.find() is None]
+    return [f"python: {sys.executable}", f"missing needs: {', '.join(missing) or 'none'}"]
+
+
+def folder_need(path: Path) -> str | None:
+    """The need that the test's folder stands for."""
+    tests = ROOT / "tests"
+    return FOLDER_NEEDS.get(path.relative_to(tests).parts[0]) if path.is_relative_to(tests) else None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    names = [name for mark in item.iter_markers("needs") for name in mark.args]
+    for name in filter(None, [folder_need(item.path), *names]):
+        demand(name)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def headers(root: Path) -> Path:
+    """The folder to give a compiler with -I."""
+    return root / "headers"
+
+
+@pytest.fixture
+def gxx() -> str:
+    """Path of g++."""
+    return demand("g++")
+
+
+@pytest.fixture
+def nvcc() -> str:
+    """Path of nvcc."""
+    return demand("nvcc")
+
+
+@pytest.fixture
+def clang_hip() -> str:
+    """Path of a clang that compiles HIP for gfx942."""
+    return demand("amd")
+
+
+@pytest.fixture
+def update_emitted(request: pytest.FixtureRequest) -> bool:
+    """True when the golden files are to be rewritten, not compared."""
+    return bool(request.config.getoption("--update-emitted"))
