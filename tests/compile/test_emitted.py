@@ -1,0 +1,63 @@
+"""Every emitted text compiles: by nvcc without warning or spill, by g++ for the CPU, its header as plain C."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = sorted((ROOT / "emitted").glob("cuda/*/*.cu"))
+# A text for sm_80 also runs on Hopper, compiled for it; a text for sm_90a runs nowhere else.
+BUILDS = {"sm_80": ("80", "90a"), "sm_89": ("89",), "sm_90a": ("90a",)}
+SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def text_id(text: Path) -> str:
+    return f"{text.parent.name}-{text.stem}"
+
+
+def compiles(command: list[str]) -> str:
+    """What the compiler printed; fails the test with it when the compiler does."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, f"{' '.join(command)}\n{printed}"
+    return printed
+
+
+def nvcc_command(nvcc: str, arch: str, text: Path, out: Path) -> list[str]:
+    return [
+        nvcc, "-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-Werror=all-warnings",
+        "-Xcompiler=-Wall,-Werror", "-Xptxas=-v", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", str(out),
+    ]  # fmt: skip
+
+
+def test_there_are_texts_for_sm_80() -> None:
+    assert [text for text in TEXTS if text.parent.name == "sm_80"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arch"),
+    [pytest.param(text, arch, id=f"{text_id(text)}-on-{arch}") for text in TEXTS for arch in BUILDS[text.parent.name]],
+)
+def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str, tmp_path: Path) -> None:
+    printed = compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o"))
+    assert "warning" not in printed.lower()
+    used = SPILL.findall(printed)
+    assert used, f"ptxas reports no kernel:\n{printed}"
+    assert all(bytes_used == ("0", "0", "0") for bytes_used in used), f"stack frame or spill:\n{printed}"
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=text_id)
+def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path) -> None:
+    flags = ["-std=c++17", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    compiles([gxx, "-x", "c++", *flags, f"-I{ROOT / 'headers'}", "-c", str(text), "-o", str(tmp_path / "kernel.o")])
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=text_id)
+def test_header_is_plain_c(text: Path, gxx: str) -> None:
+    header = text.with_suffix(".h")
+    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'headers'}"]
+    compiles([gxx, "-x", "c", *flags, "-fsyntax-only", str(header)])

@@ -1,0 +1,104 @@
+"""Builds and calls an emitted kernel with nothing but nvcc and ctypes.
+
+A folder with NAME.cu, NAME.h and NAME.json is all it takes, and headers/ to compile against: this is what a program
+does that vendors the text. The tests and benchmarks on a GPU use it, so that they run where tile2cu is not installed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HEADERS = Path(__file__).resolve().parents[1] / "headers"
+C_TYPES = {
+    "bool": ctypes.c_bool,
+    "int8": ctypes.c_int8,
+    "uint8": ctypes.c_uint8,
+    "int32": ctypes.c_int32,
+    "uint32": ctypes.c_uint32,
+    "int64": ctypes.c_int64,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}
+
+
+class LaunchError(RuntimeError):
+    """The launcher answered with a tl_status other than TL_OK."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prebuilt:
+    """An emitted kernel, compiled and loaded."""
+
+    label: str
+    manifest: Mapping[str, Any]
+    entry: Callable[..., int]
+
+    @property
+    def tensors(self) -> list[Mapping[str, Any]]:
+        """The tensor arguments, in the launcher's order."""
+        return [argument for argument in self.manifest["arguments"] if argument["kind"] == "tensor"]
+
+    @property
+    def sizes(self) -> list[str]:
+        """Names of the sizes that the text takes at run time."""
+        return [argument["name"] for argument in self.manifest["arguments"] if argument["kind"] == "size"]
+
+    def shapes(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
+        """The tensors' shapes, in elements, for these sizes."""
+        return [tuple(extent(entry, sizes) for entry in tensor["shape"]) for tensor in self.tensors]
+
+    def bind(self, tensors: Sequence[Any], values: Mapping[str, float], stream: int = 0) -> Callable[[], None]:
+        """A call with these tensors, and the scalars and sizes by name. Raises LaunchError when the launcher does."""
+        pointers = iter(tensors)
+        arguments = [
+            ctypes.c_void_p(pointer(next(pointers)))
+            if argument["kind"] == "tensor"
+            else C_TYPES[argument["dtype"]](values[argument["name"]])
+            for argument in self.manifest["arguments"]
+        ]
+        arguments.append(ctypes.c_void_p(stream))
+
+        def call() -> None:
+            if status := self.entry(*arguments):
+                raise LaunchError(f"{self.label}: tl_status {status}")
+
+        return call
+
+
+def pointer(tensor: Any) -> int:
+    """The address of a torch tensor or a NumPy array."""
+    return int(tensor.data_ptr() if hasattr(tensor, "data_ptr") else tensor.ctypes.data)
+
+
+def extent(entry: int | str, sizes: Mapping[str, int]) -> int:
+    """One entry of a manifest's shape: a number, a size's name, or an expression over sizes such as `M // 2`."""
+    return entry if isinstance(entry, int) else int(eval(entry, {"__builtins__": {}}, dict(sizes)))
+
+
+def manifests(folder: Path) -> list[Path]:
+    """Every manifest under `folder`, in a fixed order."""
+    return sorted(path for path in folder.rglob("*.json") if path.with_suffix(".cu").is_file())
+
+
+def build(manifest_path: Path, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
+    """Compiles the text beside `manifest_path` for sm_`arch` (such as `90a`) into `out` and loads it.
+
+    A failed compile raises CalledProcessError, with nvcc's text in `stderr`.
+    """
+    manifest = json.loads(manifest_path.read_text())
+    label = "-".join(manifest_path.with_suffix("").parts[-2:])
+    library = out / f"{label}.{arch}.so"
+    out.mkdir(parents=True, exist_ok=True)
+    flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC", f"-gencode=arch=compute_{arch},code=sm_{arch}"]
+    source = manifest_path.with_suffix(".cu")
+    command = [nvcc, *flags, f"-I{HEADERS}", str(source), "-o", str(library)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    entry = getattr(ctypes.CDLL(str(library)), manifest["entry"])
+    entry.restype = ctypes.c_int
+    return Prebuilt(label=label, manifest=manifest, entry=entry)
