@@ -1,0 +1,334 @@
+"""Emitted kernels beside torch on this machine's GPU: `python benchmarks/gpu.py FOLDER`.
+
+FOLDER holds emitted texts at any depth (benchmarks/README.md says how to make it); needs torch, NumPy and nvcc, and
+nothing of tile2cu but this checkout. Each text runs every workload that its fixed sizes allow. See README.md for how
+the times are taken and what they can be compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from prebuilt import Prebuilt, build, manifests  # noqa: E402
+
+L2_FLUSH_BYTES = 256 << 20  # over four times an H200's 60 MB of L2
+SLEEP_CYCLES = 150_000  # some 80 us, in which the host enqueues the call that is timed
+BURST_GAP_S = 0.03
+BURST_CALLS = 12
+
+Call = Callable[[], None]
+
+# ---- workloads ----------------------------------------------------------------------------------------------
+
+# (M, N, K): the matrix products of PEERS.md, and two round ones.
+GEMMS = {
+    "M0": (4096, 1024, 8192), "M1": (4096, 8192, 8192), "M2": (4096, 28672, 8192), "M3": (4096, 8192, 28672),
+    "M4": (8192, 1024, 8192), "M5": (8192, 8192, 8192), "M6": (8192, 28672, 8192), "M7": (8192, 8192, 28672),
+    "1024": (1024, 1024, 1024), "4096": (4096, 4096, 4096),
+}  # fmt: skip
+# (batch, heads, sequence, dim, causal)
+ATTENTIONS = {
+    "FA0": (1, 32, 512, 128, True), "FA1": (1, 32, 512, 128, False), "FA2": (1, 32, 1024, 128, True),
+    "FA3": (1, 32, 1024, 128, False), "FA4": (1, 32, 4096, 128, True), "FA4n": (1, 32, 4096, 128, False),
+    "L8k_causal": (4, 32, 8192, 128, True), "L8k_full": (4, 32, 8192, 128, False),
+}  # fmt: skip
+VECTORS = {"add_16M": 4096 * 4096, "add_64M": 8192 * 8192}
+SOFTMAXES = {"softmax_8192x1000": (8192, 1000), "softmax_65536x1000": (65536, 1000)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Inputs on the GPU, an output to write, torch's ways to compute it, and what they are judged by.
+
+    `flops` or `bytes_moved` (each input and output once) count the work of one call. `tolerance` bounds the error's
+    norm relative to the reference's norm.
+    """
+
+    suite: str
+    name: str
+    inputs: list[torch.Tensor]
+    output: torch.Tensor
+    peers: Mapping[str, Callable[[], torch.Tensor]]
+    reference: torch.Tensor
+    bindings: Mapping[str, object] = field(default_factory=dict)
+    flops: float = 0.0
+    bytes_moved: float = 0.0
+    tolerance: float = 1e-2
+
+    def rate(self, ms: float) -> str:
+        """Work a second, as people quote it."""
+        return f"{self.flops / ms * 1e-9:7.1f} TF/s" if self.flops else f"{self.bytes_moved / ms * 1e-6:7.0f} GB/s"
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
+    return torch.randn(shape, device="cuda", dtype=torch.float32).to(dtype)
+
+
+def gemms() -> Iterator[Workload]:
+    """relu(A @ B). The peer is cuBLAS without the ReLU, which it would need a second kernel for."""
+    for name, (m, n, k) in GEMMS.items():
+        a, b = normal(m, k), normal(k, n)
+        bt = b.t().contiguous().t()
+        yield Workload(
+            suite="gemm",
+            name=name,
+            inputs=[a, b],
+            output=torch.empty(m, n, device="cuda", dtype=torch.float16),
+            peers={"cublas/NN": lambda a=a, b=b: a @ b, "cublas/NT": lambda a=a, bt=bt: a @ bt},
+            reference=torch.relu(a.float() @ b.float()),
+            flops=2.0 * m * n * k,
+        )
+
+
+def exact_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> torch.Tensor:
+    """In float32, one head of one batch at a time. Shapes: (batch, sequence, heads, dim)."""
+    out = torch.empty(q.shape, device="cuda", dtype=torch.float32)
+    seen = torch.ones(q.shape[1], k.shape[1], device="cuda", dtype=torch.bool).tril()
+    for batch in range(q.shape[0]):
+        for head in range(q.shape[2]):
+            one_q, one_k, one_v = (x[batch, :, head].float() for x in (q, k, v))
+            scores = one_q @ one_k.T * q.shape[-1] ** -0.5
+            if causal:
+                scores.masked_fill_(~seen, float("-inf"))
+            out[batch, :, head] = scores.softmax(-1) @ one_v
+    return out
+
+
+def attentions() -> Iterator[Workload]:
+    """Attention forward. The peer, torch's SDPA, gets contiguous (batch, heads, sequence, dim), which suits it best."""
+    for name, (batch, heads, sequence, dim, causal) in ATTENTIONS.items():
+        q, k, v = (normal(batch, sequence, heads, dim) for _ in range(3))
+        swapped = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
+
+        def sdpa(swapped: list[torch.Tensor] = swapped, causal: bool = causal) -> torch.Tensor:
+            return torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal)
+
+        yield Workload(
+            suite="attention",
+            name=name,
+            inputs=[q, k, v],
+            output=torch.empty_like(q),
+            peers={"torch/sdpa": sdpa},
+            reference=exact_attention(q, k, v, causal),
+            bindings={"causal": causal},
+            flops=4.0 * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0),
+        )
+
+
+def vector_adds() -> Iterator[Workload]:
+    for name, n in VECTORS.items():
+        a, b = normal(n, dtype=torch.float32), normal(n, dtype=torch.float32)
+        yield Workload(
+            suite="vector_add",
+            name=name,
+            inputs=[a, b],
+            output=torch.empty_like(a),
+            peers={"torch/add": lambda a=a, b=b: a + b},
+            reference=a + b,
+            bytes_moved=12.0 * n,
+            tolerance=1e-6,
+        )
+
+
+def softmaxes() -> Iterator[Workload]:
+    for name, (rows, columns) in SOFTMAXES.items():
+        x = normal(rows, columns, dtype=torch.float32)
+        yield Workload(
+            suite="row_softmax",
+            name=name,
+            inputs=[x],
+            output=torch.empty_like(x),
+            peers={"torch/softmax": lambda x=x: torch.softmax(x, -1)},
+            reference=torch.softmax(x.double(), -1),
+            bytes_moved=8.0 * rows * columns,
+            tolerance=1e-5,
+        )
+
+
+SUITES = {"gemm": gemms, "attention": attentions, "vector_add": vector_adds, "row_softmax": softmaxes}
+
+# ---- timing -------------------------------------------------------------------------------------------------
+
+
+class Timer:
+    """Times single calls with CUDA events, the L2 flushed before each and the launch hidden behind a device sleep."""
+
+    def __init__(self, burst: bool) -> None:
+        self.burst = burst
+        self.flush = torch.empty(L2_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+
+    def median_ms(self, call: Call, budget_ms: float = 60.0) -> float:
+        """The median of 8 to 200 calls, as many as fit the budget after as long a warm-up; 12 in burst mode."""
+        once = max(self.measure(call, 3), 1e-3)
+        for _ in range(max(1, min(100, int(budget_ms / 4 / once)))):
+            call()
+        return self.measure(call, BURST_CALLS if self.burst else max(8, min(200, int(budget_ms / once))))
+
+    def measure(self, call: Call, calls: int) -> float:
+        events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(calls)]
+        for start, end in events:
+            if self.burst:
+                torch.cuda.synchronize()
+                time.sleep(BURST_GAP_S)
+            self.flush.zero_()
+            torch.cuda._sleep(SLEEP_CYCLES)
+            start.record()
+            call()
+            end.record()
+        torch.cuda.synchronize()
+        return statistics.median(start.elapsed_time(end) for start, end in events)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One implementation on one workload. `spread` is (max - min) / median over the rounds."""
+
+    suite: str
+    workload: str
+    implementation: str
+    ms: float
+    spread: float
+    error: float
+    rate: str
+
+
+def relative_error(got: torch.Tensor, reference: torch.Tensor) -> float:
+    difference = (got.double() - reference.double()).norm() / reference.double().norm().clamp_min(1e-30)
+    return float(difference) if bool(torch.isfinite(difference)) else float("inf")
+
+
+def interleaved(calls: Mapping[str, Call], timer: Timer, rounds: int) -> dict[str, list[float]]:
+    """Times of every call in every round; each round starts with another call, so that neighbours change."""
+    times: dict[str, list[float]] = {label: [] for label in calls}
+    labels = list(calls)
+    for turn in range(rounds):
+        first = turn * len(labels) // rounds
+        for label in labels[first:] + labels[:first]:
+            times[label].append(timer.median_ms(calls[label]))
+    return times
+
+
+def sizes_for(kernel: Prebuilt, work: Workload) -> dict[str, int] | None:
+    """The run-time sizes with which the kernel does this work, or None if its fixed sizes, types or mask differ."""
+    tensors = [*work.inputs, work.output]
+    if work.suite not in kernel.manifest["kernel"] or len(tensors) != len(kernel.tensors):
+        return None
+    bindings = kernel.manifest["bindings"]
+    if "causal" in work.bindings and bool(bindings.get("is_causal", bindings.get("causal"))) != work.bindings["causal"]:
+        return None
+    sizes: dict[str, int] = {}
+    for spec, tensor in zip(kernel.tensors, tensors, strict=True):
+        if str(tensor.dtype) != f"torch.{spec['dtype']}" or len(spec["shape"]) != tensor.dim():
+            return None
+        sizes |= {entry: have for entry, have in zip(spec["shape"], tensor.shape, strict=True) if entry in kernel.sizes}
+    return sizes if kernel.shapes(sizes) == [tuple(tensor.shape) for tensor in tensors] else None
+
+
+def ours(kernels: list[Prebuilt], work: Workload) -> dict[str, Callable[[], torch.Tensor]]:
+    """The emitted kernels that do this work, each as a call that answers its output."""
+    stream = torch.cuda.current_stream().cuda_stream
+    found: dict[str, Callable[[], torch.Tensor]] = {}
+    for kernel in kernels:
+        if (sizes := sizes_for(kernel, work)) is None:
+            continue
+        launch = kernel.bind([*work.inputs, work.output], sizes, stream)
+
+        def call(launch: Call = launch) -> torch.Tensor:
+            launch()
+            return work.output
+
+        found[f"tile2cu/{kernel.label}"] = call
+    return found
+
+
+def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int) -> list[Result]:
+    """Checks every implementation, then times those that are right, beside one another."""
+    calls = ours(kernels, work)
+    if not calls:
+        return []
+    errors = {label: relative_error(call(), work.reference) for label, call in calls.items()}
+    for label in [label for label, error in errors.items() if not error <= work.tolerance]:
+        print(f"{work.name:20} {label}: WRONG, relative error {errors[label]:g}", flush=True)
+        del calls[label]
+    calls |= dict(work.peers)
+    times = interleaved(calls, timer, rounds)
+    results = []
+    for label, each in times.items():
+        ms = statistics.median(each)
+        results.append(
+            Result(
+                suite=work.suite,
+                workload=work.name,
+                implementation=label,
+                ms=ms,
+                spread=(max(each) - min(each)) / ms,
+                error=errors.get(label, float("nan")),
+                rate=work.rate(ms).strip(),
+            )
+        )
+    return results
+
+
+def report(results: list[Result]) -> None:
+    """One line an implementation; the ratio is the best peer's time over ours, above 1 where we are faster."""
+    best = min(result.ms for result in results if not result.implementation.startswith("tile2cu/"))
+    for result in results:
+        print(
+            f"{result.workload:20} {result.implementation:44} {result.ms * 1e3:9.1f} us  {result.rate:>12}  "
+            f"{best / result.ms:5.2f} of best peer  spread {result.spread:5.1%}  error {result.error:.1e}",
+            flush=True,
+        )
+
+
+def device_arch() -> str:
+    major, minor = torch.cuda.get_device_capability()
+    return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--suite", action="append", choices=sorted(SUITES), help="default: all")
+    parser.add_argument("--workload", action="append", help="default: all of the suites")
+    parser.add_argument("--burst", action="store_true", help="30 ms idle before each call: no power cap is reached")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    parser.add_argument("--nvcc", default="nvcc")
+    options = parser.parse_args()
+    # The references are exact float32; the peers' float16 products accumulate in float32, as ours do.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    timer, results = Timer(options.burst), []
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
+    with tempfile.TemporaryDirectory() as scratch:
+        paths = manifests(options.folder)
+        kernels = [build(path, arch=device_arch(), out=Path(scratch), nvcc=options.nvcc) for path in paths]
+        for suite in options.suite or SUITES:
+            for work in SUITES[suite]():
+                if options.workload and work.name not in options.workload:
+                    continue
+                rows = compared(work, kernels, timer, options.rounds)
+                if rows:
+                    report(rows)
+                results += rows
+    options.out.mkdir(parents=True, exist_ok=True)
+    name = f"gpu_{'burst' if options.burst else 'steady'}.json"
+    (options.out / name).write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

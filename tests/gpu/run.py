@@ -1,0 +1,181 @@
+"""Runs emitted kernels on this machine's GPU and compares them with NumPy: `python tests/gpu/run.py FOLDER`.
+
+Needs NumPy, torch and nvcc, and nothing of tile2cu but this checkout: FOLDER holds NAME.cu, NAME.h and NAME.json, at
+any depth. Writes results.json into --out ($OUT, or the current folder), one row for each kernel, size and kind of data,
+with the SHA-256 of the output's bytes: `--expect other.json` demands the same bytes on small-integer data as another
+run, such as the CPU engine's (--device cpu), gave. Exits 1 when anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "tools")]
+
+from cases import Arrays, Case, case_of  # noqa: E402
+from prebuilt import Prebuilt, build, manifests  # noqa: E402
+
+Runner = Callable[[Prebuilt, Arrays, Mapping[str, int]], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One comparison. `error` is relative to the largest value expected; `wrong` says what is, or is empty."""
+
+    kernel: str
+    sizes: dict[str, int]
+    data: str
+    error: float = 0.0
+    sha256: str = ""
+    wrong: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kernel, json.dumps(self.sizes, sort_keys=True), self.data
+
+
+def run_on_gpu(kernel: Prebuilt, arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
+    """The output of one launch; the output tensor is filled with NaN (or 77) before, so that holes show."""
+    import torch
+
+    tensors = []
+    for spec, array in zip(kernel.tensors, arrays, strict=True):
+        dtype = getattr(torch, spec["dtype"])
+        tensors.append(torch.from_numpy(np.ascontiguousarray(array)).to(device="cuda", dtype=dtype))
+    output = tensors[output_position(kernel)]
+    output.fill_(float("nan") if output.dtype.is_floating_point else 77)
+    kernel.bind(tensors, sizes, torch.cuda.current_stream().cuda_stream)()
+    torch.cuda.synchronize()
+    return output.double().cpu().numpy()
+
+
+def output_position(kernel: Prebuilt) -> int:
+    """Which tensor the kernel writes. These cases have one."""
+    written = [index for index, tensor in enumerate(kernel.tensors) if tensor["access"] != "read"]
+    if len(written) != 1:
+        raise ValueError(f"{kernel.label} writes {len(written)} tensors; this script knows kernels that write one")
+    return written[0]
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """float64 values after rounding to `dtype`, as float64 again."""
+    if dtype == "bfloat16":
+        import torch
+
+        return torch.from_numpy(values).to(torch.bfloat16).double().numpy()
+    return values.astype(dtype).astype(np.float64)
+
+
+def compare(kernel: Prebuilt, case: Case, sizes: Mapping[str, int], data: str, runner: Runner) -> Row:
+    """Runs the kernel once on this data and compares with the reference: to the bit for integers."""
+    rng = np.random.default_rng(2026)
+    position = output_position(kernel)
+    shapes = kernel.shapes(sizes)
+    dtypes = [tensor["dtype"] for tensor in kernel.tensors]
+    input_shapes = shapes[:position] + shapes[position + 1 :]
+    make = case.integers if data == "integers" else lambda r, s: [r.standard_normal(shape) for shape in s]
+    inputs = [rounded(array, dtypes[0]) for array in make(rng, input_shapes)]
+    # The kernels compute in float32 and round to the output's type last.
+    result = rounded(case.reference(inputs, kernel.manifest["bindings"]), "float32")
+    expected = rounded(result, dtypes[position])
+    arrays = [*inputs[:position], np.zeros(shapes[position]), *inputs[position:]]
+    got = runner(kernel, arrays, sizes)
+    # An empty product or an empty tensor has no largest value.
+    scale = max(float(np.max(np.abs(expected), initial=0.0)), 1e-30)
+    error = float(np.max(np.abs(got - expected), initial=0.0)) / scale
+    limit = 0.0 if data == "integers" else case.tolerance
+    return Row(
+        kernel=kernel.label,
+        sizes=dict(sizes),
+        data=data,
+        error=error,
+        sha256=hashlib.sha256(np.ascontiguousarray(got + 0.0).tobytes()).hexdigest(),
+        wrong="" if error <= limit else f"error {error:g} is over {limit:g}",
+    )
+
+
+def sizes_to_try(kernel: Prebuilt, case: Case) -> Iterator[dict[str, int]]:
+    """The case's sizes, as far as the text takes them at run time; each choice once."""
+    seen = []
+    for sizes in case.sizes:
+        taken = {name: sizes[name] for name in kernel.sizes}
+        if taken not in seen:
+            seen.append(taken)
+            yield taken
+
+
+def rows_of(kernel: Prebuilt, runner: Runner) -> Iterator[Row]:
+    """All comparisons of one kernel; an exception becomes a wrong row."""
+    case = case_of(kernel.manifest["kernel"])
+    if case is None:
+        yield Row(kernel=kernel.label, sizes={}, data="", wrong="cases.py has no case of this name")
+        return
+    for sizes in sizes_to_try(kernel, case):
+        for data in ("integers", "random"):
+            try:
+                yield compare(kernel, case, sizes, data, runner)
+            except Exception as error:
+                traceback.print_exc()
+                yield Row(kernel=kernel.label, sizes=sizes, data=data, wrong=f"{type(error).__name__}: {error}")
+
+
+def run(folder: Path, arch: str, nvcc: str) -> list[Row]:
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in manifests(folder):
+            kernel = build(path, arch=arch, out=Path(scratch), nvcc=nvcc)
+            rows += rows_of(kernel, run_on_gpu)
+    return rows
+
+
+def disagreements(rows: list[Row], expected: list[dict[str, Any]]) -> list[str]:
+    """Rows on integers whose bytes differ from the other run's, and rows that the other run lacks."""
+    others = {Row(**other).key: other["sha256"] for other in expected}
+    return [
+        f"{row.kernel} {row.sizes}: other bytes than expected"
+        for row in rows
+        if row.data == "integers" and others.get(row.key) != row.sha256
+    ]
+
+
+def device_arch() -> str:
+    """The GPU's architecture as nvcc spells it."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    return f"{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
+    parser.add_argument("--expect", type=Path, help="a results.json whose bytes must be met on small integers")
+    parser.add_argument("--nvcc", default="nvcc")
+    options = parser.parse_args()
+    rows = run(options.folder, device_arch(), options.nvcc)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    for row in rows:
+        print(f"{row.kernel:32} {row.data:8} {row.sizes!s:48} error {row.error:.2e}  {row.wrong or 'ok'}")
+    wrong = [f"{row.kernel} {row.sizes}: {row.wrong}" for row in rows if row.wrong]
+    if options.expect:
+        wrong += disagreements(rows, json.loads(options.expect.read_text()))
+    print(f"{len(rows)} comparisons, {len(wrong)} wrong", *wrong, sep="\n  ")
+    return 1 if wrong or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
