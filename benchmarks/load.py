@@ -1,4 +1,4 @@
-"""Cold and warm `tile2cu.load`, the compilers' time for each text, and the CPU engine's time: `python benchmarks/load.py`.
+"""Time of `tile2cu.load`, cold and warm, of the compilers, and of the CPU engine: `python benchmarks/load.py`.
 
 Times whole processes where the user waits for one, medians of --runs. The CPU engine is timed on one small problem a
 kernel, unchecked and checked; a tile is one thread block.
