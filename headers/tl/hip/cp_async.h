@@ -1,0 +1,31 @@
+// Copies from global to shared memory in the form of cp.async. Here they have landed when the call returns: the thread
+// itself loads and stores, and the compiler's waits stand between.
+#pragma once
+#include "memory.h"
+
+namespace tl {
+
+// Copies source_bytes (0..bytes) and fills the rest of `bytes` with zeros; with 0 nothing is read. Both addresses are
+// multiples of `bytes`. Any thread. Others see the bytes after a barrier.
+template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int source_bytes) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp_async copies 4, 8 or 16 bytes");
+  uint32_t words[bytes / 4] = {};
+  if (source_bytes == bytes) {
+    if constexpr (bytes == 16)
+      store16(to, load16(from));
+    else if constexpr (bytes == 8)
+      store8(to, load8(from));
+    else
+      store4(to, load4(from));
+    return;
+  }
+  for (int i = 0; i < source_bytes; ++i)
+    reinterpret_cast<unsigned char*>(words)[i] = static_cast<const unsigned char*>(from)[i];
+  TL_UNROLL for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
+}
+
+// Nothing is in flight, so there is nothing to close and nothing to wait for.
+TL_DEVICE void cp_async_commit() {}
+template <int n> TL_DEVICE void cp_async_wait() {}
+
+}  // namespace tl

@@ -1,0 +1,17 @@
+// The transcendental unit: one instruction each, but for tanh. Any thread.
+// [AMD Instinct MI300 ISA, "V_EXP_F32", "V_LOG_F32", "V_RSQ_F32", "V_RCP_F32": 1 ulp]
+#pragma once
+#include "kernel.h"
+
+namespace tl {
+
+TL_DEVICE float exp2_approx(float x) { return __builtin_amdgcn_exp2f(x); }
+TL_DEVICE float log2_approx(float x) { return __builtin_amdgcn_logf(x); }
+TL_DEVICE float rsqrt_approx(float x) { return __builtin_amdgcn_rsqf(x); }
+TL_DEVICE float reciprocal_approx(float x) { return __builtin_amdgcn_rcpf(x); }
+// (e - 1) / (e + 1) with e = exp(2 x), written so that neither end overflows into NaN.
+TL_DEVICE float tanh_approx(float x) {
+  return 1.0f - 2.0f * reciprocal_approx(exp2_approx(x * 2.885390081777927f) + 1.0f);
+}
+
+}  // namespace tl

@@ -1,0 +1,36 @@
+// Loads and stores of a given width, shared memory (LDS), atomics. Any thread may call them; none orders memory.
+#pragma once
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+
+// The block's dynamic shared memory. 1024 bytes are the period of the widest swizzle.
+TL_DEVICE void* shared_memory() {
+  extern __shared__ __align__(1024) unsigned char tl_shared_memory[];
+  return tl_shared_memory;
+}
+
+// One load or store of 16, 8, 4 or 2 bytes; the address is a multiple of the width.
+TL_DEVICE uint4 load16(const void* from) { return *static_cast<const uint4*>(from); }
+TL_DEVICE uint2 load8(const void* from) { return *static_cast<const uint2*>(from); }
+TL_DEVICE uint32_t load4(const void* from) { return *static_cast<const uint32_t*>(from); }
+TL_DEVICE uint16_t load2(const void* from) { return *static_cast<const uint16_t*>(from); }
+TL_DEVICE void store16(void* to, uint4 bits) { *static_cast<uint4*>(to) = bits; }
+TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
+TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
+TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
+
+// Adds to a place in global or shared memory, atomically and relaxed; returns what was there before.
+TL_DEVICE float atomic_add(float* to, float value) {
+  return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+TL_DEVICE int atomic_add(int* to, int value) {
+  return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+template <class T> TL_DEVICE T atomic_add(T*, T) {
+  static_assert(hip::lacks<T>, "this target adds atomically in float and int only");
+  return {};
+}
+
+}  // namespace tl

@@ -1,0 +1,17 @@
+// NVIDIA's mma.sync shapes do not exist here. A text for AMD uses the matrix cores' own (v_mfma_*), with their layouts.
+#pragma once
+#include "numeric.h"
+
+namespace tl {
+
+template <class D, class T> TL_DEVICE void mma_m16n8k16(D*, const uint32_t*, const uint32_t*, T) {
+  static_assert(hip::lacks<D, T>, "CDNA has no m16n8k16: emit the kernel for a hip target");
+}
+template <class D> TL_DEVICE void mma_m16n8k8_tf32(D*, const uint32_t*, const uint32_t*) {
+  static_assert(hip::lacks<D>, "CDNA has no m16n8k8: emit the kernel for a hip target");
+}
+template <class D> TL_DEVICE void mma_m16n8k32_int8(D*, const uint32_t*, const uint32_t*) {
+  static_assert(hip::lacks<D>, "CDNA has no m16n8k32: emit the kernel for a hip target");
+}
+
+}  // namespace tl

@@ -1,0 +1,32 @@
+// 16-bit floating point. half is clang's own type; a bfloat16 is kept as bits and computed with in float.
+#pragma once
+#include "kernel.h"
+
+namespace tl {
+
+using half = _Float16;
+
+// Conversions from and to float are implicit, as those of CUDA's __nv_bfloat16 are; to nearest even.
+struct bfloat16 {
+  uint16_t bits;
+  bfloat16() = default;
+  TL_BOTH bfloat16(float value) {
+    const uint32_t word = __builtin_bit_cast(uint32_t, value);
+    const bool is_nan = (word & 0x7fffffff) > 0x7f800000;
+    bits = is_nan ? uint16_t(0x7fff) : static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
+  }
+  TL_BOTH operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+};
+
+TL_DEVICE bfloat16& operator+=(bfloat16& a, float b) { return a = static_cast<float>(a) + b; }
+TL_DEVICE bfloat16& operator-=(bfloat16& a, float b) { return a = static_cast<float>(a) - b; }
+TL_DEVICE bfloat16& operator*=(bfloat16& a, float b) { return a = static_cast<float>(a) * b; }
+TL_DEVICE bfloat16& operator/=(bfloat16& a, float b) { return a = static_cast<float>(a) / b; }
+
+// Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
+template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {
+  const T values[2] = {static_cast<T>(low), static_cast<T>(high)};
+  return __builtin_bit_cast(uint32_t, values);
+}
+
+}  // namespace tl

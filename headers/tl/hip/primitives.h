@@ -1,0 +1,12 @@
+// All primitives for AMD GPUs: the same names and signatures as headers/tl/cuda and headers/tl/host. What the hardware
+// has no counterpart for is declared, so that templates parse, and says so in a static_assert when it is used.
+#pragma once
+#include "kernel.h"
+#include "numeric.h"
+#include "memory.h"
+#include "sync.h"
+#include "warp.h"
+#include "cp_async.h"
+#include "mma.h"
+#include "math.h"
+#include "launch.h"

@@ -1,0 +1,29 @@
+// Barriers of a block and of a wave.
+#pragma once
+#include "kernel.h"
+
+namespace tl {
+
+// Waits for all threads of the block; what they wrote to shared and global memory before it is visible after it.
+// Who: every thread of the block. [LLVM, "User Guide for AMDGPU Backend": memory model gfx942]
+TL_DEVICE void sync_threads() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// Orders memory among the lanes of a wave, which run in step. Who: every lane of the wave.
+TL_DEVICE void sync_warp() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+
+template <class Id> TL_DEVICE void barrier_sync(Id, int) {
+  static_assert(hip::lacks<Id>, "CDNA has one barrier a block, and no named ones");
+}
+template <class Id> TL_DEVICE void barrier_arrive(Id, int) {
+  static_assert(hip::lacks<Id>, "CDNA has one barrier a block, and no named ones");
+}
+
+}  // namespace tl

@@ -1,0 +1,71 @@
+"""An AMD compiler accepts what is ours: the hip primitives, and an emitted text that needs no matrix cores.
+
+No ROCm: Debian's clang-19 makes a gfx942 code object from headers of our own. Whether the text is right there is not
+asked here; that it selects instructions, fits the registers and uses no library is.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "headers"
+# Texts whose tile operations are all portable: no mma, no ldmatrix, no warp of 32 lanes.
+PORTABLE = ("vector_add",)
+FLAGS = [
+    "-x", "hip", "-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", f"-I{HEADERS}",
+    "--offload-arch=gfx942", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
+    "-DTL_HIP_STANDALONE",
+]  # fmt: skip
+
+
+def code_object(clang: str, source: Path, out: Path) -> dict[str, int]:
+    """Compiles to `out`; gives the numbers in the notes of the code object's one kernel."""
+    done = subprocess.run([clang, *FLAGS, str(source), "-o", str(out)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    reader = ["llvm-readelf-19", "--notes", str(out)]
+    notes = subprocess.run(reader, capture_output=True, text=True, check=True).stdout
+    return {name: int(value) for name, value in re.findall(r"\.(\w+): +(\d+)$", notes, re.MULTILINE)}
+
+
+def device_functions(side: str) -> set[str]:
+    """Names of the functions that a side's headers define for emitted text and for common/."""
+    text = "\n".join(path.read_text() for path in sorted((HEADERS / "tl" / side).glob("*.h")))
+    return set(re.findall(r"TL_DEVICE [\w:]+[*&]? (\w+)\(", text))
+
+
+def test_primitives_become_a_code_object(clang_hip: str, tmp_path: Path) -> None:
+    notes = code_object(clang_hip, ROOT / "tests/compile/amd/primitives.hip", tmp_path / "primitives.hsaco")
+    assert notes["wavefront_size"] == 64
+    assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", PORTABLE)
+def test_emitted_text_becomes_a_code_object(name: str, clang_hip: str, tmp_path: Path) -> None:
+    notes = code_object(clang_hip, ROOT / f"emitted/cuda/sm_80/{name}.cu", tmp_path / f"{name}.hsaco")
+    assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
+    assert notes["group_segment_fixed_size"] <= 65536
+
+
+def test_each_cuda_primitive_is_there_or_says_why_not() -> None:
+    # shared_address is how PTX addresses shared memory; only cuda/ itself uses it.
+    missing = device_functions("cuda") - device_functions("hip") - {"shared_address"}
+    # The AMD header writes the ldmatrix family and the mma family by macro or template.
+    written = (HEADERS / "tl/hip/warp.h").read_text() + (HEADERS / "tl/hip/mma.h").read_text()
+    assert not {name for name in missing if name not in written}
+
+
+def test_common_names_no_target() -> None:
+    """What is written once knows no machine: nothing in common/ asks which compiler or chip this is."""
+    target_words = re.compile(r"__CUDA|__HIP|__AMDGCN|__sanitize|TL_HOST\b|\basm\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((HEADERS / "tl/common").glob("*.h"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if target_words.search(line.partition("//")[0])
+    ]
+    assert not found
