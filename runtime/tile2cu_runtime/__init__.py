@@ -1,0 +1,42 @@
+"""Builds, caches, loads and launches emitted kernels. Knows the manifest and the text, never the transpiler."""
+
+from tile2cu_runtime.device import auto_target
+from tile2cu_runtime.engine import EngineOptions
+from tile2cu_runtime.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    LaunchError,
+    ManifestError,
+    OptionError,
+    Tile2CuRuntimeError,
+)
+from tile2cu_runtime.load import Kernel, load_kernel
+from tile2cu_runtime.paths import cache_dir, headers_dir
+from tile2cu_runtime.report import CheckError, Finding, GlobalAccess, Place, Report, SharedAccess
+from tile2cu_runtime.spec import Manifest, parse_manifest, read_manifest
+
+__all__ = [
+    "ArgumentError",
+    "CheckError",
+    "CompileError",
+    "DeviceError",
+    "EngineOptions",
+    "Finding",
+    "GlobalAccess",
+    "Kernel",
+    "LaunchError",
+    "Manifest",
+    "ManifestError",
+    "OptionError",
+    "Place",
+    "Report",
+    "SharedAccess",
+    "Tile2CuRuntimeError",
+    "auto_target",
+    "cache_dir",
+    "headers_dir",
+    "load_kernel",
+    "parse_manifest",
+    "read_manifest",
+]

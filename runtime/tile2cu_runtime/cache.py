@@ -1,0 +1,129 @@
+"""A content-addressed build cache that survives many processes, killed builds and damaged files.
+
+An entry is a folder named by the hash of all that decides its content, so an entry is never stale. It is built in a
+temporary folder beside its place and renamed into it; a seal, written last, lists its files with their hashes, and an
+entry that does not match its seal is built again. Locks are flock(2): the kernel drops them when their process dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile2cu_runtime import paths
+from tile2cu_runtime.errors import CompileError
+
+_SEAL = "sealed.json"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A whole entry of the cache. `built` is True when this very call built it."""
+
+    folder: Path
+    built: bool
+
+
+def content_key(*parts: str | bytes) -> str:
+    """A name for the given parts: 32 hexadecimal digits. Parts are delimited, so ("ab", "c") is not ("a", "bc")."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]
+
+
+def tree_key(folder: Path, suffixes: tuple[str, ...] = (".h", ".cpp")) -> str:
+    """A name for the content of all files with these suffixes under a folder: their relative paths and bytes."""
+    parts: list[str | bytes] = []
+    for path in sorted(_files(folder)):
+        if path.endswith(suffixes):
+            parts += [os.path.relpath(path, folder), Path(path).read_bytes()]
+    return content_key(*parts)
+
+
+def get_or_build(kind: str, key: str, build: Callable[[Path, Path], None], *, root: Path | None = None) -> Entry:
+    """The entry `kind/key`: as it stands, or built now by one of the processes that want it.
+
+    `build(temporary, place)` fills the temporary folder, which then becomes `place`. When it raises CompileError, the
+    folder is kept as `kind/failed/key` and the error names it there; nothing half-built is ever seen in `place`.
+    """
+    shelf = (root or paths.cache_dir()) / kind
+    place = shelf / key
+    if _is_whole(place):
+        return Entry(place, built=False)
+    shelf.mkdir(parents=True, exist_ok=True)
+    with _locked(shelf / f"{key}.lock"):
+        if _is_whole(place):
+            return Entry(place, built=False)
+        # We hold the lock: what lies about under this key is damaged, or left by a build that was killed.
+        for leftover in [place, *shelf.glob(f"{key}.build-*")]:
+            shutil.rmtree(leftover, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{key}.build-", dir=shelf))
+        try:
+            build(temporary, place)
+        except CompileError as problem:
+            raise _kept(problem, temporary, shelf / "failed" / key) from None
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        _seal(temporary)
+        temporary.rename(place)
+    return Entry(place, built=True)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.join(parent, name)
+
+
+def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def _seal(folder: Path) -> None:
+    names = sorted(os.path.relpath(path, folder) for path in _files(folder))
+    (folder / _SEAL).write_text(json.dumps(_digests(folder, names), indent=1) + "\n")
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the entry is there and every file in it is as it was when it was sealed."""
+    try:
+        sealed = json.loads((folder / _SEAL).read_bytes())
+        return bool(sealed == _digests(folder, sealed))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _kept(problem: CompileError, temporary: Path, place: Path) -> CompileError:
+    """Moves the folder of a failed build to where it is kept; the error with that place in its text."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary.rename(place)
+    old, new = str(temporary), str(place)
+    return CompileError(
+        problem.code,
+        problem.message,
+        command=problem.command.replace(old, new),
+        output=problem.output.replace(old, new),
+        kept=new,
+        help=problem.help,
+    )
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    import fcntl
+
+    # Lock files stay: removing one would let two processes lock two files of the same name.
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

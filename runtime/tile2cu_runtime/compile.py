@@ -1,0 +1,112 @@
+"""Compiler commands as data, and running them: one emitted text to one object file."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile2cu_runtime import paths
+from tile2cu_runtime.compilers import Compiler, cudart_dir, find_gxx, find_nvcc
+from tile2cu_runtime.errors import CompileError
+
+OBJECT = "kernel.o"
+DEPENDENCIES = "kernel.d"
+
+# What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value.
+_HOST_FLAGS = ("-std=c++17", "-g", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing")
+_HOST_WARNINGS = ("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Wno-psabi")
+# The engine brings its own __tsan_* hooks. Function entry and exit are of no use to it.
+_CHECK_FLAGS = ("-O1", "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-Wno-tsan")
+_DEVICE_FLAGS = ("-O3", "-std=c++17", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden")
+# ptxas C75xx: a setmaxnreg, a wgmma overlap or the like was ignored. The kernel would be right and slow.
+_FATAL_WARNING = re.compile(r"\(C75\d\d\)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """How a text becomes part of a library.
+
+    `compile` runs in the folder of the text and writes `kernel.o` and `kernel.d` there; `link` goes to the linker after
+    the object. `identity` names the compilers by version.
+    """
+
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+    identity: str
+
+
+def host_flags(*, check: bool) -> tuple[str, ...]:
+    """g++ flags for C++ that runs on the CPU engine, with the engine's checks or at speed."""
+    f16c = ("-mf16c",) if platform.machine() in ("x86_64", "AMD64") else ()
+    return (*_HOST_FLAGS, *f16c, *_HOST_WARNINGS, *(_CHECK_FLAGS if check else ("-O2",)))
+
+
+def host_build(text_file: str, *, check: bool) -> Build:
+    """Compiles an emitted text with g++ for the CPU engine. It is linked without -fsanitize: libtsan stays out."""
+    gxx = find_gxx()
+    command = (gxx.path, "-x", "c++", *host_flags(check=check), *_common(text_file))
+    return Build(compile=command, link=(), identity=gxx.version)
+
+
+def cuda_build(text_file: str, *, architecture: str, device: int | None) -> Build:
+    """Compiles an emitted text with nvcc. `architecture` is sm_80, sm_90a, ...; `device` the GPU's, 90 for 9.0."""
+    nvcc = find_nvcc()
+    command = (nvcc.path, *gencode(architecture, device), *_DEVICE_FLAGS, *_common(text_file))
+    link = (f"-L{cudart_dir(nvcc)}", "-lcudart_static", "-ldl", "-lrt", "-lpthread")
+    return Build(compile=command, link=link, identity=f"{nvcc.version}\n{find_gxx().version}")
+
+
+def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:
+    """nvcc's choice of code. Never `-arch=sm_90a`: nvcc 13 then also assembles for sm_90, where wgmma does not exist.
+
+    Code for sm_80 runs on later GPUs as well: it is assembled for the device at hand, or, when that is not known, goes
+    along as PTX. Code for sm_90a runs on 9.0 and nothing else.
+    """
+    number = architecture.removeprefix("sm_")
+    if not number.isdigit():
+        return ("-gencode", f"arch=compute_{number},code=sm_{number}")
+    if device is None:
+        return ("-gencode", f"arch=compute_{number},code=[sm_{number},compute_{number}]")
+    return ("-gencode", f"arch=compute_{number},code=sm_{device}")
+
+
+def run_compiler(command: tuple[str, ...], folder: Path, what: str) -> str:
+    """Runs a compiler in a folder and returns what it printed. Errors: T2C-R011 when it fails or ignores an order."""
+    shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
+    try:
+        answer = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except OSError as problem:
+        raise CompileError("T2C-R010", f"cannot run {command[0]}: {problem.strerror}", command=shown) from None
+    if answer.returncode:
+        raise CompileError("T2C-R011", f"{what} does not compile", command=shown, output=answer.stdout)
+    if _FATAL_WARNING.search(answer.stdout):
+        raise CompileError("T2C-R012", f"the assembler ignored an order in {what}", command=shown, output=answer.stdout)
+    return answer.stdout
+
+
+def read_dependencies(depfile: Path) -> tuple[str, ...]:
+    """The files that a compiler's -MMD found, as it wrote them, without the target."""
+    text = depfile.read_text().replace("\\\n", " ")
+    return tuple(shlex.split(text.split(":", 1)[1]))
+
+
+def _common(text_file: str) -> tuple[str, ...]:
+    return ("-I", str(paths.headers_dir()), "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)
+
+
+__all__ = [
+    "DEPENDENCIES",
+    "OBJECT",
+    "Build",
+    "Compiler",
+    "cuda_build",
+    "gencode",
+    "host_build",
+    "host_flags",
+    "read_dependencies",
+    "run_compiler",
+]

@@ -1,0 +1,89 @@
+"""Finding compilers: g++ for the CPU engine and the bindings, nvcc for CUDA."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile2cu_runtime.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler: its path, and the text by which it names itself and its version."""
+
+    path: str
+    version: str
+
+
+def find_gxx() -> Compiler:
+    """TILE2CU_CXX, else g++ on PATH. Errors: T2C-R010 when there is none."""
+    wanted = os.environ.get("TILE2CU_CXX") or "g++"
+    path = shutil.which(wanted)
+    if path is None:
+        raise CompileError(
+            "T2C-R010",
+            f"there is no {wanted}",
+            command=f"{wanted} --version",
+            help="apt-get install g++, or name a compiler in TILE2CU_CXX",
+        )
+    return _identified(path, os.stat(path).st_mtime_ns)
+
+
+def find_nvcc() -> Compiler:
+    """nvcc of CUDA_HOME, of PATH, of the PyPI packages, of /usr/local/cuda. Errors: T2C-R010 when there is none."""
+    path = next((path for path in _nvcc_candidates() if os.access(path, os.X_OK)), None)
+    if path is None:
+        raise CompileError(
+            "T2C-R010",
+            "there is no nvcc",
+            command="nvcc --version",
+            help="pip install 'cuda-toolkit[nvcc,cccl]==13.0.*', put nvcc on PATH, or set CUDA_HOME",
+        )
+    return _identified(path, os.stat(path).st_mtime_ns)
+
+
+def cudart_dir(nvcc: Compiler) -> Path:
+    """The folder with libcudart_static.a. Asks nvcc for its root: the one on PATH may be a wrapper or a link."""
+    answer = subprocess.run([nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], capture_output=True, text=True)
+    top = next((line[7:] for line in answer.stderr.splitlines() if line.startswith("#$ TOP=")), "")
+    # Toolkits have lib64, the PyPI packages lib.
+    for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"):
+        if (found := Path(top, folder).resolve() / "libcudart_static.a").is_file():
+            return found.parent
+    raise CompileError(
+        "T2C-R010",
+        f"there is no libcudart_static.a beside {nvcc.path}",
+        command=f"{nvcc.path} --dryrun -x cu -c /dev/null",
+        output=answer.stderr,
+        help="pip install 'cuda-toolkit[nvcc,cccl]==13.0.*'",
+    )
+
+
+def _nvcc_candidates() -> Iterator[str]:
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield os.path.join(home, "bin", "nvcc")
+    if on_path := shutil.which("nvcc"):
+        yield on_path
+    # The PyPI packages share the namespace package `nvidia`; find_spec does not import it.
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for toolkit in sorted(Path(folder).glob("cu*"), reverse=True):
+            yield str(toolkit / "bin" / "nvcc")
+    yield "/usr/local/cuda/bin/nvcc"
+
+
+@functools.lru_cache
+def _identified(path: str, modified: int) -> Compiler:
+    """The compiler with its version; asked again when the file has changed."""
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True)
+    if answer.returncode:
+        raise CompileError("T2C-R010", f"{path} does not run", command=f"{path} --version", output=answer.stderr)
+    return Compiler(path, answer.stdout.strip())

@@ -1,0 +1,56 @@
+"""What this machine has: NVIDIA GPUs and their compute capability."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+
+_NO_GPU = "cuda:sm_80"
+# CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR in cuda.h.
+_MAJOR, _MINOR = 75, 76
+
+
+def compute_capability(index: int = 0) -> tuple[int, int] | None:
+    """Compute capability of an NVIDIA GPU of this machine, (9, 0) for an H200; None when there is no such GPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.version.cuda is not None:
+        if not torch.cuda.is_available() or index >= torch.cuda.device_count():
+            return None
+        major, minor = torch.cuda.get_device_capability(index)
+        return major, minor
+    return _driver_capability(index)
+
+
+def auto_target() -> str:
+    """The target that suits this machine: `cuda:sm_90a` on a 9.0 GPU, else `cuda:sm_80`, which also is what the CPU
+    engine runs on machines without a GPU."""
+    return "cuda:sm_90a" if compute_capability() == (9, 0) else _NO_GPU
+
+
+def can_run(architecture: str, capability: tuple[int, int]) -> bool:
+    """Whether code for sm_80, sm_90a, ... runs on a GPU of that capability.
+
+    Source: PTX ISA, target directives: sm_NN code runs on NN and later, sm_NNa code on NN alone.
+    """
+    number = architecture.removeprefix("sm_")
+    device = capability[0] * 10 + capability[1]
+    if number.endswith("a"):
+        return number[:-1].isdigit() and int(number[:-1]) == device
+    return number.isdigit() and int(number) <= device
+
+
+@functools.lru_cache
+def _driver_capability(index: int) -> tuple[int, int] | None:
+    """The same from the driver, without torch."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), index):
+        return None
+    for value, attribute in ((major, _MAJOR), (minor, _MINOR)):
+        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
+            return None
+    return major.value, minor.value

@@ -1,0 +1,155 @@
+"""The CPU engine: built once, loaded into the process, and its C interface (headers/tl/host/engine.h) in types."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tile2cu_runtime import cache, paths
+from tile2cu_runtime.compile import host_flags, run_compiler
+from tile2cu_runtime.compilers import find_gxx
+from tile2cu_runtime.errors import CompileError, OptionError
+
+LIBRARY = "libtile2cu_engine.so"
+_JOBS = 2
+
+SCHEDULES: Mapping[str, int] = {"round-robin": 0, "reverse": 1, "shuffle": 2}
+LANDINGS: Mapping[str, int] = {"late": 0, "early": 1, "random": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """How the engine runs a kernel.
+
+    `schedule`: which ready thread runs next, one of SCHEDULES. `landing`: when asynchronous copies become visible, one
+    of LANDINGS. `preempt`: probability that a thread yields at a memory access. `seed` of all that is random.
+    `workers`: OS threads that share the blocks. `check` and `statistics` need a kernel that was built for checking.
+    """
+
+    check: bool = False
+    statistics: bool = False
+    schedule: str = "round-robin"
+    landing: str = "late"
+    preempt: float = 0.0
+    seed: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("schedule", self.schedule, SCHEDULES),
+            ("landing", self.landing, LANDINGS),
+        ):
+            if value not in known:
+                raise OptionError("T2C-R030", f"there is no {name} {value!r}", help=f"one of {', '.join(known)}")
+        if not 0.0 <= self.preempt <= 1.0 or self.workers < 1 or not 0 <= self.seed < 2**64:
+            raise OptionError("T2C-R030", "`preempt` is in 0..1, `workers` at least 1, `seed` in 0..2**64-1")
+
+
+class _COptions(ctypes.Structure):
+    """tl_engine_options."""
+
+    _fields_ = (
+        ("check", ctypes.c_int32),
+        ("statistics", ctypes.c_int32),
+        ("schedule", ctypes.c_int32),
+        ("landing", ctypes.c_int32),
+        ("preempt", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+        ("workers", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    )
+
+
+class Engine:
+    """The loaded engine. Its options belong to the process, so that one thread at a time may use it."""
+
+    def __init__(self, library: ctypes.CDLL, path: Path) -> None:
+        self.path = path
+        self._turn = threading.Lock()
+        self._set_options = library.tl_engine_set_options
+        self._set_options.argtypes, self._set_options.restype = [ctypes.POINTER(_COptions)], None
+        self._report = library.tl_engine_report_json
+        self._report.argtypes, self._report.restype = [], ctypes.c_char_p
+        self._alloc = library.tl_engine_alloc
+        self._alloc.argtypes, self._alloc.restype = [ctypes.c_size_t, ctypes.c_int], ctypes.c_void_p
+        self._free = library.tl_engine_free
+        self._free.argtypes, self._free.restype = [ctypes.c_void_p], None
+
+    @contextmanager
+    def turn(self, options: EngineOptions) -> Iterator[None]:
+        """The engine with these options, for this thread alone. What it reported before is dropped."""
+        c_options = _COptions(
+            check=options.check,
+            statistics=options.statistics,
+            schedule=SCHEDULES[options.schedule],
+            landing=LANDINGS[options.landing],
+            preempt=options.preempt,
+            seed=options.seed,
+            workers=options.workers,
+        )
+        with self._turn:
+            self._set_options(ctypes.byref(c_options))
+            self.report()
+            try:
+                yield
+            finally:
+                self._set_options(None)
+
+    def report(self) -> Mapping[str, Any]:
+        """What the engine has to say of this thread's launches since its last report."""
+        text = self._report()
+        return json.loads(text) if text else {}
+
+    @contextmanager
+    def memory(self, size: int, content: int | None) -> Iterator[int]:
+        """The address of `size` bytes of checked memory, filled from the address `content`, or uninitialised."""
+        address = self._alloc(size, int(content is not None))
+        if not address:
+            raise MemoryError(f"the CPU engine's heap has no {size} bytes left")
+        try:
+            if content is not None:
+                ctypes.memmove(address, content, size)
+            yield address
+        finally:
+            self._free(address)
+
+
+@functools.lru_cache(maxsize=1)
+def load_engine() -> Engine:
+    """The engine, built if it has to be. Its symbols become visible to kernels that are loaded later."""
+    path = build_engine()
+    return Engine(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL), path)
+
+
+def build_engine() -> Path:
+    """Path of libtile2cu_engine.so, from the cache or built now. Errors: T2C-R01x when it does not compile."""
+    sources = sorted(paths.engine_dir().glob("*.cpp"))
+    if not sources:
+        raise CompileError("T2C-R013", f"there are no sources of the CPU engine in {paths.engine_dir()}")
+    gxx = find_gxx()
+    flags = (*host_flags(check=False), "-I", str(paths.headers_dir()))
+    headers = cache.tree_key(paths.headers_dir() / "tl" / "host", (".h",))
+    key = cache.content_key(gxx.version, *host_flags(check=False), cache.tree_key(paths.engine_dir()), headers)
+
+    def make(temporary: Path, place: Path) -> None:
+        def compile_one(source: Path) -> None:
+            command = (gxx.path, *flags, "-c", str(source), "-o", f"{source.stem}.o")
+            run_compiler(command, temporary, f"the CPU engine's {source.name}")
+
+        with ThreadPoolExecutor(_JOBS) as pool:
+            list(pool.map(compile_one, sources))
+        objects = [f"{source.stem}.o" for source in sources]
+        link = (gxx.path, "-shared", *objects, "-o", LIBRARY, f"-Wl,-soname,{LIBRARY}", "-lpthread", "-ldl")
+        run_compiler(link, temporary, "the CPU engine")
+        for name in objects:
+            (temporary / name).unlink()
+
+    return cache.get_or_build("engine", key, make).folder / LIBRARY

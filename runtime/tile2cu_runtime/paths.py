@@ -1,0 +1,32 @@
+"""Where things are: the tl headers, the CPU engine's sources, the cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def headers_dir() -> Path:
+    """The folder to give a compiler with -I, so that `#include <tl/tl.h>` is found.
+
+    A checkout's own headers/ where there is one: an editable install also leaves a copy in site-packages, and that copy
+    goes stale. Else the copy inside the installed package.
+    """
+    checkout = _PACKAGE.parents[1] / "headers"
+    return checkout if (checkout / "tl").is_dir() else _PACKAGE / "headers"
+
+
+def engine_dir() -> Path:
+    """The folder with the CPU engine's C++ sources."""
+    return _PACKAGE / "engine"
+
+
+def cache_dir() -> Path:
+    """The folder for what was built: TILE2CU_CACHE, else XDG_CACHE_HOME/tile2cu, else ~/.cache/tile2cu."""
+    if chosen := os.environ.get("TILE2CU_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification: a relative path there is to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile2cu"

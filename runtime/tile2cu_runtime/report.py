@@ -1,0 +1,259 @@
+"""What a checked run found, in terms of the Python source and of the emitted text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tile2cu_runtime.errors import Tile2CuRuntimeError
+from tile2cu_runtime.spec import Manifest
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the emitted text, and the Python line that it comes from (0: none, or not known)."""
+
+    file: str
+    line: int
+    text: str = ""
+    python_file: str = ""
+    python_line: int = 0
+    python_text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.python_file}:{self.python_line}" if self.python_line else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A fault. `places` are its ends: of a race both, this access first. `count` is how often it was seen."""
+
+    kind: str
+    message: str
+    count: int
+    places: tuple[Place, ...]
+    schedules: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(_finding_lines(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedAccess:
+    """Shared-memory requests of one line. `wavefronts` of `ideal`: more are bank conflicts; `bytes` a thread."""
+
+    place: Place
+    access: str
+    bytes: int
+    requests: int
+    wavefronts: int
+    ideal: int
+    worst_ways: int
+
+    @property
+    def is_free_of_conflicts(self) -> bool:
+        return self.wavefronts <= self.ideal
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalAccess:
+    """Global-memory requests of one line: 32-byte `sectors` touched, and the fewest that would have done."""
+
+    place: Place
+    access: str
+    bytes: int
+    requests: int
+    sectors: int
+    ideal: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All that the engine reports of one call, over all its schedules; figures are those of the first one.
+
+    `unstable` names the arguments that came out different under different schedules: no fault where a kernel adds
+    floats atomically, and a hint everywhere else.
+    """
+
+    kernel: str
+    findings: tuple[Finding, ...] = ()
+    switches: int = 0
+    shared: tuple[SharedAccess, ...] = ()
+    global_memory: tuple[GlobalAccess, ...] = ()
+    schedules: tuple[str, ...] = ()
+    unstable: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return f"{self.kernel}: no findings ({', '.join(self.schedules)})"
+        many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        return "\n\n".join([*map(str, self.findings), f"{self.kernel}: {many}"])
+
+
+class CheckError(Tile2CuRuntimeError):
+    """A checked run found faults in the kernel. `report` has them all."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("T2C-R300", f"the checked run of {report.kernel} found faults")
+        self.report = report
+
+    def __str__(self) -> str:
+        return f"error[{self.code}]: {self.message}\n\n{self.report}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceMap:
+    """Finds the Python line, and the text of both lines, for a line of the emitted text."""
+
+    manifest: Manifest
+    text: tuple[str, ...]
+    python: tuple[str, ...] = ()
+    python_file: str = ""
+    trusted: bool = True
+
+    @staticmethod
+    def of(manifest: Manifest, folder: Path, source: Path | None = None) -> SourceMap:
+        """The map of an emitted kernel. The Python text is used only where it still is what was transpiled; the
+        manifest's lines only where the emitted text is as it was emitted."""
+        content = (folder / manifest.text_file).read_bytes()
+        digest = dict(manifest.files)[manifest.text_file]
+        usual = [folder / manifest.source_file, Path(manifest.source_file)]
+        path = _find_source(manifest, [source] if source else usual)
+        return SourceMap(
+            manifest=manifest,
+            text=tuple(content.decode("utf-8", "replace").splitlines()),
+            python=tuple(path.read_text(encoding="utf-8").splitlines()) if path else (),
+            python_file=str(path) if path else manifest.source_file,
+            trusted=hashlib.sha256(content).hexdigest() == digest,
+        )
+
+    def place(self, file: str, line: int) -> Place:
+        """The place of a line as the debug information names it."""
+        name = Path(file).name
+        if name != self.manifest.text_file:
+            return Place(name, line)
+        python_line = self.manifest.python_line(line) if self.trusted else 0
+        return Place(
+            file=name,
+            line=line,
+            text=_line(self.text, line),
+            python_file=self.python_file if python_line else "",
+            python_line=python_line,
+            python_text=_line(self.python, python_line),
+        )
+
+
+def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
+    """The report of one call from the engine's reports, each with the name of its schedule.
+
+    The same fault under several schedules is one finding.
+    """
+    found: dict[tuple[object, ...], Finding] = {}
+    schedules: list[str] = []
+    first: Mapping[str, Any] = {}
+    for schedule, data in reports:
+        schedules.append(schedule)
+        first = first or data.get("statistics", {})
+        for finding in _findings(data.get("findings", ()), source_map):
+            key = (finding.kind, finding.places)
+            old = found.get(key)
+            found[key] = Finding(
+                kind=finding.kind,
+                message=old.message if old else finding.message,
+                count=finding.count + (old.count if old else 0),
+                places=finding.places,
+                schedules=(*(old.schedules if old else ()), schedule),
+            )
+    return Report(
+        kernel=source_map.manifest.kernel,
+        findings=tuple(found.values()),
+        switches=int(first.get("switches", 0)),
+        shared=tuple(_shared(row, source_map) for row in first.get("shared", ())),
+        global_memory=tuple(_global(row, source_map) for row in first.get("global", ())),
+        schedules=tuple(schedules),
+    )
+
+
+def _findings(rows: Iterable[Mapping[str, Any]], source_map: SourceMap) -> Iterator[Finding]:
+    for row in rows:
+        places = tuple(source_map.place(p["file"], int(p["line"])) for p in row.get("places", ()))
+        message = re.sub(r"\{(\d+)\}", lambda digits, places=places: _name(places, digits[1]), row["message"])  # type: ignore[misc]
+        yield Finding(kind=row["kind"], message=message, count=int(row.get("count", 1)), places=places)
+
+
+def _name(places: tuple[Place, ...], index: str) -> str:
+    """What stands for `{index}` in the engine's message."""
+    return str(places[int(index)]) if int(index) < len(places) else "an unknown place"
+
+
+def _shared(row: Mapping[str, Any], source_map: SourceMap) -> SharedAccess:
+    return SharedAccess(
+        place=_row_place(row, source_map),
+        access=str(row.get("access", "")),
+        bytes=int(row.get("bytes", 0)),
+        requests=int(row.get("requests", 0)),
+        wavefronts=int(row.get("wavefronts", 0)),
+        ideal=int(row.get("ideal", 0)),
+        worst_ways=int(row.get("worst_ways", 1)),
+    )
+
+
+def _global(row: Mapping[str, Any], source_map: SourceMap) -> GlobalAccess:
+    return GlobalAccess(
+        place=_row_place(row, source_map),
+        access=str(row.get("access", "")),
+        bytes=int(row.get("bytes", 0)),
+        requests=int(row.get("requests", 0)),
+        sectors=int(row.get("sectors", 0)),
+        ideal=int(row.get("ideal", 0)),
+    )
+
+
+def _row_place(row: Mapping[str, Any], source_map: SourceMap) -> Place:
+    place = row.get("place") or {}
+    return source_map.place(str(place.get("file", "?")), int(place.get("line", 0)))
+
+
+def _line(lines: tuple[str, ...], number: int) -> str:
+    return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+def _find_source(manifest: Manifest, candidates: Iterable[Path]) -> Path | None:
+    """The first of the files that is, byte for byte, what was transpiled."""
+    for path in candidates:
+        try:
+            if hashlib.sha256(path.read_bytes()).hexdigest() == manifest.source_sha256:
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    times = f" ({finding.count} times)" if finding.count > 1 else ""
+    yield f"error[{finding.kind}]: {finding.message}{times}"
+    for number, place in enumerate(finding.places):
+        yield from _place_lines(place, first=number == 0)
+
+
+def _place_lines(place: Place, *, first: bool) -> Iterator[str]:
+    """The Python line with its text, then the line of the emitted text below it."""
+    width = max(len(str(place.line)), len(str(place.python_line)))
+    arrow = f"{'-->' if first else ':::'} "
+    if not place.python_line:
+        yield f"{' ' * width}{arrow}{place.file}:{place.line}"
+    else:
+        yield f"{' ' * width}{arrow}{place.python_file}:{place.python_line}"
+        if place.python_text:
+            yield f"{place.python_line:>{width}} | {place.python_text.rstrip()}"
+        yield f"{' ' * width} = {place.file}:{place.line}"
+    if place.text:
+        yield f"{place.line:>{width}} | {place.text.rstrip()}"

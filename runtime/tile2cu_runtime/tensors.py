@@ -1,0 +1,170 @@
+"""Tensors of NumPy, torch and other libraries, seen as one kind of thing: an address with a shape and a type."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tile2cu_runtime.errors import ArgumentError
+
+_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+# Array-interface type strings, byte order stripped.
+_TYPESTRS = {
+    "b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",
+    "u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorView:
+    """A tensor in memory.
+
+    `shape` and `strides` are in elements; `device` is "cpu" or "cuda:<index>"; `library` is what allocates outputs like
+    it, "numpy" or "torch". `owner` keeps the memory alive.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    item_bytes: int
+    device: str
+    contiguous: bool
+    writable: bool
+    library: str
+    owner: Any
+
+    @property
+    def bytes(self) -> int:
+        """Bytes from the first element to behind the last; of a contiguous tensor."""
+        count = self.item_bytes
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+def view_of(value: Any) -> TensorView | None:
+    """The tensor in `value`, without a copy; None when there is none in it.
+
+    Takes NumPy arrays, torch tensors, and whatever offers __cuda_array_interface__, __array_interface__ or __dlpack__.
+    """
+    if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+        return _of_torch(value, torch)
+    if (numpy := sys.modules.get("numpy")) is not None and isinstance(value, numpy.ndarray):
+        return _of_numpy(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _of_cuda_interface(value)
+    if hasattr(value, "__array_interface__"):
+        return _of_array_interface(value)
+    if hasattr(value, "__dlpack__"):
+        return _of_dlpack(value, torch)
+    return None
+
+
+def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device: str) -> TensorView:
+    """An uninitialised tensor of `like`'s library and device; without `like`, NumPy's on the CPU, torch's on a GPU."""
+    library = like.library if like else ("numpy" if device == "cpu" else "torch")
+    if library == "torch":
+        import torch
+
+        where = like.device if like else torch.device("cuda", torch.cuda.current_device())
+        return _of_torch(torch.empty(shape, dtype=getattr(torch, dtype), device=where), torch)
+    import numpy
+
+    return _of_numpy(numpy.empty(shape, dtype=numpy_dtype(dtype)))
+
+
+def numpy_dtype(name: str) -> Any:
+    """NumPy's dtype of that name; bfloat16 and the 8-bit floats come from ml_dtypes."""
+    import numpy
+
+    if name in _ML_DTYPES:
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))
+    return numpy.dtype(name)
+
+
+def _of_numpy(array: Any) -> TensorView:
+    item_bytes = array.dtype.itemsize
+    address, read_only = array.__array_interface__["data"]
+    return TensorView(
+        address=address,
+        shape=array.shape,
+        strides=tuple(stride // item_bytes for stride in array.strides) if item_bytes else (),
+        dtype=array.dtype.name if array.dtype.isnative else f"byte-swapped {array.dtype.name}",
+        item_bytes=item_bytes,
+        device="cpu",
+        contiguous=array.flags.c_contiguous,
+        writable=not read_only,
+        library="numpy",
+        owner=array,
+    )
+
+
+def _of_torch(tensor: Any, torch: Any) -> TensorView:
+    if tensor.layout is not torch.strided:
+        raise ArgumentError("T2C-R101", f"a tensor of layout {tensor.layout} has no single memory", help=".to_dense()")
+    lazy = tensor.is_conj() or tensor.is_neg()
+    device = tensor.device.type
+    if device == "cuda":
+        device = f"cuda:{tensor.device.index}"
+    return TensorView(
+        address=tensor.data_ptr(),
+        shape=tuple(tensor.shape),
+        strides=tensor.stride(),
+        dtype=("lazily negated " if lazy else "") + str(tensor.dtype).removeprefix("torch."),
+        item_bytes=tensor.element_size(),
+        device=device,
+        contiguous=tensor.is_contiguous(),
+        # torch's own operations refuse to write a leaf in place, too: its gradient would be wrong.
+        writable=not (tensor.requires_grad and tensor.is_leaf and torch.is_grad_enabled()),
+        library="torch",
+        owner=tensor,
+    )
+
+
+def _of_array_interface(value: Any) -> TensorView:
+    import numpy
+
+    return _of_numpy(numpy.asarray(value))
+
+
+def _of_cuda_interface(value: Any) -> TensorView:
+    """From cupy, numba and others. Source: numba.readthedocs.io, CUDA Array Interface, version 3."""
+    interface = value.__cuda_array_interface__
+    address, read_only = interface["data"]
+    shape, typestr = tuple(interface["shape"]), interface["typestr"]
+    item_bytes = int(typestr[2:])
+    dense = _dense_strides(shape)
+    given = interface.get("strides")
+    strides = tuple(stride // item_bytes for stride in given) if given else dense
+    return TensorView(
+        address=address,
+        shape=shape,
+        strides=strides,
+        dtype=_TYPESTRS.get(typestr[1:], typestr),
+        item_bytes=item_bytes,
+        device=f"cuda:{getattr(getattr(value, 'device', None), 'id', 0)}",
+        contiguous=all(a == b or n <= 1 for a, b, n in zip(strides, dense, shape, strict=True)) or 0 in shape,
+        writable=not read_only,
+        library="torch",
+        owner=value,
+    )
+
+
+def _of_dlpack(value: Any, torch: Any) -> TensorView:
+    if torch is not None:
+        return _of_torch(torch.from_dlpack(value), torch)
+    import numpy
+
+    return _of_numpy(numpy.from_dlpack(value))
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
