@@ -12,13 +12,15 @@ import functools
 import importlib.util
 import os
 import shutil
-import site
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tile2cu_runtime.compilers import Compiler, find_gxx, find_nvcc
+from tile2cu_runtime.errors import CompileError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,13 +34,12 @@ class Need:
     install: str
 
 
-def find_nvcc() -> str | None:
-    """nvcc of CUDA_HOME, of this environment's PyPI packages, of PATH, of /usr/local/cuda: the first there is."""
-    homes = [Path(home) for home in [os.environ.get("CUDA_HOME")] if home]
-    homes += [path for packages in site.getsitepackages() for path in sorted(Path(packages).glob("nvidia/cu*"))]
-    on_path = [Path(found) for found in [shutil.which("nvcc")] if found]
-    candidates = [home / "bin" / "nvcc" for home in homes] + on_path + [Path("/usr/local/cuda/bin/nvcc")]
-    return next((str(path) for path in candidates if path.is_file()), None)
+def find_compiler(find: Callable[[], Compiler]) -> str | None:
+    """The compiler that the runtime would take."""
+    try:
+        return find().path
+    except CompileError:
+        return None
 
 
 def find_clang_hip() -> str | None:
@@ -64,8 +65,12 @@ def find_gpu() -> str | None:
 NEEDS = {
     need.name: need
     for need in (
-        Need(name="g++", find=lambda: shutil.which("g++"), install="apt-get install g++"),
-        Need(name="nvcc", find=find_nvcc, install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH"),
+        Need(name="g++", find=lambda: find_compiler(find_gxx), install="apt-get install g++"),
+        Need(
+            name="nvcc",
+            find=lambda: find_compiler(find_nvcc),
+            install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH",
+        ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
