@@ -1,0 +1,18 @@
+// cp.async: copies from global to shared memory that land when their group is waited for.  [PTX ISA, cp.async]
+#pragma once
+#include "engine.h"
+#include "kernel.h"
+
+namespace tl {
+
+// Copies source_bytes (0..bytes) and fills the rest of `bytes` with zeros. Both addresses are multiples of `bytes`.
+template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int source_bytes) {
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
+  tl_engine_cp_async(to, from, bytes, source_bytes);
+}
+// Closes the calling thread's group.
+TL_DEVICE void cp_async_commit() { tl_engine_cp_async_commit(); }
+// Waits until at most n of the calling thread's groups are in flight. Other threads need a barrier after it.
+template <int n> TL_DEVICE void cp_async_wait() { tl_engine_cp_async_wait(n); }
+
+}  // namespace tl

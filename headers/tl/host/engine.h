@@ -1,0 +1,149 @@
+/* The C interface of the CPU engine (libtile2cu_engine.so), which runs kernels one fiber a GPU thread.
+ *
+ * Three users: the primitives of headers/tl/host (called from kernels), the launch of headers/tl/host/launch.h, and
+ * the Python runtime (options, device memory, report). Functions marked "kernel" may only be called by a thread of a
+ * running kernel; the address they return to names the source line in findings. Sizes are bytes.
+ */
+#ifndef TL_HOST_ENGINE_H
+#define TL_HOST_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- settings and report ----------------------------------------------------------------------------------- */
+
+enum tl_engine_schedule { TL_ENGINE_ROUND_ROBIN = 0, TL_ENGINE_REVERSE = 1, TL_ENGINE_SHUFFLE = 2 };
+/* When asynchronous copies become visible: as late as the programming model allows, at once, or at random. */
+enum tl_engine_landing { TL_ENGINE_LATE = 0, TL_ENGINE_EARLY = 1, TL_ENGINE_RANDOM = 2 };
+
+typedef struct tl_engine_options {
+  int32_t check;       /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
+  int32_t statistics;  /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
+  int32_t schedule;    /* enum tl_engine_schedule: which ready thread runs next */
+  int32_t landing;     /* enum tl_engine_landing */
+  double preempt;      /* probability that a thread yields at a memory access */
+  uint64_t seed;       /* of shuffle, random landing and preemption */
+  int32_t workers;     /* OS threads that share the blocks; each is pinned to a core when there are several */
+  int32_t reserved;
+} tl_engine_options;
+
+/* Process-wide, for launches that start later. A null pointer restores the defaults (all zero, one worker). */
+void tl_engine_set_options(const tl_engine_options* options);
+void tl_engine_get_options(tl_engine_options* options);
+
+/* JSON about all launches of the calling thread since its last report: {"findings": [...], "statistics": {...}}.
+ * The text stays valid until the thread's next call; the next launch after it starts a new report. */
+const char* tl_engine_report_json(void);
+
+/* ---- device memory ----------------------------------------------------------------------------------------- */
+
+/* Memory with bounds and initialisation shadow, 4096-byte aligned, a red zone behind it. `initialised` 0: filled
+ * with 0xff, and reading it before a kernel wrote it is a finding. Null when the heap is full. */
+void* tl_engine_alloc(size_t bytes, int initialised);
+void tl_engine_free(void* memory);
+
+/* ---- launch ------------------------------------------------------------------------------------------------ */
+
+typedef struct tl_engine_launch_request {
+  uint32_t grid[3], block[3];
+  size_t shared_bytes;
+  int32_t warp_size;     /* 32, or 64 for AMD's wave64 */
+  int32_t instrumented;  /* 1: the kernel was compiled with -fsanitize=thread, so plain accesses are seen */
+  void (*run_thread)(void* argument);
+  void* argument;
+  const char* name; /* for messages; may be null */
+} tl_engine_launch_request;
+
+/* Runs all blocks; 0 when every thread returned. 1 when the launch was refused or abandoned: the report says why. */
+int tl_engine_launch(const tl_engine_launch_request* request);
+
+enum tl_engine_type {
+  TL_ENGINE_HALF = 0,
+  TL_ENGINE_BFLOAT16 = 1,
+  TL_ENGINE_TF32 = 2,
+  TL_ENGINE_INT8 = 3
+};
+/* ---- kernel: threads and shared memory --------------------------------------------------------------------- */
+
+void* tl_engine_shared_memory(void) __attribute__((const));  /* 1024-byte aligned */
+uint32_t tl_engine_shared_address(const void* p);            /* the 32-bit shared-window address that PTX would see */
+void tl_engine_yield(void);
+
+void tl_engine_load(void* value, const void* from, int bytes);
+void tl_engine_store(void* to, const void* value, int bytes);
+float tl_engine_atomic_add_float(float* to, float value);
+int32_t tl_engine_atomic_add_int(int32_t* to, int32_t value);
+uint16_t tl_engine_atomic_add_16bit(void* to, uint16_t bits, int type); /* TL_ENGINE_HALF or TL_ENGINE_BFLOAT16 */
+
+/* ---- kernel: barriers -------------------------------------------------------------------------------------- */
+
+void tl_engine_sync_threads(void);
+void tl_engine_barrier_sync(int barrier, int threads);
+void tl_engine_barrier_arrive(int barrier, int threads);
+void tl_engine_sync_warp(uint64_t mask);
+
+/* ---- kernel: warp collectives ------------------------------------------------------------------------------ */
+
+enum tl_engine_shuffle_mode {
+  TL_ENGINE_SHUFFLE_INDEX = 0,
+  TL_ENGINE_SHUFFLE_UP = 1,
+  TL_ENGINE_SHUFFLE_DOWN = 2,
+  TL_ENGINE_SHUFFLE_XOR = 3
+};
+/* `value` of up to 16 bytes is replaced by that of the lane that mode and operand select inside `width` lanes. */
+void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width, uint64_t mask);
+uint64_t tl_engine_ballot(uint64_t mask, int predicate);
+void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
+
+/* d += a * b of one m16n8kK mma.sync; fragments as in the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
+ * int8; d is float[4], int32_t[4] for int8. */
+void tl_engine_mma(void* d, const uint32_t* a, const uint32_t* b, int type);
+/* m16n8k16 with half accumulators, uint32_t d[2]. */
+void tl_engine_mma_half(uint32_t* d, const uint32_t* a, const uint32_t* b);
+
+/* ---- kernel: cp.async -------------------------------------------------------------------------------------- */
+
+void tl_engine_cp_async(void* to, const void* from, int bytes, int source_bytes);
+void tl_engine_cp_async_commit(void);
+void tl_engine_cp_async_wait(int groups_left);
+
+/* ---- kernel: sm_90 ----------------------------------------------------------------------------------------- */
+
+void tl_engine_mbarrier_init(void* barrier, int arrivals);
+void tl_engine_mbarrier_arrive(void* barrier);
+void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes);
+void tl_engine_mbarrier_wait(void* barrier, int parity);
+void tl_engine_fence_async_proxy(void);
+
+/* What TMA knows of a row-major two-dimensional tensor: extents and box in elements, columns first. */
+typedef struct tl_engine_tensor_map {
+  const void* base;
+  uint64_t columns, rows, row_bytes;
+  int32_t box_columns, box_rows, element_bytes, swizzle_bytes; /* swizzle 0, 32, 64 or 128 */
+} tl_engine_tensor_map;
+void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, int column, int row);
+void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, int column, int row);
+void tl_engine_tma_store_commit(void);
+void tl_engine_tma_store_wait(int groups_left);
+
+/* wgmma m64nNk16, both operands in shared memory, K-major; accumulators float[n / 2]. */
+void tl_engine_wgmma(float* accumulators, uint64_t a, uint64_t b, int n, int accumulate, int type);
+void tl_engine_wgmma_fence(void);
+void tl_engine_wgmma_commit(void);
+void tl_engine_wgmma_wait(int groups_left);
+
+/* ---- kernel: AMD ------------------------------------------------------------------------------------------- */
+
+/* v_mfma_f32_{32x32x8,16x16x16}: `size` 32 or 16, four 16-bit operands a lane, d is float[size * size / 64]. */
+void tl_engine_mfma(float* d, const void* a, const void* b, int size, int type);
+void tl_engine_global_load_lds(void* lds, const void* from, int bytes);
+void tl_engine_wait_vector_memory(int operations_left);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif

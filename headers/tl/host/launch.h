@@ -1,0 +1,50 @@
+// Launches of a kernel on the engine.
+#pragma once
+#include <tuple>
+#include "engine.h"
+#include "kernel.h"
+
+namespace tl {
+namespace host {
+
+#if defined(TL_ENGINE_INSTRUMENTED)
+constexpr int instrumented = 1;
+#else
+constexpr int instrumented = 0;
+#endif
+
+template <class... Parameters> struct Invocation {
+  void (*kernel)(Parameters...);
+  std::tuple<Parameters...> arguments;
+  static void run_thread(void* self) {
+    auto* invocation = static_cast<Invocation*>(self);
+    std::apply(invocation->kernel, invocation->arguments);
+  }
+};
+
+// 0 when the kernel ran to its end. Instrumentation is a template argument so that objects built with and without
+// -fsanitize=thread do not share one instance.
+template <int instrumented_, class... Parameters, class... Arguments>
+int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, Arguments... arguments) {
+  Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)};
+  tl_engine_launch_request request{};
+  request.grid[0] = grid.x, request.grid[1] = grid.y, request.grid[2] = grid.z;
+  request.block[0] = block.x, request.block[1] = block.y, request.block[2] = block.z;
+  request.shared_bytes = shared_bytes;
+  request.warp_size = warp_size;
+  request.instrumented = instrumented_;
+  request.run_thread = &Invocation<Parameters...>::run_thread;
+  request.argument = &invocation;
+  return tl_engine_launch(&request);
+}
+
+}  // namespace host
+
+// The seam: launches with `shared_bytes` of dynamic shared memory; 0, or a non-zero error code. `stream` is unused.
+template <class... Parameters, class... Arguments>
+int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
+                  Arguments... arguments) {
+  return host::launch<host::instrumented>(kernel, grid, block, shared_bytes, arguments...);
+}
+
+}  // namespace tl

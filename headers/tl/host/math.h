@@ -1,0 +1,18 @@
+// Scalar mathematics. The *_approx functions stand for the hardware's approximations (ex2.approx.ftz and the like):
+// the results here are the rounded exact ones, with results below 2^-126 flushed to zero as .ftz does.
+#pragma once
+#include <cmath>
+#include "kernel.h"
+
+namespace tl {
+namespace host {
+TL_DEVICE float flush(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+}  // namespace host
+
+TL_DEVICE float exp2_approx(float x) { return host::flush(std::exp2(host::flush(x))); }
+TL_DEVICE float log2_approx(float x) { return std::log2(host::flush(x)); }
+TL_DEVICE float rsqrt_approx(float x) { return 1.0f / std::sqrt(host::flush(x)); }
+TL_DEVICE float tanh_approx(float x) { return std::tanh(x); }
+TL_DEVICE float reciprocal_approx(float x) { return host::flush(1.0f / host::flush(x)); }
+
+}  // namespace tl

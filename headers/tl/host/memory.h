@@ -1,0 +1,51 @@
+// Loads and stores that keep their width, shared memory, atomics. Plain C++ accesses need no call: kernels built with
+// -fsanitize=thread report them to the engine by themselves.
+#pragma once
+#include "engine.h"
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+
+TL_DEVICE void* shared_memory() { return tl_engine_shared_memory(); }
+TL_DEVICE uint32_t shared_address(const void* p) { return tl_engine_shared_address(p); }
+
+namespace host {
+// Without checks the engine would only copy bytes, and a call costs more than the copy.
+template <class Bits> TL_DEVICE Bits load(const void* from) {
+  Bits bits;
+#if defined(TL_ENGINE_INSTRUMENTED)
+  tl_engine_load(&bits, from, sizeof bits);
+#else
+  std::memcpy(&bits, __builtin_assume_aligned(from, sizeof bits), sizeof bits);
+#endif
+  return bits;
+}
+template <class Bits> TL_DEVICE void store(void* to, Bits bits) {
+#if defined(TL_ENGINE_INSTRUMENTED)
+  tl_engine_store(to, &bits, sizeof bits);
+#else
+  std::memcpy(__builtin_assume_aligned(to, sizeof bits), &bits, sizeof bits);
+#endif
+}
+}  // namespace host
+
+TL_DEVICE uint4 load16(const void* from) { return host::load<uint4>(from); }
+TL_DEVICE uint2 load8(const void* from) { return host::load<uint2>(from); }
+TL_DEVICE uint32_t load4(const void* from) { return host::load<uint32_t>(from); }
+TL_DEVICE uint16_t load2(const void* from) { return host::load<uint16_t>(from); }
+TL_DEVICE void store16(void* to, uint4 bits) { host::store(to, bits); }
+TL_DEVICE void store8(void* to, uint2 bits) { host::store(to, bits); }
+TL_DEVICE void store4(void* to, uint32_t bits) { host::store(to, bits); }
+TL_DEVICE void store2(void* to, uint16_t bits) { host::store(to, bits); }
+
+TL_DEVICE float atomic_add(float* to, float value) { return tl_engine_atomic_add_float(to, value); }
+TL_DEVICE int atomic_add(int* to, int value) { return tl_engine_atomic_add_int(to, value); }
+TL_DEVICE half atomic_add(half* to, half value) {
+  return half::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_HALF));
+}
+TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
+  return bfloat16::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_BFLOAT16));
+}
+
+}  // namespace tl

@@ -1,0 +1,26 @@
+// mma.sync: d += a * b on the registers of a warp. Who: every lane.  [PTX ISA, Matrix fragments for mma.m16n8k*]
+// The engine adds the products to d in ascending k, in float without fused rounding of pairs; a tensor core's order
+// and rounding differ, so only integer-valued data is equal to the bit.
+#pragma once
+#include "engine.h"
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+
+TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, half) {
+  tl_engine_mma(d, a, b, TL_ENGINE_HALF);
+}
+TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, bfloat16) {
+  tl_engine_mma(d, a, b, TL_ENGINE_BFLOAT16);
+}
+// Half accumulators: two packed registers.
+TL_DEVICE void mma_m16n8k16(uint32_t* d, const uint32_t* a, const uint32_t* b, half) { tl_engine_mma_half(d, a, b); }
+TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) {
+  tl_engine_mma(d, a, b, TL_ENGINE_TF32);
+}
+TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
+  tl_engine_mma(d, a, b, TL_ENGINE_INT8);
+}
+
+}  // namespace tl

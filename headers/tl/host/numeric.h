@@ -1,0 +1,110 @@
+// half and bfloat16 on a CPU. Conversions round to nearest even; arithmetic is done in float and rounded once, which
+// equals the correctly rounded result because float has more than twice the digits (24 >= 2 * 11 + 2).
+#pragma once
+#include <cstdint>
+#include <cstring>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace tl {
+namespace host {
+
+template <class To, class From> inline To bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+// IEEE binary32 to binary16 without hardware. Denormals round by adding a float whose last digit weighs 2^-24.
+inline uint16_t float_to_half_portable(float value) {
+  const uint32_t word = bit_cast<uint32_t>(value);
+  const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7fffffff;
+  if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));  // NaN, made quiet
+  if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);                             // rounds to infinity
+  if (magnitude < 0x38800000) {                                                            // below 2^-14
+    const float shifted = bit_cast<float>(magnitude) + 0.5f;
+    return uint16_t(sign | (bit_cast<uint32_t>(shifted) - 0x3f000000));
+  }
+  const uint32_t odd = magnitude >> 13 & 1;
+  return uint16_t(sign | ((magnitude - 0x38000000 + 0xfff + odd) >> 13));
+}
+
+inline float half_to_float_portable(uint16_t bits) {
+  const uint32_t sign = uint32_t(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
+  if (magnitude >= 0x7c00) {  // infinity, or NaN made quiet
+    const uint32_t quiet = magnitude > 0x7c00 ? 0x400000 : 0;
+    return bit_cast<float>(sign | 0x7f800000 | quiet | (magnitude & 0x3ff) << 13);
+  }
+  if (magnitude < 0x400) {
+    const float value = float(magnitude) * 0x1p-24f;
+    return bit_cast<float>(sign | bit_cast<uint32_t>(value));
+  }
+  return bit_cast<float>(sign | ((magnitude << 13) + 0x38000000));
+}
+
+inline uint16_t float_to_half(float value) {
+#if defined(__F16C__)
+  return uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+#else
+  return float_to_half_portable(value);
+#endif
+}
+
+inline float half_to_float(uint16_t bits) {
+#if defined(__F16C__)
+  return _cvtsh_ss(bits);
+#else
+  return half_to_float_portable(bits);
+#endif
+}
+
+inline uint16_t float_to_bfloat16(float value) {
+  const uint32_t word = bit_cast<uint32_t>(value);
+  if ((word & 0x7fffffff) > 0x7f800000) return 0x7fff;  // the NaN that cvt.rn.bf16.f32 gives
+  return uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
+}
+
+inline float bfloat16_to_float(uint16_t bits) { return bit_cast<float>(uint32_t(bits) << 16); }
+
+}  // namespace host
+
+// Conversions from and to float are implicit, as those of CUDA's __half and __nv_bfloat16 are.
+struct half {
+  uint16_t bits;
+  half() = default;
+  half(float value) : bits(host::float_to_half(value)) {}
+  operator float() const { return host::half_to_float(bits); }
+  static half from_bits(uint16_t bits) { return host::bit_cast<half>(bits); }
+};
+
+struct bfloat16 {
+  uint16_t bits;
+  bfloat16() = default;
+  bfloat16(float value) : bits(host::float_to_bfloat16(value)) {}
+  operator float() const { return host::bfloat16_to_float(bits); }
+  static bfloat16 from_bits(uint16_t bits) { return host::bit_cast<bfloat16>(bits); }
+};
+
+#define TL_HOST_ARITHMETIC(Type)                                                     \
+  inline Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }        \
+  inline Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }        \
+  inline Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }        \
+  inline Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }        \
+  inline Type operator-(Type a) { return Type::from_bits(uint16_t(a.bits ^ 0x8000)); } \
+  inline Type& operator+=(Type& a, Type b) { return a = a + b; }                     \
+  inline Type& operator-=(Type& a, Type b) { return a = a - b; }                     \
+  inline Type& operator*=(Type& a, Type b) { return a = a * b; }                     \
+  inline Type& operator/=(Type& a, Type b) { return a = a / b; }                     \
+  inline bool operator==(Type a, Type b) { return float(a) == float(b); }            \
+  inline bool operator!=(Type a, Type b) { return float(a) != float(b); }            \
+  inline bool operator<(Type a, Type b) { return float(a) < float(b); }              \
+  inline bool operator<=(Type a, Type b) { return float(a) <= float(b); }            \
+  inline bool operator>(Type a, Type b) { return float(a) > float(b); }              \
+  inline bool operator>=(Type a, Type b) { return float(a) >= float(b); }
+TL_HOST_ARITHMETIC(half)
+TL_HOST_ARITHMETIC(bfloat16)
+#undef TL_HOST_ARITHMETIC
+
+}  // namespace tl

@@ -1,0 +1,20 @@
+// Barriers of a block and of a warp.
+#pragma once
+#include "engine.h"
+#include "kernel.h"
+
+namespace tl {
+
+// Who: every thread of the block.
+TL_DEVICE void sync_threads() { tl_engine_sync_threads(); }
+// Waits until `threads` threads have arrived at named barrier `id` (1..15).
+TL_DEVICE void barrier_sync(int id, int threads) { tl_engine_barrier_sync(id, threads); }
+// Arrives without waiting. It releases what this thread wrote; it acquires nothing.
+TL_DEVICE void barrier_arrive(int id, int threads) { tl_engine_barrier_arrive(id, threads); }
+// Who: every lane of the warp.
+TL_DEVICE void sync_warp() { tl_engine_sync_warp(~uint64_t(0)); }
+
+}  // namespace tl
+
+TL_DEVICE void __syncthreads() { tl_engine_sync_threads(); }
+TL_DEVICE void __syncwarp(uint64_t mask = ~uint64_t(0)) { tl_engine_sync_warp(mask); }

@@ -1,0 +1,83 @@
+// Explicit loads, stores and atomics, and what a thread asks about itself.
+#include <cstring>
+
+#include <tl/host/numeric.h>
+
+#include "worker.h"
+
+namespace tile2cu::engine {
+namespace {
+
+void observe(const void* address, int bytes, bool is_write, Site site) {
+  Worker& worker = current_worker();
+  if (!worker.observes()) return;
+  if (TILE2CU_UNLIKELY(reinterpret_cast<std::uintptr_t>(address) % std::uintptr_t(bytes))) {
+    worker.report("misaligned vector access", {site}, [&] {
+      return text("a %s of %d bytes by %s at {0} is not aligned to %d bytes", is_write ? "store" : "load", bytes,
+                  worker.describe_current().c_str(), bytes);
+    });
+  }
+  worker.access(address, std::uint32_t(bytes), is_write, site);
+}
+
+void observe_atomic(const void* address, std::uint32_t bytes, Site site) {
+  Worker& worker = current_worker();
+  if (worker.observes()) worker.access(address, bytes, true, site, true);
+}
+
+// Blocks may run on several OS threads, so these are real atomics. Returns the old bits.
+template <class Bits, class Update> Bits exchange_updated(void* address, Update&& update) {
+  auto* word = static_cast<Bits*>(address);
+  Bits old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, update(old), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+
+}  // namespace
+}  // namespace tile2cu::engine
+
+using namespace tile2cu::engine;
+
+extern "C" {
+
+void* tl_engine_shared_memory() { return current_worker().arena; }
+
+std::uint32_t tl_engine_shared_address(const void* p) {
+  return std::uint32_t(current_worker().shared_offset(p)) + Worker::shared_window_base;
+}
+
+void tl_engine_yield() { current_worker().yield_current(); }
+
+void tl_engine_load(void* value, const void* from, int bytes) {
+  observe(from, bytes, false, TILE2CU_CALL_SITE);
+  std::memcpy(value, from, std::size_t(bytes));
+}
+
+void tl_engine_store(void* to, const void* value, int bytes) {
+  observe(to, bytes, true, TILE2CU_CALL_SITE);
+  std::memcpy(to, value, std::size_t(bytes));
+}
+
+float tl_engine_atomic_add_float(float* to, float value) {
+  observe_atomic(to, sizeof *to, TILE2CU_CALL_SITE);
+  const auto old = exchange_updated<std::uint32_t>(to, [&](std::uint32_t bits) {
+    return tl::host::bit_cast<std::uint32_t>(tl::host::bit_cast<float>(bits) + value);
+  });
+  return tl::host::bit_cast<float>(old);
+}
+
+std::int32_t tl_engine_atomic_add_int(std::int32_t* to, std::int32_t value) {
+  observe_atomic(to, sizeof *to, TILE2CU_CALL_SITE);
+  return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL);
+}
+
+std::uint16_t tl_engine_atomic_add_16bit(void* to, std::uint16_t bits, int type) {
+  observe_atomic(to, sizeof bits, TILE2CU_CALL_SITE);
+  return exchange_updated<std::uint16_t>(to, [&](std::uint16_t old) {
+    if (type == TL_ENGINE_BFLOAT16) return (tl::bfloat16::from_bits(old) + tl::bfloat16::from_bits(bits)).bits;
+    return (tl::half::from_bits(old) + tl::half::from_bits(bits)).bits;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,101 @@
+#include "cp_async.h"
+
+#include <cstring>
+
+#include "worker.h"
+
+namespace tile2cu::engine {
+namespace {
+
+void move_bytes(const PendingCopy& copy) {
+  std::memcpy(copy.to, copy.from, copy.source_bytes);
+  std::memset(copy.to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+}
+
+void check_issue(Worker& worker, const PendingCopy& copy) {
+  const ThreadNumber self = worker.current->linear;
+  const Clock* knows = worker.clocks.row(self);
+  const auto offset = std::uint32_t(worker.shared_offset(copy.to));
+  worker.shared_shadow.write(worker, offset, copy.bytes, {self, knows, knows[self], copy.site}, granule_in_flight);
+  auto& memory = GlobalMemory::instance();
+  if (copy.source_bytes && memory.contains(copy.from)) {
+    memory.check(worker, copy.from, copy.source_bytes, false, false, copy.site);
+  }
+}
+
+void land(Worker& worker, const PendingCopy& copy) {
+  if (worker.options.landing != TL_ENGINE_EARLY) move_bytes(copy);
+  if (!worker.options.check) return;
+  const ThreadNumber self = worker.current->linear;
+  worker.shared_shadow.land(std::uint32_t(worker.shared_offset(copy.to)), copy.bytes, self,
+                            worker.clocks.row(self)[self], granule_initialised | granule_generic_proxy);
+}
+
+}  // namespace
+
+void CopyQueue::issue(Worker& worker, const PendingCopy& copy) {
+  const auto addresses = reinterpret_cast<std::uintptr_t>(copy.to) |
+                         (copy.source_bytes ? reinterpret_cast<std::uintptr_t>(copy.from) : 0);
+  if (TILE2CU_UNLIKELY(addresses % copy.bytes)) {
+    worker.report("misaligned cp.async", {copy.site}, [&] {
+      return text("cp.async of %u bytes at {0} by %s: an address is no multiple of %u", copy.bytes,
+                  worker.describe_current().c_str(), copy.bytes);
+    });
+  }
+  if (TILE2CU_UNLIKELY(!worker.is_shared(copy.to, copy.bytes))) {
+    worker.report("cp.async destination is not shared memory", {copy.site},
+                  [&] { return text("cp.async at {0} by %s", worker.describe_current().c_str()); });
+    return;
+  }
+  if (worker.options.check) check_issue(worker, copy);
+  if (worker.options.statistics) {
+    worker.requests.lane_access(worker, copy.site, worker.shared_offset(copy.to), copy.bytes, true, true);
+    if (copy.source_bytes) {
+      worker.requests.lane_access(worker, copy.site, reinterpret_cast<std::uintptr_t>(copy.from), copy.bytes, false,
+                                  false);
+    }
+  }
+  if (worker.options.landing == TL_ENGINE_EARLY) move_bytes(copy);
+  copies.push_back(copy);
+}
+
+void CopyQueue::wait(Worker& worker, int groups_left) {
+  const int landing = int(group_ends.size()) - groups_left;
+  if (landing <= 0) return;
+  const std::uint32_t landed = group_ends[landing - 1];
+  for (std::uint32_t index = 0; index < landed; ++index) land(worker, copies[index]);
+  copies.erase(copies.begin(), copies.begin() + landed);
+  group_ends.erase(group_ends.begin(), group_ends.begin() + landing);
+  for (std::uint32_t& end : group_ends) end -= landed;
+}
+
+void CopyQueue::finish(Worker& worker) {
+  if (!copies.empty()) {
+    worker.report("cp.async never waited", {copies.front().site}, [&] {
+      return text("%s returns while the cp.async issued at {0} is in flight", worker.describe_current().c_str());
+    });
+  }
+  copies.clear();
+  group_ends.clear();
+}
+
+}  // namespace tile2cu::engine
+
+using namespace tile2cu::engine;
+
+extern "C" {
+
+void tl_engine_cp_async(void* to, const void* from, int bytes, int source_bytes) {
+  Worker& worker = current_worker();
+  worker.current->copies.issue(worker, {static_cast<char*>(to), static_cast<const char*>(from), std::uint32_t(bytes),
+                                        std::uint32_t(source_bytes), TILE2CU_CALL_SITE});
+}
+
+void tl_engine_cp_async_commit() { current_worker().current->copies.commit(); }
+
+void tl_engine_cp_async_wait(int groups_left) {
+  Worker& worker = current_worker();
+  worker.current->copies.wait(worker, groups_left);
+}
+
+}  // extern "C"

@@ -1,0 +1,155 @@
+#include "global_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "worker.h"
+
+namespace tile2cu::engine {
+namespace {
+
+// A shadow word: for each of its two bytes whether it is allocated, initialised, and written in this launch by the
+// block in the remaining bits (its number + 1, modulo 2^26).
+constexpr std::uint32_t allocated_shift = 30, initialised_shift = 28, written_shift = 26;
+constexpr std::uint32_t writer_mask = (1u << written_shift) - 1;
+constexpr std::uint32_t launch_mask = writer_mask | 3u << written_shift;
+
+// Which bytes of the word at `offset` (even) lie in [begin, end).
+std::uint32_t bytes_touched(std::size_t offset, std::size_t begin, std::size_t end) {
+  return (offset >= begin ? 1u : 0u) | (offset + 1 < end ? 2u : 0u);
+}
+
+}  // namespace
+
+// Never destroyed: kernels may still be unloaded, and memory freed, while the process ends.
+GlobalMemory& GlobalMemory::instance() {
+  static auto* memory = new GlobalMemory;
+  return *memory;
+}
+
+bool GlobalMemory::reserve() {
+  if (base_) return true;
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* base = mmap(nullptr, heap_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (base == MAP_FAILED) return false;
+  void* shadow = mmap(nullptr, heap_bytes / 2 * sizeof(std::uint32_t), PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (shadow == MAP_FAILED) {
+    munmap(base, heap_bytes);
+    return false;
+  }
+  shadow_ = static_cast<std::uint32_t*>(shadow);
+  base_ = static_cast<char*>(base);
+  return true;
+}
+
+// First fit behind each allocation's red zone. A page before the first is left free, so that underruns are seen.
+std::optional<std::size_t> GlobalMemory::find_gap(std::size_t bytes) const {
+  std::size_t candidate = page;
+  for (const auto& [offset, size] : allocated_) {
+    if (candidate + bytes + red_zone <= offset) break;
+    candidate = (offset + size + red_zone + page - 1) / page * page;
+  }
+  if (bytes > heap_bytes || candidate + bytes + red_zone > heap_bytes) return std::nullopt;
+  return candidate;
+}
+
+void* GlobalMemory::allocate(std::size_t bytes, bool initialised) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!reserve()) return nullptr;
+  const auto offset = find_gap(bytes);
+  if (!offset) return nullptr;
+  allocated_[*offset] = bytes;
+  paint(*offset, bytes, initialised);
+  if (!initialised) std::memset(base_ + *offset, 0xff, bytes);
+  return base_ + *offset;
+}
+
+void GlobalMemory::release(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!memory || !contains(memory)) return;
+  const auto allocation = allocated_.find(offset_of(memory));
+  if (allocation == allocated_.end()) return;
+  const std::size_t span = (allocation->second + page - 1) / page * page;
+  std::memset(shadow_ + allocation->first / 2, 0, (allocation->second + 1) / 2 * sizeof(std::uint32_t));
+  madvise(base_ + allocation->first, span, MADV_DONTNEED);
+  allocated_.erase(allocation);
+}
+
+void GlobalMemory::paint(std::size_t offset, std::size_t bytes, bool initialised) {
+  const std::uint32_t whole = 3u << allocated_shift | (initialised ? 3u << initialised_shift : 0u);
+  std::fill_n(shadow_ + offset / 2, bytes / 2, whole);
+  if (bytes % 2) {
+    shadow_[(offset + bytes) / 2] = 1u << allocated_shift | (initialised ? 1u << initialised_shift : 0u);
+  }
+}
+
+void GlobalMemory::begin_launch() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [offset, bytes] : allocated_) {
+    std::uint32_t* words = shadow_ + offset / 2;
+    for (std::size_t index = 0; index < (bytes + 1) / 2; ++index) words[index] &= ~launch_mask;
+  }
+}
+
+// How far an address lies behind the allocation below it.
+std::optional<GlobalMemory::Overrun> GlobalMemory::overrun(std::size_t offset) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto above = allocated_.upper_bound(offset);
+  if (above == allocated_.begin()) return std::nullopt;
+  --above;
+  return Overrun{offset - (above->first + above->second), above->second};
+}
+
+void GlobalMemory::report_out_of_bounds(Worker& worker, std::size_t offset, std::uint32_t bytes, bool is_write,
+                                        Site site) {
+  worker.report("global out-of-bounds", {site}, [&] {
+    const char* what = is_write ? "write" : "read";
+    const std::string who = worker.describe_current();
+    const auto past = overrun(offset);
+    if (!past) return text("%s of %u bytes before any allocation by %s at {0}", what, bytes, who.c_str());
+    return text("%s of %u bytes, %zu bytes past the end of a %zu-byte allocation, by %s at {0}", what, bytes,
+                past->distance, past->allocation, who.c_str());
+  });
+}
+
+void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic,
+                         Site site) {
+  const std::size_t begin = offset_of(address), end = begin + bytes;
+  const std::uint32_t self = (worker.block_number + 1) & writer_mask;
+  for (std::size_t offset = begin & ~std::size_t(1); offset < end; offset += 2) {
+    std::uint32_t& word = shadow_[offset / 2];
+    const std::uint32_t touched = bytes_touched(offset, begin, end);
+    if (TILE2CU_UNLIKELY((word >> allocated_shift & touched) != touched)) {
+      report_out_of_bounds(worker, word >> allocated_shift & 1 ? offset + 1 : offset, bytes, is_write, site);
+      return;
+    }
+    const std::uint32_t writer = word & writer_mask;
+    const bool foreign = writer && writer != self && (word >> written_shift & touched);
+    if (!is_write) {
+      if (TILE2CU_UNLIKELY((word >> initialised_shift & touched) != touched)) {
+        worker.report("uninitialised global read", {site}, [&] {
+          return text("%s reads at {0} what nobody has written", worker.describe_current().c_str());
+        });
+        return;
+      }
+      if (TILE2CU_UNLIKELY(foreign)) {
+        worker.report("race between blocks", {site}, [&] {
+          return text("block %u reads at {0} what block %u wrote in the same launch", self - 1, writer - 1);
+        });
+      }
+      continue;
+    }
+    if (TILE2CU_UNLIKELY(foreign && !is_atomic)) {
+      worker.report("race between blocks", {site}, [&] {
+        return text("block %u writes at {0} what block %u wrote in the same launch", self - 1, writer - 1);
+      });
+    }
+    const std::uint32_t same_writer = writer == self ? word & 3u << written_shift : 0u;
+    word = (word & ~launch_mask) | touched << initialised_shift;
+    if (!is_atomic) word |= touched << written_shift | same_writer | self;
+  }
+}
+
+}  // namespace tile2cu::engine

@@ -1,0 +1,52 @@
+// The device heap: what tl_engine_alloc hands out, with a shadow of bounds, initialisation and writing blocks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "basics.h"
+
+namespace tile2cu::engine {
+
+struct Worker;
+
+class GlobalMemory {
+ public:
+  static GlobalMemory& instance();
+
+  void* allocate(std::size_t bytes, bool initialised);
+  void release(void* memory);
+  // Offset in the heap, or one past every size when the address lies elsewhere.
+  std::size_t offset_of(const void* address) const {
+    return std::size_t(static_cast<const char*>(address) - base_);
+  }
+  bool contains(const void* address) const { return base_ && offset_of(address) < heap_bytes; }
+
+  // Forgets which blocks wrote what: launches on one stream follow one another.
+  void begin_launch();
+  void check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic, Site site);
+
+ private:
+  // Address space, not memory: pages appear when touched.
+  static constexpr std::size_t heap_bytes = std::size_t(16) << 30;
+  static constexpr std::size_t page = 4096;
+  static constexpr std::size_t red_zone = 4096;
+  struct Overrun {
+    std::size_t distance, allocation;
+  };
+
+  bool reserve();
+  std::optional<std::size_t> find_gap(std::size_t bytes) const;
+  void paint(std::size_t offset, std::size_t bytes, bool initialised);
+  void report_out_of_bounds(Worker& worker, std::size_t offset, std::uint32_t bytes, bool is_write, Site site);
+  std::optional<Overrun> overrun(std::size_t offset) const;
+
+  char* base_ = nullptr;
+  std::uint32_t* shadow_ = nullptr;              // a word for two bytes
+  std::map<std::size_t, std::size_t> allocated_;  // offset -> bytes
+  mutable std::mutex mutex_;
+};
+
+}  // namespace tile2cu::engine

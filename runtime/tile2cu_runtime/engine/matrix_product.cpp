@@ -1,0 +1,91 @@
+#include "matrix_product.h"
+
+#include <cstring>
+
+#include <tl/host/engine.h>
+#include <tl/host/numeric.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tile2cu::engine {
+namespace {
+
+typedef float Float8 __attribute__((vector_size(32), aligned(4)));
+
+// A row of c in registers, up to 64 columns at a time.
+template <int m, int n, int k>
+__attribute__((always_inline)) inline void multiply_add_body(float* c, const float* a, const float* b) {
+  constexpr int columns = n < 64 ? n : 64, vectors = columns / 8;
+  static_assert(n % columns == 0 && columns % 8 == 0, "whole vectors");
+  for (int first = 0; first < n; first += columns) {
+    for (int row = 0; row < m; ++row) {
+      Float8 sum[vectors];
+      std::memcpy(sum, c + row * n + first, sizeof sum);
+      for (int inner = 0; inner < k; ++inner) {
+        const float scalar = a[row * k + inner];
+        const Float8 left = {scalar, scalar, scalar, scalar, scalar, scalar, scalar, scalar};
+        for (int vector = 0; vector < vectors; ++vector) {
+          Float8 right;
+          std::memcpy(&right, b + inner * n + first + vector * 8, sizeof right);
+          sum[vector] += left * right;
+        }
+      }
+      std::memcpy(c + row * n + first, sum, sizeof sum);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+// Distributions build for the oldest x86-64; this machine most likely has more.
+bool has_avx2() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return has;
+}
+
+template <int m, int n, int k>
+__attribute__((target("avx2,fma"))) void multiply_add_avx2(float* c, const float* a, const float* b) {
+  multiply_add_body<m, n, k>(c, a, b);
+}
+
+__attribute__((target("avx2,f16c"))) void widen_half_avx2(float* to, const std::uint16_t* from, int count) {
+  for (int index = 0; index < count; index += 8) {
+    __m128i eight;
+    std::memcpy(&eight, from + index, sizeof eight);
+    const __m256 wide = _mm256_cvtph_ps(eight);
+    std::memcpy(to + index, &wide, sizeof wide);
+  }
+}
+#endif
+
+}  // namespace
+
+template <int m, int n, int k> void multiply_add(float* c, const float* a, const float* b) {
+#if defined(__x86_64__)
+  if (has_avx2()) return multiply_add_avx2<m, n, k>(c, a, b);
+#endif
+  multiply_add_body<m, n, k>(c, a, b);
+}
+
+template void multiply_add<16, 8, 8>(float*, const float*, const float*);
+template void multiply_add<16, 8, 16>(float*, const float*, const float*);
+template void multiply_add<16, 16, 16>(float*, const float*, const float*);
+template void multiply_add<32, 32, 8>(float*, const float*, const float*);
+template void multiply_add<64, 8, 16>(float*, const float*, const float*);
+template void multiply_add<64, 64, 16>(float*, const float*, const float*);
+template void multiply_add<64, 128, 16>(float*, const float*, const float*);
+
+void widen(float* to, const std::uint16_t* from, int count, int type) {
+  if (type == TL_ENGINE_BFLOAT16) {
+    for (int index = 0; index < count; ++index) to[index] = tl::host::bfloat16_to_float(from[index]);
+    return;
+  }
+#if defined(__x86_64__)
+  if (has_avx2()) return widen_half_avx2(to, from, count);
+#endif
+  for (int index = 0; index < count; ++index) to[index] = tl::host::half_to_float(from[index]);
+}
+
+}  // namespace tile2cu::engine

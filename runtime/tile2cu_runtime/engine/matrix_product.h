@@ -1,0 +1,16 @@
+// Small dense products, the arithmetic of the tensor-core instructions.
+//
+// Products are added to the accumulator one after another in ascending k, each step a fused multiply-add in float where
+// the CPU has one. Tensor cores sum in another order and with other rounding: only integer-valued data compares equal.
+#pragma once
+#include <cstdint>
+
+namespace tile2cu::engine {
+
+// c[m][n] += a[m][k] * b[k][n], all row-major. Instantiated for the shapes that instructions have.
+template <int m, int n, int k> void multiply_add(float* c, const float* a, const float* b);
+
+// 16-bit floating-point bits to float; type is TL_ENGINE_HALF or TL_ENGINE_BFLOAT16. `count` is a multiple of 8.
+void widen(float* to, const std::uint16_t* from, int count, int type);
+
+}  // namespace tile2cu::engine

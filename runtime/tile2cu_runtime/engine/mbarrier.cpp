@@ -1,0 +1,144 @@
+#include "mbarrier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker.h"
+
+namespace tile2cu::engine {
+
+void MemoryBarriers::reset() {
+  barriers_.clear();
+  agents_ = 0;
+}
+
+void MemoryBarriers::initialise(Worker& worker, const void* barrier, int arrivals, Site site) {
+  const auto offset = std::uint32_t(worker.shared_offset(barrier));
+  MemoryBarrier fresh;
+  fresh.arrivals = fresh.pending_arrivals = arrivals;
+  fresh.agent = agents_++ % VectorClocks::agents;  // two barriers may share one: that only hides races between them
+  if (worker.options.check) {
+    const ThreadNumber self = worker.current->linear;
+    const Clock* knows = worker.clocks.row(self);
+    worker.shared_shadow.write(worker, offset, 8, {self, knows, knows[self], site}, granule_initialised);
+    worker.shared_shadow.mark_mbarrier(offset);
+  }
+  barriers_[offset] = std::move(fresh);
+}
+
+MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site site) {
+  const auto offset = std::uint32_t(worker.shared_offset(barrier));
+  const auto found = barriers_.find(offset);
+  if (found == barriers_.end()) {
+    worker.report("mbarrier used before init", {site, nullptr, offset}, [&] {
+      return text("%s uses the memory barrier at shared offset %u at {0} before its initialisation",
+                  worker.describe_current().c_str(), offset);
+    });
+    return barriers_[offset];
+  }
+  if (worker.options.check && offset + 8 <= worker.launch.request.shared_bytes) {
+    const Granule& granule = worker.shared_shadow.at(offset);
+    if (granule.write_clock > worker.clocks.row(worker.current->linear)[granule.writer]) {
+      worker.report("mbarrier init not visible", {site, granule.write_site, offset}, [&] {
+        return text("%s uses the memory barrier at {0} with no block barrier since its initialisation at {1}",
+                    worker.describe_current().c_str());
+      });
+    }
+  }
+  return found->second;
+}
+
+void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_bytes, Site site) {
+  MemoryBarrier& state = find(worker, barrier, site);
+  if (worker.options.check) worker.clocks.release(worker.current->linear, state.arriving);
+  state.pending_bytes += announced_bytes;
+  if (state.pending_arrivals == 0) {
+    worker.report("mbarrier over-arrival", {site}, [&] {
+      return text("%s arrives at {0} when the phase has had all its %d arrivals", worker.describe_current().c_str(),
+                  state.arrivals);
+    });
+  } else {
+    state.pending_arrivals--;
+  }
+  complete_if_done(worker, state);
+}
+
+void MemoryBarriers::complete_if_done(Worker& worker, MemoryBarrier& barrier) {
+  if (barrier.pending_arrivals != 0 || barrier.pending_bytes != 0) return;
+  auto& waiting = barrier.waiting[barrier.phase & 1];
+  barrier.phase++;
+  barrier.pending_arrivals = barrier.arrivals;
+  std::swap(barrier.released, barrier.arriving);
+  std::fill(barrier.arriving.begin(), barrier.arriving.end(), 0);
+  for (ThreadNumber thread : waiting) {
+    if (worker.options.check) worker.clocks.acquire(thread, barrier.released);
+    worker.make_ready(thread);
+  }
+  waiting.clear();
+}
+
+void MemoryBarriers::wait(Worker& worker, const void* barrier, int parity, Site site) {
+  MemoryBarrier& state = find(worker, barrier, site);
+  if (int(state.phase & 1) != (parity & 1)) {  // that phase is over
+    if (worker.options.check) worker.clocks.acquire(worker.current->linear, state.released);
+    return;
+  }
+  state.waiting[parity & 1].push_back(worker.current->linear);
+  worker.block_current("mbarrier wait", site);
+}
+
+void MemoryBarriers::deliver(Worker& worker, std::uint32_t offset, long bytes, const VectorClocks::Snapshot& knows) {
+  MemoryBarrier& barrier = barriers_[offset];
+  if (worker.options.check) {
+    if (barrier.arriving.empty()) barrier.arriving.assign(worker.clocks.columns(), 0);
+    worker.clocks.join(barrier.arriving.data(), knows.data());
+  }
+  barrier.pending_bytes -= bytes;
+  complete_if_done(worker, barrier);
+}
+
+void MemoryBarriers::report_undelivered(Worker& worker) const {
+  for (const auto& [offset, barrier] : barriers_) {
+    if (barrier.pending_bytes == 0) continue;
+    worker.report("mbarrier left with pending bytes", {nullptr, nullptr, offset}, [&, at = offset, &left = barrier] {
+      return text("the memory barrier at shared offset %u ends with %ld bytes announced and not delivered", at,
+                  left.pending_bytes);
+    });
+  }
+}
+
+}  // namespace tile2cu::engine
+
+using namespace tile2cu::engine;
+
+extern "C" {
+
+void tl_engine_mbarrier_init(void* barrier, int arrivals) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.initialise(worker, barrier, arrivals, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_mbarrier_arrive(void* barrier) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.arrive(worker, barrier, 0, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.arrive(worker, barrier, bytes, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_mbarrier_wait(void* barrier, int parity) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.wait(worker, barrier, parity, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_fence_async_proxy() {
+  Worker& worker = current_worker();
+  if (!worker.options.check) return;
+  Thread& self = *worker.current;
+  worker.clocks.tick(self.linear);
+  self.proxy_fence = worker.clocks.row(self.linear)[self.linear];
+}
+
+}  // extern "C"

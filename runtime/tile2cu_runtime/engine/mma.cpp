@@ -1,0 +1,138 @@
+// mma.sync.m16n8kK.row.col: d += a * b on the registers of a warp.
+//
+// Fragments [PTX ISA, "Matrix Fragments for mma.m16n8k8 / k16 / k32"], with group g = lane / 4, t = lane % 4 and v
+// elements to a 32-bit register: A register r holds row g + 8 * (r % 2), columns v * (t + 4 * (r / 2)) ..+v-1;
+// B register r holds column g, rows v * (t + 4 * r) ..+v-1; accumulator r holds row g + 8 * (r / 2), column
+// 2 * t + r % 2. tf32 has v = 1, 16-bit types v = 2, int8 v = 4.
+#include <cstring>
+
+#include <tl/host/numeric.h>
+
+#include "matrix_product.h"
+#include "worker.h"
+
+namespace tile2cu::engine {
+namespace {
+
+constexpr int lanes = 32, m = 16, n = 8, a_registers = 4, b_registers = 2;
+
+struct MmaArgument {
+  void* d;
+  const std::uint32_t* a;
+  const std::uint32_t* b;
+};
+
+const MmaArgument& of(const Meeting& meeting, int lane) {
+  return *static_cast<const MmaArgument*>(meeting.arguments[lane]);
+}
+
+// Row-major operands of the warp, gathered from its registers. Element: the type in registers; k = 8 * v.
+template <class Element> struct Operands {
+  static constexpr int v = 4 / sizeof(Element), k = 8 * v;
+  alignas(32) Element a[m * k];
+  alignas(32) Element b[k * n];
+
+  explicit Operands(const Meeting& meeting) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int group = lane / 4, t = lane % 4;
+      for (int r = 0; r < a_registers; ++r) {
+        std::memcpy(&a[(group + 8 * (r % 2)) * k + v * (t + 4 * (r / 2))], &of(meeting, lane).a[r], 4);
+      }
+      for (int r = 0; r < b_registers; ++r) {
+        Element elements[v];
+        std::memcpy(elements, &of(meeting, lane).b[r], 4);
+        for (int e = 0; e < v; ++e) b[(v * (t + 4 * r) + e) * n + group] = elements[e];
+      }
+    }
+  }
+};
+
+int accumulator_index(int lane, int r) { return (lane / 4 + 8 * (r / 2)) * n + lane % 4 * 2 + r % 2; }
+
+template <class T> void gather(T* c, const Meeting& meeting) {
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int r = 0; r < 4; ++r) c[accumulator_index(lane, r)] = static_cast<const T*>(of(meeting, lane).d)[r];
+  }
+}
+template <class T> void scatter(const T* c, const Meeting& meeting) {
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int r = 0; r < 4; ++r) static_cast<T*>(of(meeting, lane).d)[r] = c[accumulator_index(lane, r)];
+  }
+}
+
+void multiply_16bit(const Meeting& meeting, float* c, int type) {
+  const Operands<std::uint16_t> operands(meeting);
+  alignas(32) float a[m * 16], b[16 * n];
+  widen(a, operands.a, m * 16, type);
+  widen(b, operands.b, 16 * n, type);
+  multiply_add<m, n, 16>(c, a, b);
+}
+
+void mma_16bit(const Meeting& meeting, int type) {
+  alignas(32) float c[m * n];
+  gather(c, meeting);
+  multiply_16bit(meeting, c, type);
+  scatter(c, meeting);
+}
+
+// The tensor core reads 10 bits of mantissa and ignores the rest.
+void mma_tf32(const Meeting& meeting) {
+  const Operands<std::uint32_t> operands(meeting);
+  alignas(32) float a[m * 8], b[8 * n], c[m * n];
+  for (int index = 0; index < m * 8; ++index) a[index] = tl::host::bit_cast<float>(operands.a[index] & 0xffffe000);
+  for (int index = 0; index < 8 * n; ++index) b[index] = tl::host::bit_cast<float>(operands.b[index] & 0xffffe000);
+  gather(c, meeting);
+  multiply_add<m, n, 8>(c, a, b);
+  scatter(c, meeting);
+}
+
+void mma_int8(const Meeting& meeting) {
+  const Operands<std::int8_t> operands(meeting);
+  std::int32_t c[m * n];
+  gather(c, meeting);
+  for (int row = 0; row < m; ++row) {
+    for (int inner = 0; inner < 32; ++inner) {
+      const std::int32_t left = operands.a[row * 32 + inner];
+      for (int column = 0; column < n; ++column) c[row * n + column] += left * operands.b[inner * n + column];
+    }
+  }
+  scatter(c, meeting);
+}
+
+// Accumulators are two packed registers; the sum is kept in float and rounded once.
+void mma_half(const Meeting& meeting) {
+  alignas(32) float c[m * n];
+  const auto packed = [&](int lane) { return static_cast<std::uint16_t*>(of(meeting, lane).d); };
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int r = 0; r < 4; ++r) c[accumulator_index(lane, r)] = tl::host::half_to_float(packed(lane)[r]);
+  }
+  multiply_16bit(meeting, c, TL_ENGINE_HALF);
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int r = 0; r < 4; ++r) packed(lane)[r] = tl::host::float_to_half(c[accumulator_index(lane, r)]);
+  }
+}
+
+}  // namespace
+}  // namespace tile2cu::engine
+
+using namespace tile2cu::engine;
+
+extern "C" {
+
+void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int type) {
+  MmaArgument argument{d, a, b};
+  warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
+                  [&](const Meeting& meeting) {
+                    if (type == TL_ENGINE_TF32) return mma_tf32(meeting);
+                    if (type == TL_ENGINE_INT8) return mma_int8(meeting);
+                    mma_16bit(meeting, type);
+                  });
+}
+
+void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b) {
+  MmaArgument argument{d, a, b};
+  warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
+                  [](const Meeting& meeting) { mma_half(meeting); });
+}
+
+}  // extern "C"

@@ -1,0 +1,110 @@
+#include "requests.h"
+
+#include <algorithm>
+
+#include "worker.h"
+
+namespace tile2cu::engine {
+namespace {
+
+constexpr int banks = 32, bank_bytes = 4, sector_bytes = 32;
+
+int lanes_in_a_phase(std::uint32_t bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
+
+// Wavefronts that lanes [first, last) need: the most different words that any one bank has to deliver.
+std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, int first, int last,
+                         std::uint32_t bytes) {
+  std::array<std::uint64_t, max_warp_size * 4> words;
+  std::size_t count = 0;
+  for (int lane = first; lane < last; ++lane) {
+    if (!(lanes >> lane & 1)) continue;
+    for (std::uint32_t byte = 0; byte < bytes; byte += bank_bytes) words[count++] = (addresses[lane] + byte) / bank_bytes;
+  }
+  std::sort(words.begin(), words.begin() + count);
+  count = std::unique(words.begin(), words.begin() + count) - words.begin();
+  std::array<std::uint32_t, banks> load{};
+  for (std::size_t index = 0; index < count; ++index) load[words[index] % banks]++;
+  return *std::max_element(load.begin(), load.end());
+}
+
+void count_shared(RequestCounts& counts, const LaneAddresses& addresses, std::uint64_t lanes, std::uint32_t bytes,
+                  int warp_size) {
+  const int phase = lanes_in_a_phase(bytes);
+  for (int first = 0; first < warp_size; first += phase) {
+    const std::uint32_t ways = wavefronts(addresses, lanes, first, std::min(first + phase, warp_size), bytes);
+    if (ways == 0) continue;
+    counts.served += ways;
+    counts.ideal += 1;
+    counts.worst = std::max(counts.worst, ways);
+  }
+}
+
+// Ideal: the sectors that the different addresses would fill if they lay side by side.
+void count_global(RequestCounts& counts, const LaneAddresses& addresses, std::uint64_t lanes, std::uint32_t bytes,
+                  int warp_size) {
+  std::vector<std::uint64_t> sectors, starts;
+  for (int lane = 0; lane < warp_size; ++lane) {
+    if (!(lanes >> lane & 1)) continue;
+    starts.push_back(addresses[lane]);
+    const std::uint64_t last = (addresses[lane] + bytes - 1) / sector_bytes;
+    for (std::uint64_t sector = addresses[lane] / sector_bytes; sector <= last; ++sector) sectors.push_back(sector);
+  }
+  const auto different = [](std::vector<std::uint64_t>& values) {
+    std::sort(values.begin(), values.end());
+    return std::uint64_t(std::unique(values.begin(), values.end()) - values.begin());
+  };
+  const std::uint64_t needed = different(sectors);
+  counts.served += needed;
+  counts.ideal += (different(starts) * bytes + sector_bytes - 1) / sector_bytes;
+  counts.worst = std::max(counts.worst, std::uint32_t(needed));
+}
+
+}  // namespace
+
+void Requests::begin_block(int warps, int warp_size) {
+  warp_size_ = warp_size;
+  warps_.assign(warps, {});
+}
+
+// Requests that some lanes never made are counted as they are.
+void Requests::end_block() {
+  for (const auto& instructions : warps_) {
+    for (const auto& [key, instruction] : instructions) {
+      for (const Request& request : instruction.open) {
+        if (request.lanes) warp_access(key, request.bytes, request.addresses, request.lanes);
+      }
+    }
+  }
+  warps_.clear();
+}
+
+void Requests::lane_access(Worker& worker, Site site, std::uint64_t address, std::uint32_t bytes, bool is_write,
+                           bool is_shared) {
+  const Thread& self = *worker.current;
+  const RequestKey key{site, is_write, is_shared};
+  Instruction& instruction = warps_[self.warp][key];
+  const std::uint32_t position = instruction.executions[self.lane]++ - instruction.first_open;
+  if (instruction.open.size() <= position) instruction.open.resize(position + 1);
+  Request& request = instruction.open[position];
+  request.addresses[self.lane] = address;
+  request.lanes |= std::uint64_t(1) << self.lane;
+  request.bytes = bytes;
+  const std::uint64_t all = worker.warps[self.warp].living;
+  while (!instruction.open.empty() && instruction.open.front().lanes == all) {
+    const Request& complete = instruction.open.front();
+    warp_access(key, complete.bytes, complete.addresses, complete.lanes);
+    instruction.open.pop_front();
+    ++instruction.first_open;
+  }
+}
+
+void Requests::warp_access(const RequestKey& key, std::uint32_t bytes, const LaneAddresses& addresses,
+                           std::uint64_t lanes) {
+  RequestCounts& counts = counts_[key];
+  counts.requests++;
+  counts.bytes = bytes = std::min(bytes, 16u);
+  const auto count = key.is_shared ? count_shared : count_global;
+  count(counts, addresses, lanes, bytes, warp_size_);
+}
+
+}  // namespace tile2cu::engine

@@ -1,0 +1,73 @@
+// The shadow of a block's shared memory: who wrote and read each granule last, and in what state it is.
+//
+// FastTrack's idea (Flanagan and Freund, PLDI 2009): an access is compared with the last write and the reads since,
+// each an epoch (thread, clock), by one component of the accessor's vector clock. Most granules have at most two
+// concurrent readers; only those with more get a whole vector of clocks.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "basics.h"
+#include "vector_clocks.h"
+
+namespace tile2cu::engine {
+
+struct Worker;
+
+// State of a granule.
+enum GranuleFlags : std::uint16_t {
+  granule_initialised = 1,
+  granule_in_flight = 2,       // the destination of an asynchronous copy that nobody has waited for
+  granule_generic_proxy = 4,   // last written by an ordinary store: the async proxy needs a fence to see it
+  granule_mbarrier = 8,        // storage of a memory barrier
+  granule_atomic = 16,         // last written by an atomic
+};
+
+struct Granule {
+  Clock write_clock, read_clock, other_read_clock;
+  ThreadNumber writer, reader, other_reader;
+  std::uint16_t reader_clocks;  // 0, or an index into the pool of clock vectors, then that replaces both readers
+  std::uint16_t flags;
+  Site write_site, read_site;
+};
+
+// One access: by whom, with which knowledge, from where.
+struct SharedAccess {
+  ThreadNumber thread;
+  const Clock* knows;
+  Clock clock;
+  Site site;
+  bool async_proxy = false;
+};
+
+class SharedShadow {
+ public:
+  void reset(std::size_t shared_bytes, int clock_columns);
+
+  void read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access);
+  void write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access,
+             std::uint16_t flags);
+  // The copy that `writer` started has landed: the bytes are data now, as if written at `clock`.
+  void land(std::uint32_t offset, std::uint32_t bytes, ThreadNumber writer, Clock clock, std::uint16_t flags);
+  void mark_mbarrier(std::uint32_t offset);
+  const Granule& at(std::uint32_t offset) const { return granules_[offset >> shift_]; }
+
+ private:
+  bool in_bounds(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site, const char* what) const;
+  void refine_for(std::uint32_t offset, std::uint32_t bytes);
+  void read_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access);
+  void write_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access,
+                     std::uint16_t flags);
+  void record_read(Granule& granule, const SharedAccess& access);
+  int unordered_reader(const Granule& granule, const Clock* knows) const;
+  std::uint16_t take_reader_clocks();
+
+  std::size_t bytes_ = 0;
+  int columns_ = 0;
+  int shift_ = 1;  // a granule is two bytes, until somebody accesses an odd byte
+  std::vector<Granule> granules_;
+  std::vector<VectorClocks::Snapshot> reader_clocks_;
+  std::vector<std::uint16_t> free_reader_clocks_;
+};
+
+}  // namespace tile2cu::engine

@@ -1,0 +1,54 @@
+// TMA: boxes of a two-dimensional tensor between global and shared memory.  [PTX ISA, cp.async.bulk.tensor]
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "basics.h"
+#include "vector_clocks.h"
+
+namespace tile2cu::engine {
+
+struct Worker;
+
+// The part of a box that lies at (column, row) of the tensor, and its place in shared memory.
+struct Box {
+  tl_engine_tensor_map map;
+  std::uint32_t shared_offset;
+  int column, row;
+  std::uint32_t bytes() const { return std::uint32_t(map.box_columns * map.box_rows * map.element_bytes); }
+};
+
+// Loads in flight in a block.
+class TmaQueue {
+ public:
+  void reset() { loads_.clear(); }
+  bool empty() const { return loads_.empty(); }
+  void load(Worker& worker, const Box& box, const void* barrier, Site site);
+  // Lets one load land: the oldest, or any.
+  void land_oldest(Worker& worker) { land(worker, 0); }
+  void land_any(Worker& worker);
+
+ private:
+  struct Load {
+    Box box;
+    std::uint32_t barrier_offset;
+    ThreadNumber agent;
+    Clock agent_clock;
+    VectorClocks::Snapshot knows;
+  };
+  void land(Worker& worker, std::size_t index);
+  std::vector<Load> loads_;
+};
+
+// Stores of one thread: shared memory must stay unchanged until their group has been read.
+struct StoreQueue {
+  std::vector<std::pair<Box, Site>> stores;
+  std::vector<std::uint32_t> group_ends;
+
+  void issue(Worker& worker, const Box& box, Site site);
+  void commit() { group_ends.push_back(std::uint32_t(stores.size())); }
+  void wait(Worker& worker, int groups_left);
+  void finish(Worker& worker);
+};
+
+}  // namespace tile2cu::engine

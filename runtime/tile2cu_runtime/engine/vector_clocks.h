@@ -1,0 +1,57 @@
+// Vector clocks: who has seen what of whom.
+//
+// Row t is what thread t knows. Its own component grows when it publishes something; an access of thread u at clock c
+// happened before t's present when row(t)[u] >= c. Components past the threads belong to asynchronous agents (one a
+// memory barrier of sm_90), which have no row of their own.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "basics.h"
+
+namespace tile2cu::engine {
+
+class VectorClocks {
+ public:
+  static constexpr int agents = 64;
+  using Snapshot = std::vector<Clock>;  // empty: nothing known
+
+  void reset(int threads) {
+    columns_ = (threads + agents + 15) & ~15;  // whole vectors, so that a join needs no tail
+    rows_.assign(std::size_t(threads) * columns_, 0);
+    for (int thread = 0; thread < threads; ++thread) row(thread)[thread] = 1;
+  }
+  int columns() const { return columns_; }
+  Clock* row(int thread) { return &rows_[std::size_t(thread) * columns_]; }
+
+  void tick(int thread) { row(thread)[thread]++; }
+  // What `thread` knows so far becomes part of `into`; what it does from now on does not.
+  void release(int thread, Snapshot& into) {
+    if (into.empty()) into.assign(columns_, 0);
+    join(into.data(), row(thread));
+    tick(thread);
+  }
+  void acquire(int thread, const Snapshot& from) {
+    if (!from.empty()) join(row(thread), from.data());
+  }
+  // All of `threads` learn what any of them knows.
+  template <class Threads> void exchange(const Threads& threads) {
+    Snapshot joint(columns_, 0);
+    for (int thread : threads) join(joint.data(), row(thread));
+    for (int thread : threads) {
+      const Clock own = row(thread)[thread];
+      std::memcpy(row(thread), joint.data(), sizeof(Clock) * columns_);
+      row(thread)[thread] = own + 1;
+    }
+  }
+  void join(Clock* into, const Clock* from) const {
+    for (int column = 0; column < columns_; ++column) into[column] = std::max(into[column], from[column]);
+  }
+
+ private:
+  int columns_ = 0;
+  std::vector<Clock> rows_;
+};
+
+}  // namespace tile2cu::engine

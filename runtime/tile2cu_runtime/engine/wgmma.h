@@ -1,0 +1,66 @@
+// wgmma.mma_async m64nNk16 with both operands in shared memory.  [PTX ISA, Asynchronous Warpgroup Level Matrix ...]
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <vector>
+
+#include "basics.h"
+
+namespace tile2cu::engine {
+
+struct Worker;
+
+struct WgmmaOperation {
+  std::uint64_t a, b;  // shared-memory matrix descriptors
+  int n, accumulate, type;
+  std::array<float*, threads_per_warpgroup> accumulators;
+  Site site;
+  bool executed = false;
+};
+
+// Accumulators that wgmmas in flight own: their values are kept here and the registers hold a pattern, so that touching
+// them shows.
+struct HeldAccumulators {
+  std::array<float*, threads_per_warpgroup> registers;
+  int n, pending;
+  std::vector<float> values;  // row-major 64 x n
+  Site site;
+};
+
+// Four warps and what they have in flight. An operation may run as late as its wait: that is when it does, unless
+// landing is early.
+class Warpgroup {
+ public:
+  void fence() { fenced_ = true; }
+  void issue(Worker& worker, const WgmmaOperation& operation, float* accumulators);
+  void commit(Worker& worker, Site site);
+  void wait(Worker& worker, int groups_left, Site site);
+  void report_unfinished(Worker& worker) const;
+
+ private:
+  enum class Step { issue, commit, wait };
+  bool last_to_arrive(Worker& worker, Step step, int detail, Site site);
+  void release_others(Worker& worker);
+  void start(Worker& worker, WgmmaOperation operation);
+  void hold(const WgmmaOperation& operation);
+  void execute(Worker& worker, WgmmaOperation& operation);
+  void give_back(Worker& worker, HeldAccumulators& held);
+  void check_operands(Worker& worker, const WgmmaOperation& operation) const;
+
+  std::deque<WgmmaOperation> in_flight_;
+  std::list<HeldAccumulators> held_;
+  std::vector<std::size_t> groups_;  // operations in each committed group
+  std::size_t uncommitted_ = 0;
+  bool fenced_ = false;
+
+  int arrived_ = 0, detail_ = 0;
+  Step step_{};
+  Site site_ = nullptr;
+  std::uint64_t a_ = 0, b_ = 0;
+  std::array<float*, threads_per_warpgroup> accumulators_{};
+  std::vector<ThreadNumber> waiting_;
+};
+
+}  // namespace tile2cu::engine

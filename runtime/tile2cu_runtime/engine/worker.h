@@ -1,0 +1,128 @@
+// One OS thread's engine: it runs the blocks of a launch one after another, each block's threads as fibers.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "basics.h"
+#include "block_barrier.h"
+#include "cp_async.h"
+#include "fiber.h"
+#include "findings.h"
+#include "global_memory.h"
+#include "mbarrier.h"
+#include "requests.h"
+#include "scheduler.h"
+#include "shared_shadow.h"
+#include "tma.h"
+#include "vector_clocks.h"
+#include "warp_collective.h"
+#include "wgmma.h"
+
+namespace tile2cu::engine {
+
+enum class ThreadState : std::uint8_t { ready, blocked, returned };
+
+// A GPU thread.
+struct Thread {
+  Fiber fiber;
+  uint3 index{};
+  ThreadNumber linear = 0;
+  std::uint16_t warp = 0, lane = 0;
+  ThreadState state = ThreadState::ready;
+  const char* waits_in = "";
+  Site waits_at = nullptr;
+  CopyQueue copies;
+  StoreQueue stores;
+  Clock proxy_fence = 0;  // own clock at its last fence.proxy.async
+};
+
+// What all workers of a launch share.
+struct LaunchState {
+  tl_engine_launch_request request;
+  tl_engine_options options;
+  Findings findings;
+  std::atomic<std::uint32_t> next_block{0};
+  std::atomic<bool> abandoned{false};
+};
+
+struct Worker {
+  Worker(LaunchState& launch, int number);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Takes blocks until there are none left, or the launch is abandoned.
+  void run_blocks();
+
+  // ---- scheduling; called on a fiber of the block
+  void make_ready(ThreadNumber thread);
+  void block_current(const char* in, Site site);
+  void yield_current();
+  [[noreturn]] void return_current();
+
+  // ---- addresses
+  static constexpr std::size_t arena_bytes = std::size_t(1) << 20;  // address space; overruns up to here are caught
+  static constexpr std::uint32_t shared_window_base = 1024;         // CUDA keeps the first KiB of a block for itself
+  std::size_t shared_offset(const void* address) const {
+    return std::size_t(static_cast<const char*>(address) - arena);
+  }
+  bool is_shared(const void* address) const { return shared_offset(address) < arena_bytes; }
+  bool is_shared(const void* address, std::uint32_t bytes) const { return shared_offset(address) + bytes <= arena_bytes; }
+
+  // ---- checking
+  template <class Message> void report(const char* kind, const Whereabouts& where, Message&& message) {
+    launch.findings.add(kind, where, message);
+  }
+  void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false);
+  bool observes() const { return options.check | options.statistics; }
+  bool has_fenced(const Granule& granule) const;
+  std::string describe(ThreadNumber thread) const;
+  std::string describe_current() const { return describe(current->linear); }
+
+  // ---- the launch
+  LaunchState& launch;
+  const tl_engine_options options;
+  Random random;
+
+  // ---- the block
+  std::uint32_t block_number = 0;
+  int block_threads = 0, living = 0;
+  char* arena = nullptr;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
+  std::array<BlockBarrier, 16> barriers;
+  MemoryBarriers memory_barriers;
+  TmaQueue tma;
+  Thread* current = nullptr;
+  bool running = false;  // a fiber of the block is executing
+
+  // ---- checker and statistics
+  VectorClocks clocks;
+  SharedShadow shared_shadow;
+  Requests requests;
+  std::uint64_t switches = 0, collectives = 0;
+
+ private:
+  void run_block(std::uint32_t number);
+  void begin_block(std::uint32_t number);
+  void end_block();
+  void start_threads();
+  Thread* next_thread();
+  void resume(Thread* next);
+  void report_deadlock();
+
+  ReadyQueue ready_;
+  FiberStacks stacks_;
+  Fiber scheduler_fiber_;
+  void* arena_mapping_ = nullptr;
+};
+
+// The worker of the calling OS thread; null outside of launches.
+extern thread_local Worker* active_worker __attribute__((tls_model("initial-exec")));
+inline Worker& current_worker() { return *active_worker; }
+
+}  // namespace tile2cu::engine
