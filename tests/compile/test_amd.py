@@ -14,8 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "headers"
-# Texts whose tile operations are all portable: no mma, no ldmatrix, no warp of 32 lanes.
-PORTABLE = ("vector_add",)
+# Texts without matrix products: all their tile operations are portable.
+PORTABLE = ("vector_add", "row_softmax")
 FLAGS = [
     "-x", "hip", "-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", f"-I{HEADERS}",
     "--offload-arch=gfx942", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
@@ -49,6 +49,13 @@ def test_emitted_text_becomes_a_code_object(name: str, clang_hip: str, tmp_path:
     notes = code_object(clang_hip, ROOT / f"emitted/cuda/sm_80/{name}.cu", tmp_path / f"{name}.hsaco")
     assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
     assert notes["group_segment_fixed_size"] <= 65536
+
+
+def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
+    command = [clang_hip, *FLAGS, str(ROOT / "emitted/cuda/sm_80/gemm_relu.cu"), "-o", str(tmp_path / "gemm.hsaco")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    assert "CDNA has no ldmatrix" in done.stderr or "emit the kernel for a hip target" in done.stderr
 
 
 def test_each_cuda_primitive_is_there_or_says_why_not() -> None:
