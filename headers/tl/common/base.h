@@ -1,0 +1,50 @@
+// What everything else is written with: function markers, small facts about types, bits of a value.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+// A machine's primitives may define these; elsewhere they mean nothing special.
+#ifndef TL_BOTH
+#define TL_BOTH TL_DEVICE
+#endif
+#ifndef TL_UNROLL
+#define TL_UNROLL
+#define TL_UNROLL_LITTLE
+#define TL_NO_UNROLL
+#endif
+
+namespace tl {
+
+// half and bfloat16: arithmetic that is not their own is done in float and rounded once.
+template <class T> constexpr bool is_small_float = std::is_same<T, half>::value || std::is_same<T, bfloat16>::value;
+template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_small_float<T>;
+
+// The bits of `from` as another type of the same size.
+template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
+  To to;
+  __builtin_memcpy(static_cast<void*>(&to), &from, sizeof(To));
+  return to;
+}
+
+// A number as another type, rounded to nearest even where it does not fit exactly.
+template <class To, class From> TL_DEVICE To convert(From from) {
+  if constexpr (std::is_same<To, From>::value)
+    return from;
+  else if constexpr (is_small_float<To> || is_small_float<From>)
+    return static_cast<To>(static_cast<float>(from));
+  else
+    return static_cast<To>(from);
+}
+
+// Two 16-bit values side by side, `low` in bits 0..15.
+template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
+  return bit_cast<uint16_t>(low) | static_cast<uint32_t>(bit_cast<uint16_t>(high)) << 16;
+}
+
+// The greatest power of two that divides n > 0.
+TL_BOTH constexpr int power_of_two_in(int n) { return n & -n; }
+TL_BOTH constexpr int smaller(int a, int b) { return a < b ? a : b; }
+
+}  // namespace tl

@@ -1,0 +1,78 @@
+// Layouts in which threads stand side by side: for loops and copies that no instruction constrains.
+#pragma once
+#include "mma_accumulator.h"
+
+namespace tl {
+
+// `threads` threads, every `stride`-th of the block, as lanes and warps.
+TL_BOTH constexpr Spread spread_of(int stride, int threads) {
+  if (stride >= warp_size) return {1, 1, stride / warp_size, threads};
+  const int lanes = smaller(threads, warp_size / stride);
+  return {stride, lanes, 1, threads / lanes};
+}
+
+// `extent` elements over `threads` threads, each `vector` consecutive ones, again and again until all are placed:
+// (T,(V,R)) -> (extent)  (vector,(1,threads*vector)). Thread t of the axis is every `thread_stride`-th of the block;
+// all threads with the same t hold copies. Places behind the extent are left over.
+template <int extent_, int threads, int thread_stride, int vector_> struct BlockedAxis {
+  static constexpr int rank = 1, vector = vector_, extent = extent_, turn = threads * vector;
+  static constexpr int registers = (extent + turn - 1) / turn * vector;
+  static_assert(extent % vector == 0, "vectors divide the extent");
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return reg / vector * turn + thread() / thread_stride % threads * vector + reg % vector;
+  }
+  static TL_DEVICE bool valid(int reg) {
+    return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg) < extent;
+  }
+  static TL_DEVICE int replica() {
+    return thread() % thread_stride + thread() / (thread_stride * threads) * thread_stride;
+  }
+  TL_BOTH static constexpr Spread spread(int) { return spread_of(thread_stride, threads); }
+  // Its only line is the axis itself.
+  static TL_DEVICE constexpr int row_register(int) { return 0; }
+};
+
+// Threads row-major over the last dimensions, `vector` elements of the last dimension each, repeats outside; registers
+// run row-major over the repeats. If there are fewer thread places than threads, the others hold copies.
+template <class Extents, class Threads, int vector = 1> struct Blocked;
+
+template <int extent, int threads, int vector>
+struct Blocked<Shape<extent>, Shape<threads>, vector> : BlockedAxis<extent, threads, 1, vector> {};
+
+template <int M_, int N_, int m, int n, int vector_> struct Blocked<Shape<M_, N_>, Shape<m, n>, vector_> {
+  using rows = BlockedAxis<M_, m, n, 1>;
+  using cols = BlockedAxis<N_, n, 1, vector_>;
+  static constexpr int rank = 2, M = M_, N = N_, vector = vector_, registers = rows::registers * cols::registers;
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? rows::template coordinate<0>(row_register(reg)) : cols::template coordinate<0>(col_register(reg));
+  }
+  static TL_DEVICE constexpr int row_register(int reg) { return reg / cols::registers; }
+  static TL_DEVICE constexpr int col_register(int reg) { return reg % cols::registers; }
+  static TL_DEVICE bool valid(int reg) { return rows::valid(row_register(reg)) && cols::valid(col_register(reg)); }
+  static TL_DEVICE int replica() { return thread() / (m * n); }
+  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(1, n) : spread_of(n, m); }
+};
+
+template <int L_, int M_, int N_, int l, int m, int n, int vector_>
+struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
+  using outer = BlockedAxis<L_, l, m * n, 1>;
+  using inner = Blocked<Shape<M_, N_>, Shape<m, n>, vector_>;
+  static constexpr int rank = 3, vector = vector_, registers = outer::registers * inner::registers;
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    if constexpr (dim == 0)
+      return outer::template coordinate<0>(reg / inner::registers);
+    else if constexpr (dim == 1)
+      return inner::rows::template coordinate<0>(reg % inner::registers / inner::cols::registers);
+    else
+      return inner::cols::template coordinate<0>(reg % inner::cols::registers);
+  }
+  static TL_DEVICE bool valid(int reg) {
+    return outer::valid(reg / inner::registers) && inner::valid(reg % inner::registers);
+  }
+  static TL_DEVICE int replica() { return thread() / (l * m * n); }
+};
+
+}  // namespace tl

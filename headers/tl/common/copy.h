@@ -1,0 +1,168 @@
+// Copies between global memory, shared memory and registers; elements are converted on the way.
+#pragma once
+#include "chunks.h"
+#include "parallel.h"
+#include "tensor.h"
+
+namespace tl {
+
+template <class X> struct IsPlace {
+  static constexpr bool value = false;
+};
+template <class View> struct IsPlace<Place<View>> {
+  static constexpr bool value = true;
+};
+template <class X> struct IsSharedTile {
+  static constexpr bool value = false;
+};
+template <class T, int rows, int cols, class Swizzle> struct IsSharedTile<SharedTile<T, rows, cols, Swizzle>> {
+  static constexpr bool value = true;
+};
+template <class T, int n> struct IsSharedTile<SharedTile1D<T, n>> {
+  static constexpr bool value = true;
+};
+template <class X> constexpr bool is_place = IsPlace<std::decay_t<X>>::value;
+template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>::value;
+
+// ---- memory to memory: all of `threads` threads take part; nothing is waited for ------------------------------------
+
+// Chunk after chunk of Tile's shape, `bytes` bytes of From at a time.
+template <int threads, int bytes, class Tile, class From, class To>
+TL_DEVICE void copy_chunks(const From& from, To&& to) {
+  constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
+  using Pieces = ChunksOf<threads, Tile, vector>;
+  TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn)) chunk<vector>(
+      to, Pieces::row(turn), Pieces::col(turn)) = chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+}
+
+// The widest chunk that both sides move in one access.
+template <class Tile, class Other> TL_BOTH constexpr int chunk_bytes_with() {
+  constexpr int size = sizeof(typename Tile::type), other_size = sizeof(typename Other::type);
+  return size >= other_size ? Tile::chunk_bytes : smaller(Tile::chunk_bytes, 16 * size / other_size);
+}
+
+// Who: `threads` threads of the block, from thread 0 on. Orders nothing: tl::sync_threads must follow before others
+// read `to`.
+template <int threads, class View, class Tile>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Place<View>& from, Tile& to) {
+  constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
+  constexpr int from_bytes = bytes / int(sizeof(typename Tile::type)) * int(sizeof(typename View::type));
+  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  if constexpr (View::alignment != 0) {
+    copy_chunks<threads, bytes, Tile>(from, to);
+  } else {
+    if (from.aligned(from_bytes))
+      copy_chunks<threads, bytes, Tile>(from.template with_row_start<from_bytes>(), to);
+    else
+      copy_chunks<threads, sizeof(typename Tile::type), Tile>(from, to);
+  }
+}
+template <int threads, class Tile, class View>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Tile& from, const Place<View>& to) {
+  constexpr int bytes = chunk_bytes_with<std::decay_t<Tile>, Place<View>>();
+  constexpr int to_bytes = bytes / int(sizeof(typename Tile::type)) * int(sizeof(typename View::type));
+  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  if constexpr (View::alignment != 0) {
+    copy_chunks<threads, bytes, Tile>(from, to);
+  } else {
+    if (to.aligned(to_bytes))
+      copy_chunks<threads, bytes, Tile>(from, to.template with_row_start<to_bytes>());
+    else
+      copy_chunks<threads, sizeof(typename Tile::type), Tile>(from, to);
+  }
+}
+template <int threads, class From, class To>
+TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> copy(From& from, To& to) {
+  static_assert(From::rows == To::rows && From::cols == To::cols, "both tiles have the same shape");
+  constexpr int elements =
+      smaller(From::chunk_bytes / int(sizeof(typename From::type)), To::chunk_bytes / int(sizeof(typename To::type)));
+  copy_chunks<threads, elements* int(sizeof(typename To::type)), To>(from, to);
+}
+
+// ---- registers to or from memory: every thread of the block; replicas do not store -----------------------------------
+
+// The elements of register r and the next ones, as a packet of the tile or place `memory`.
+template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memory&& memory, int r) {
+  static_assert(std::decay_t<Memory>::rank == Layout::rank, "the fragment and the place have the same rank");
+  if constexpr (Layout::rank == 1)
+    return memory.template packet<vector>(Layout::template coordinate<0>(r));
+  else if constexpr (Layout::rank == 2)
+    return memory.template packet<vector>(Layout::template coordinate<0>(r), Layout::template coordinate<1>(r));
+  else
+    return memory.template packet<vector>(Layout::template coordinate<0>(r), Layout::template coordinate<1>(r),
+                                          Layout::template coordinate<2>(r));
+}
+
+template <int vector, class T, class Layout, class Memory>
+TL_DEVICE void store_fragment(Fragment<T, Layout>& from, Memory&& to) {
+  if (Layout::replica() != 0) return;
+  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) if (Layout::valid(r)) packet_at<vector, Layout>(to, r) =
+      InRegisters<T, vector>{&from.reg[r]}.load();
+}
+template <int vector, class T, class Layout, class Memory>
+TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
+  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) if (Layout::valid(r)) InRegisters<T, vector>{&to.reg[r]}
+      .store(convert<T>(value(packet_at<vector, Layout>(from, r))));
+}
+
+template <class T, class Layout, class View> TL_DEVICE void copy(Fragment<T, Layout>& from, const Place<View>& to) {
+  constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
+  constexpr int width = smaller(bytes, 16);
+  if constexpr (View::alignment != 0 || Layout::vector == 1) {
+    store_fragment<Layout::vector>(from, to);
+  } else {
+    if (to.aligned(width))
+      store_fragment<Layout::vector>(from, to.template with_row_start<width>());
+    else
+      store_fragment<1>(from, to);
+  }
+}
+template <class View, class T, class Layout> TL_DEVICE void copy(const Place<View>& from, Fragment<T, Layout>& to) {
+  constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
+  constexpr int width = smaller(bytes, 16);
+  if constexpr (View::alignment != 0 || Layout::vector == 1) {
+    load_fragment<Layout::vector>(from, to);
+  } else {
+    if (from.aligned(width))
+      load_fragment<Layout::vector>(from.template with_row_start<width>(), to);
+    else
+      load_fragment<1>(from, to);
+  }
+}
+
+// How many elements of a layout's vectors lie within a chunk of the shared tile.
+template <class Layout, class Tile> TL_BOTH constexpr int vector_in() {
+  return smaller(power_of_two_in(Layout::vector), Tile::chunk_bytes / int(sizeof(typename Tile::type)));
+}
+template <class T, class Layout, class Tile>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Fragment<T, Layout>& from, Tile& to) {
+  store_fragment<vector_in<Layout, Tile>()>(from, to);
+}
+template <class Tile, class T, class Layout>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Tile& from, Fragment<T, Layout>& to) {
+  load_fragment<vector_in<Layout, Tile>()>(from, to);
+}
+
+// ---- registers to registers ------------------------------------------------------------------------------------------
+
+template <class T, class U, class Layout> TL_DEVICE void copy(Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
+  constexpr int vector = Layout::registers % 2 == 0 ? 2 : 1;  // 16-bit types are converted in pairs
+  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) InRegisters<U, vector>{&to.reg[r]}.store(
+      convert<U>(InRegisters<T, vector>{&from.reg[r]}.load()));
+}
+
+// ---- filling a shared tile -------------------------------------------------------------------------------------------
+
+// Who: `threads` threads of the block, from thread 0 on.
+template <int threads, class Tile, class X>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, const X& x) {
+  constexpr int vector = Tile::chunk_bytes / int(sizeof(typename Tile::type));
+  using Pieces = ChunksOf<threads, Tile, vector>;
+  TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
+      chunk<vector>(tile, Pieces::row(turn), Pieces::col(turn)) = x;
+}
+template <int threads, class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> clear(Tile& tile) {
+  fill<threads>(tile, typename Tile::type(0));
+}
+
+}  // namespace tl

@@ -1,0 +1,63 @@
+// Tiles in registers.
+#pragma once
+#include "index.h"
+#include "rows_of.h"
+
+namespace tl {
+
+// The register of a fragment of Layout that indices of another layout, or of the same, stand for.
+template <class Layout> struct RegisterOf {
+  // f(i, j): the loop runs over the fragment's own layout.
+  template <class I, class J> static TL_DEVICE int of(const I& i, const J&) {
+    static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename J::Layout, Layout>::value,
+                  "the loop runs over another layout than the fragment has");
+    static_assert(I::dim == 0 && J::dim == 1, "the indices of a fragment stand in the order of its dimensions");
+    return i.reg;
+  }
+  template <class I, class J, class K> static TL_DEVICE int of(const I& i, const J&, const K&) {
+    static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename K::Layout, Layout>::value,
+                  "the loop runs over another layout than the fragment has");
+    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2, "indices stand in the order of the dimensions");
+    return i.reg;
+  }
+  // f(i): the same, or the fragment holds one value a row (or a column) of the loop's layout.
+  template <class I> static TL_DEVICE int of(const I& i) {
+    using From = typename I::Layout;
+    if constexpr (std::is_same<From, Layout>::value) {
+      return i.reg;
+    } else if constexpr (I::dim == 0) {
+      static_assert(std::is_same<typename From::rows, Layout>::value,
+                    "the fragment does not hold one value a row of the loop's layout");
+      return From::row_register(i.reg);
+    } else {
+      static_assert(std::is_same<typename From::cols, Layout>::value,
+                    "the fragment does not hold one value a column of the loop's layout");
+      return From::col_register(i.reg);
+    }
+  }
+};
+
+// Elements of type T, each in a register of the threads that Layout says.
+template <class T, class Layout_> struct Fragment {
+  using type = T;
+  using Layout = Layout_;
+  T reg[Layout::registers];
+
+  // The element at the indices of a tl::parallel; with a packet, the elements.
+  template <class... I> TL_DEVICE decltype(auto) operator()(const I&... i) {
+    constexpr int n = (packet_size<I> + ...);
+    if constexpr (IsReplicated<Layout>::value)
+      return static_cast<T&>(reg[Layout::register_of(i...)]);
+    else if constexpr (n > 0)
+      return Packet<InRegisters<T, n>>{{&reg[RegisterOf<Layout>::of(i...)]}};
+    else
+      return static_cast<T&>(reg[RegisterOf<Layout>::of(i...)]);
+  }
+};
+
+template <class T, class Layout, class X> TL_DEVICE void fill(Fragment<T, Layout>& fragment, const X& x) {
+  TL_UNROLL for (int r = 0; r < Layout::registers; ++r) fragment.reg[r] = convert<T>(x);
+}
+template <class T, class Layout> TL_DEVICE void clear(Fragment<T, Layout>& fragment) { fill(fragment, T(0)); }
+
+}  // namespace tl

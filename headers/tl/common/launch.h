@@ -1,0 +1,32 @@
+// What launchers call. Host side.
+#pragma once
+#include "../status.h"
+#include "base.h"
+
+namespace tl {
+
+// Whether all pointers are multiples of `bytes`.
+template <int bytes, class... P> bool aligned(const P*... pointers) {
+  return (true && ... && (reinterpret_cast<uintptr_t>(pointers) % bytes == 0));
+}
+
+// Starts kernel(arguments...) on `stream` with `shared_bytes` of dynamic shared memory; a grid without blocks is TL_OK
+// and starts nothing. Only says whether the launch was accepted, as launches are asynchronous. Never throws or exits.
+template <class... Parameters, class... Arguments>
+tl_status launch_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
+                      Arguments... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
+  const int error = launch_kernel(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
+  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+}
+template <class Shared, class... Parameters, class... Arguments>
+tl_status launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
+}
+template <class... Parameters, class... Arguments>
+tl_status launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_with(kernel, grid, threads, 0, stream, arguments...);
+}
+
+}  // namespace tl

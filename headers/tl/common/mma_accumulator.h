@@ -1,0 +1,100 @@
+// Layouts of mma.sync's registers over a tile.
+#pragma once
+#include "shape.h"
+
+namespace tl {
+
+// How the threads that share a line of a layout are spread: every `lane_stride`-th lane, `lanes` of them, and every
+// `warp_stride`-th warp, `warps` of them.
+struct Spread {
+  int lane_stride, lanes, warp_stride, warps;
+};
+
+// Rows of an mma tile: register r of a row half. (T32,V2) -> (M16), stride ((0,1),8), repeated down a warp's rows.
+template <int M, class Warps> struct MmaRows {
+  static constexpr int rank = 1, vector = 1, warp_rows = M / Warps::m, registers = warp_rows / 8;
+  static constexpr int extent = M;
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return warp() / Warps::n % Warps::m * warp_rows + reg * 8 + lane() / 4;
+  }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return lane() % 4 + warp() % Warps::n * 4; }
+};
+
+// Columns of an mma tile. (T32,V2) -> (N8), stride ((2,0),1), repeated along a warp's columns.
+template <int N, class Warps> struct MmaCols {
+  static constexpr int rank = 1, vector = 2, warp_cols = N / Warps::n, registers = warp_cols / 4;
+  static constexpr int extent = N;
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return warp() % Warps::n * warp_cols + reg / 2 * 8 + lane() % 4 * 2 + reg % 2;
+  }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return lane() / 4 + warp() / Warps::n * 8; }
+};
+
+// The tile of a warp: m16n8 tiles, row-major; in each the registers c0..c3 of mma.m16n8k16's D, in CuTe's notation
+// (T32,V4) -> (M16,N8)  ((4,8),(2,2)):((32,1),(16,8)), T = lane.
+// Two neighbouring tiles are also the A operand of an m16n8k16: ((4,8),(2,2,2)):((32,1),(16,8,128)).
+// [PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"]
+template <int warp_rows_, int warp_cols_> struct MmaWarpTile {
+  static constexpr int warp_rows = warp_rows_, warp_cols = warp_cols_;
+  static constexpr int m_tiles = warp_rows / 16, n_tiles = warp_cols / 8, registers = m_tiles * n_tiles * 4;
+  static_assert(m_tiles > 0 && warp_rows % 16 == 0,
+                "a warp owns rows in sixteens: M is a multiple of 16 * warps along M");
+  static_assert(n_tiles > 0 && warp_cols % 8 == 0,
+                "a warp owns columns in eights: N is a multiple of 8 * warps along N");
+
+  static TL_DEVICE int row(int reg) { return reg / (n_tiles * 4) * 16 + reg / 2 % 2 * 8 + lane() / 4; }
+  static TL_DEVICE int col(int reg) { return reg / 4 % n_tiles * 8 + lane() % 4 * 2 + reg % 2; }
+  static TL_DEVICE constexpr int row_register(int reg) { return reg / (n_tiles * 4) * 2 + reg / 2 % 2; }
+  static TL_DEVICE constexpr int col_register(int reg) { return reg / 4 % n_tiles * 2 + reg % 2; }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+};
+
+// An M x N accumulator: warp (wm, wn) owns a contiguous (M / m) x (N / n) part.
+template <int M_, int N_, class Warps_> struct MmaAccumulator : MmaWarpTile<M_ / Warps_::m, N_ / Warps_::n> {
+  using Tile = MmaWarpTile<M_ / Warps_::m, N_ / Warps_::n>;
+  using Warps = Warps_;
+  using rows = MmaRows<M_, Warps>;
+  using cols = MmaCols<N_, Warps>;
+  static constexpr int rank = 2, M = M_, N = N_, vector = 2;
+  static_assert(M % Warps::m == 0 && N % Warps::n == 0, "the warps divide the tile");
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? first_row() + Tile::row(reg) : first_col() + Tile::col(reg);
+  }
+  // Where this thread's warp starts.
+  static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
+  static TL_DEVICE int first_col() { return warp() % Warps::n * Tile::warp_cols; }
+  static TL_DEVICE int replica() { return warp() / (Warps::m * Warps::n); }
+  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 1 ? Spread{1, 4, 1, Warps::n} : Spread{4, 8, Warps::n, Warps::m};
+  }
+};
+
+// An M x K operand A in registers: the rows go over the warps along M, and each warp along N holds a copy.
+template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M_ / Warps_::m, K_> {
+  using Tile = MmaWarpTile<M_ / Warps_::m, K_>;
+  using Warps = Warps_;
+  using rows = MmaRows<M_, Warps>;
+  using cols = MmaCols<K_, tl::Warps<Warps::m * Warps::n, 1>>;
+  static constexpr int rank = 2, M = M_, N = K_, vector = 2;
+  static_assert(M % Warps::m == 0, "the warps divide the tile");
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? first_row() + Tile::row(reg) : Tile::col(reg);
+  }
+  static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
+  static TL_DEVICE int first_col() { return 0; }
+  static TL_DEVICE int replica() { return warp() % Warps::n; }
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 1 ? Spread{1, 4, 1, 1} : Spread{4, 8, Warps::n, Warps::m};
+  }
+};
+
+// With one warp along N nothing is copied, and it is an accumulator: a fragment of results is the next GEMM's operand.
+template <int M, int K, class W>
+using MmaOperandA = std::conditional_t<W::n == 1, MmaAccumulator<M, K, Warps<W::m, 1>>, MmaSharedOperandA<M, K, W>>;
+
+}  // namespace tl

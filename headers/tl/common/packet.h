@@ -1,0 +1,125 @@
+// Consecutive indices, and proxies for elements in memory: what A(i, j) gives.
+#pragma once
+#include "vec.h"
+
+namespace tl {
+
+// n consecutive indices, starting at `first`: what is left of a loop's packet after `bx * 128 + i`.
+template <int n> struct Ramp {
+  int first;
+};
+template <int n> struct PacketSize<Ramp<n>> {
+  static constexpr int value = n;
+};
+template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
+  Vec<int, n> indices;
+  TL_UNROLL for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + i;
+  return indices;
+}
+
+// The first of the indices that an argument of A(...) stands for.
+TL_DEVICE constexpr int first_index(int i) { return i; }
+template <int n> TL_DEVICE constexpr int first_index(Ramp<n> i) { return i.first; }
+
+// n elements with one memory access for each `width` bytes (a power of two up to 16; p is a multiple of it).
+template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(T* p) {
+  constexpr int each = width / static_cast<int>(sizeof(T));
+  Vec<std::remove_const_t<T>, n> v;
+  if constexpr (each <= 1) {
+    TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = p[i];
+  } else {
+    using Part = Vec<std::remove_const_t<T>, each>;
+    TL_UNROLL for (int i = 0; i < n; i += each) {
+      Part part;
+      if constexpr (width == 16) part = bit_cast<Part>(load16(p + i));
+      if constexpr (width == 8) part = bit_cast<Part>(load8(p + i));
+      if constexpr (width == 4) part = bit_cast<Part>(load4(p + i));
+      if constexpr (width == 2) part = bit_cast<Part>(load2(p + i));
+      TL_UNROLL for (int e = 0; e < each; ++e) v.at[i + e] = part.at[e];
+    }
+  }
+  return v;
+}
+template <int width, class T, int n> TL_DEVICE void store_elements(T* p, const Vec<T, n>& v) {
+  constexpr int each = width / static_cast<int>(sizeof(T));
+  if constexpr (each <= 1) {
+    TL_UNROLL for (int i = 0; i < n; ++i) p[i] = v.at[i];
+  } else {
+    TL_UNROLL for (int i = 0; i < n; i += each) {
+      Vec<T, each> part;
+      TL_UNROLL for (int e = 0; e < each; ++e) part.at[e] = v.at[i + e];
+      if constexpr (width == 16) store16(p + i, bit_cast<uint4>(part));
+      if constexpr (width == 8) store8(p + i, bit_cast<uint2>(part));
+      if constexpr (width == 4) store4(p + i, bit_cast<uint32_t>(part));
+      if constexpr (width == 2) store2(p + i, bit_cast<uint16_t>(part));
+    }
+  }
+}
+// The widest access that moves n elements at p, when p is a multiple of `alignment` bytes.
+template <class T, int n> TL_BOTH constexpr int access_width(int alignment) {
+  return smaller(smaller(power_of_two_in(n * static_cast<int>(sizeof(T))), 16), alignment);
+}
+
+// An element that may lie outside its tensor: reads zero there, and drops what is written.
+template <class T> struct Element {
+  T* p;
+  bool inside;
+  TL_DEVICE T load() const { return inside ? *p : T(0); }
+  template <class X> TL_DEVICE void store(const X& x) const {
+    if (inside) *p = convert<T>(value(x));
+  }
+  TL_DEVICE operator T() const { return load(); }
+  template <class X> TL_DEVICE const Element& operator=(const X& x) const { return store(x), *this; }
+  TL_DEVICE const Element& operator=(const Element& other) const { return store(other.load()), *this; }
+  template <class X> TL_DEVICE const Element& operator+=(const X& x) const { return *this = load() + value(x); }
+  template <class X> TL_DEVICE const Element& operator-=(const X& x) const { return *this = load() - value(x); }
+  template <class X> TL_DEVICE const Element& operator*=(const X& x) const { return *this = load() * value(x); }
+  template <class X> TL_DEVICE const Element& operator/=(const X& x) const { return *this = load() / value(x); }
+};
+template <class T> TL_DEVICE T value(const Element<T>& x) { return x.load(); }
+
+// n consecutive elements at a place that load() and store() know: registers, shared or global memory.
+template <class Place> struct Packet {
+  using T = typename Place::type;
+  static constexpr int n = Place::size;
+  Place place;
+  TL_DEVICE operator Vec<T, n>() const { return place.load(); }
+  template <class X> TL_DEVICE const Packet& operator=(const X& x) const {
+    if constexpr (packet_size<X> > 0) {
+      place.store(convert<T>(value(x)));
+    } else {
+      Vec<T, n> v;
+      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = convert<T>(value(x));
+      place.store(v);
+    }
+    return *this;
+  }
+  TL_DEVICE const Packet& operator=(const Packet& other) const { return place.store(other.place.load()), *this; }
+  template <class X> TL_DEVICE const Packet& operator+=(const X& x) const { return *this = place.load() + value(x); }
+  template <class X> TL_DEVICE const Packet& operator-=(const X& x) const { return *this = place.load() - value(x); }
+  template <class X> TL_DEVICE const Packet& operator*=(const X& x) const { return *this = place.load() * value(x); }
+  template <class X> TL_DEVICE const Packet& operator/=(const X& x) const { return *this = place.load() / value(x); }
+};
+template <class Place> struct PacketSize<Packet<Place>> {
+  static constexpr int value = Place::size;
+};
+template <class Place> TL_DEVICE auto value(const Packet<Place>& packet) { return packet.place.load(); }
+
+// Registers of this thread.
+template <class T, int n> struct InRegisters {
+  using type = T;
+  static constexpr int size = n;
+  T* p;
+  TL_DEVICE Vec<T, n> load() const { return load_elements<n, 1>(p); }
+  TL_DEVICE void store(const Vec<T, n>& v) const { store_elements<1>(p, v); }
+};
+// Shared memory that holds them in one piece, or in pieces of `width` bytes.
+template <class T, int n, int width> struct InShared {
+  using type = T;
+  static constexpr int size = n;
+  T* p;
+  TL_DEVICE Vec<T, n> load() const { return load_elements<n, width>(p); }
+  TL_DEVICE void store(const Vec<T, n>& v) const { store_elements<width>(p, v); }
+};
+
+}  // namespace tl

@@ -1,0 +1,35 @@
+// Loops over the elements of a layout.
+#pragma once
+#include "fragment.h"
+
+namespace tl {
+
+// The last index of a loop: one element, or a packet of them.
+template <class Layout, int dim, int vector>
+using LastIndex = std::conditional_t<vector == 1, Index<Layout, dim>, PacketIndex<Layout, dim, vector>>;
+
+// body(i, j, ...) for each element that this thread holds, or with vector > 1 for each `vector` of them, of which the
+// last index is a packet. One instantiation a loop; the register number is a constant in each turn.
+template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layout, const Body& body) {
+  static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
+  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) {
+    if (Layout::valid(r)) {
+      if constexpr (Layout::rank == 1)
+        body(LastIndex<Layout, 0, vector>{r});
+      else if constexpr (Layout::rank == 2)
+        body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
+      else
+        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+    }
+  }
+}
+
+// Whether this thread stores its elements: the others hold copies of them.
+template <class Layout> TL_DEVICE bool owns(Layout) { return Layout::replica() == 0; }
+
+// The same loop by the owners only: for bodies that write to memory and to no fragment.
+template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel_once(Layout layout, const Body& body) {
+  if (owns(layout)) parallel<vector>(layout, body);
+}
+
+}  // namespace tl

@@ -1,0 +1,54 @@
+// Loops in which the next tiles are loaded while one is used.
+#pragma once
+#include "base.h"
+
+namespace tl {
+
+// The range of tl::cp_async_pipeline. Group k of each thread is tile k; after the last tile groups are empty, so that
+// "at most stages - 2 groups in flight" always means that the tile of this turn has landed.
+template <int stages, class Load> struct CpAsyncPipeline {
+  static_assert(stages >= 1, "at least one slot");
+  int trips;
+  const Load& load;
+
+  struct Iterator {
+    int k;
+    const CpAsyncPipeline& pipeline;
+    TL_DEVICE bool operator!=(const Iterator& end) const { return k != end.k; }
+    TL_DEVICE void operator++() { ++k; }
+    TL_DEVICE int operator*() const { return pipeline.turn(k), k; }
+  };
+  TL_DEVICE Iterator begin() const {
+    TL_NO_UNROLL for (int k = 0; k < stages - 1; ++k) start(k);
+    return {0, *this};
+  }
+  TL_DEVICE Iterator end() const { return {trips > 0 ? trips : 0, *this}; }
+
+  TL_DEVICE void start(int k) const {
+    if (k < trips) load(k);
+    cp_async_commit();
+  }
+  TL_DEVICE void turn(int k) const {
+    if constexpr (stages == 1) {
+      if (k > 0) sync_threads();  // all threads are done with tile k - 1
+      start(k);
+      cp_async_wait<0>();
+      sync_threads();  // everybody's part of tile k has landed
+    } else {
+      cp_async_wait<stages - 2>();
+      sync_threads();  // everybody's part of tile k has landed, and all threads are done with tile k - 1
+      start(k + stages - 1);
+    }
+  }
+};
+
+// for (int k : tl::cp_async_pipeline<stages>(trips, load)): load(k) starts the copies of tile k into slot k % stages;
+// in turn k tile k is there for all threads, and tiles up to k + stages - 1 are on their way.
+// Who: every thread of the block. The slots are free when the loop starts; after it, tl::sync_threads comes before
+// anything writes to them. No trips are legal.
+template <int stages, class Load>
+TL_DEVICE CpAsyncPipeline<stages, Load> cp_async_pipeline(int trips, const Load& load) {
+  return {trips, load};
+}
+
+}  // namespace tl

@@ -1,0 +1,161 @@
+// Reductions of a fragment's rows (dim 1) or columns (dim 0) into a fragment of one value a row or column.
+#pragma once
+#include <limits>
+#include "fragment.h"
+#include "math.h"
+
+namespace tl {
+
+// A further argument of the reductions: combine with what `to` held.
+enum Accumulate { accumulate };
+
+// Shared memory for reductions whose rows are spread over several warps: `extent` results, `warps` parts each.
+template <class T, int extent, int warps> struct ReduceWorkspace {
+  T part[warps][extent];
+};
+
+// The ends of a type's range; infinities where it has them.
+template <class T> TL_DEVICE T lowest() {
+  if constexpr (is_float<T>) {
+    return convert<T>(-infinity<T>);
+  } else {
+    constexpr T value = std::numeric_limits<T>::lowest();
+    return value;
+  }
+}
+template <class T> TL_DEVICE T highest() {
+  if constexpr (is_float<T>) {
+    return convert<T>(infinity<T>);
+  } else {
+    constexpr T value = std::numeric_limits<T>::max();
+    return value;
+  }
+}
+
+// What is reduced: the value of nothing, an element's contribution, and how two are combined.
+struct ReduceSum {
+  template <class T> static TL_DEVICE T identity() { return T(0); }
+  template <class T> static TL_DEVICE T of(T x) { return x; }
+  template <class T> static TL_DEVICE T combine(T a, T b) { return a + b; }
+};
+struct ReduceAbsSum : ReduceSum {
+  template <class T> static TL_DEVICE T of(T x) { return Abs{}(x); }
+};
+struct ReduceMax {
+  template <class T> static TL_DEVICE T identity() { return lowest<T>(); }
+  template <class T> static TL_DEVICE T of(T x) { return x; }
+  template <class T> static TL_DEVICE T combine(T a, T b) { return Max{}(a, b); }
+};
+struct ReduceMin {
+  template <class T> static TL_DEVICE T identity() { return highest<T>(); }
+  template <class T> static TL_DEVICE T of(T x) { return x; }
+  template <class T> static TL_DEVICE T combine(T a, T b) { return Min{}(a, b); }
+};
+struct ReduceAbsMax : ReduceMax {
+  template <class T> static TL_DEVICE T identity() { return T(0); }
+  template <class T> static TL_DEVICE T of(T x) { return Abs{}(x); }
+};
+
+// The layout of the results: of a fragment with one dimension it is the one value, held by every thread.
+template <class Layout, int dim, int rank> struct Reduced {
+  static_assert(rank == 1, "a fragment with one or two dimensions");
+  using type = Replicated<Shape<1>>;
+};
+template <class Layout> struct Reduced<Layout, 1, 2> {
+  using type = typename Layout::rows;
+};
+template <class Layout> struct Reduced<Layout, 0, 2> {
+  using type = typename Layout::cols;
+};
+template <class Layout, int dim> using ReducedLayout = typename Reduced<Layout, dim, Layout::rank>::type;
+
+// Which of the results a register of the result is.
+template <class ResultLayout> TL_DEVICE int result_index(int r) { return ResultLayout::template coordinate<0>(r); }
+
+// The register of the result that element r of the fragment goes to.
+template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) {
+  if constexpr (Layout::rank == 1)
+    return 0;
+  else if constexpr (dim == 1)
+    return Layout::row_register(r);
+  else
+    return Layout::col_register(r);
+}
+
+// This thread's own elements, then those of the other lanes that share the row or column.
+template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
+TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
+  fill(to, Op::template identity<U>());
+  TL_UNROLL for (int r = 0; r < Layout::registers; ++r) {
+    U& result = to.reg[result_register<dim, Layout>(r)];
+    if (Layout::valid(r)) result = Op::combine(result, Op::of(convert<U>(from.reg[r])));
+  }
+  constexpr Spread spread = Layout::spread(dim);
+  static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
+  TL_UNROLL for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2)
+      TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r)
+          to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
+}
+
+// Then the parts of other warps, through shared memory. Who: every thread of the block.
+template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps>
+TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps>& workspace) {
+  constexpr Spread spread = Layout::spread(dim);
+  static_assert(spread.warps == warps, "the workspace has a part for each warp that shares a row");
+  const int part = warp() / spread.warp_stride % warps;
+  const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
+  sync_threads();  // nobody reads the workspace of an earlier reduction any more
+  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) if (speaks && ResultLayout::valid(r))
+      workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
+  sync_threads();  // all parts are there
+  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) {
+    if (!ResultLayout::valid(r)) continue;
+    to.reg[r] = workspace.part[0][result_index<ResultLayout>(r)];
+    TL_UNROLL for (int w = 1; w < warps; ++w) to.reg[r] =
+        Op::combine(to.reg[r], workspace.part[w][result_index<ResultLayout>(r)]);
+  }
+}
+
+struct NoWorkspace {};
+
+template <class Op, int dim, bool accumulates, class T, class Layout, class U, class ResultLayout, class Workspace>
+TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to, Workspace& workspace) {
+  static_assert(std::is_same<ResultLayout, ReducedLayout<Layout, dim>>::value,
+                "the result holds one value a row (dim 1) or a column (dim 0) of the fragment's layout");
+  constexpr Spread spread = Layout::spread(dim);
+  constexpr bool has_workspace = !std::is_same<Workspace, NoWorkspace>::value;
+  static_assert(spread.warps == 1 || has_workspace, "several warps share a row: a tl::ReduceWorkspace is needed");
+  Fragment<U, ResultLayout> result;
+  reduce_in_warp<Op, dim>(from, result);
+  if constexpr (spread.warps > 1 && has_workspace) reduce_over_warps<Op, dim, Layout>(result, workspace);
+  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] =
+      accumulates ? Op::combine(to.reg[r], result.reg[r]) : result.reg[r];
+}
+
+#define TL_REDUCTION(name, Op)                                                                              \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                  \
+    NoWorkspace none;                                                                                       \
+    reduce<Op, dim, false>(from, to, none);                                                                 \
+  }                                                                                                         \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to, Accumulate) {      \
+    NoWorkspace none;                                                                                       \
+    reduce<Op, dim, true>(from, to, none);                                                                  \
+  }                                                                                                         \
+  template <int dim, class From, class To, class U, int extent, int warps>                                  \
+  TL_DEVICE void name(const From& from, To& to, ReduceWorkspace<U, extent, warps>& workspace) {             \
+    reduce<Op, dim, false>(from, to, workspace);                                                            \
+  }                                                                                                         \
+  template <int dim, class From, class To, class U, int extent, int warps>                                  \
+  TL_DEVICE void name(const From& from, To& to, Accumulate, ReduceWorkspace<U, extent, warps>& workspace) { \
+    reduce<Op, dim, true>(from, to, workspace);                                                             \
+  }
+// reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and the same for the others. The results are in the type
+// of `to`, in every thread that holds a part of the row. Who: every thread of the block.
+TL_REDUCTION(reduce_sum, ReduceSum)
+TL_REDUCTION(reduce_max, ReduceMax)
+TL_REDUCTION(reduce_min, ReduceMin)
+TL_REDUCTION(reduce_absmax, ReduceAbsMax)
+TL_REDUCTION(reduce_abssum, ReduceAbsSum)
+#undef TL_REDUCTION
+
+}  // namespace tl

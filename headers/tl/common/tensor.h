@@ -1,0 +1,243 @@
+// Views of tensors in global memory, and places in them.
+#pragma once
+#include "index.h"
+#include "shape.h"
+
+namespace tl {
+
+// What is known about where rows start: every row, and every offset that is used, is at a multiple of `bytes`.
+template <int bytes> struct RowStart {
+  static_assert(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0, "a power of two up to 16");
+  static constexpr int alignment = bytes;
+};
+// Nothing is known: copies test it at run time, once each.
+struct AnyRowStart {
+  static constexpr int alignment = 0;
+};
+
+// An extent that tiles need not divide: reads outside give zero, writes outside are dropped.
+struct Ragged {
+  int extent;
+};
+TL_DEVICE constexpr Ragged ragged(int extent) { return {extent}; }
+TL_BOTH constexpr int extent_of(int extent) { return extent; }
+TL_BOTH constexpr int extent_of(Ragged extent) { return extent.extent; }
+
+// Bit d is set when flag d is.
+template <bool... flags> TL_BOTH constexpr unsigned bits_of() {
+  unsigned bits = 0, bit = 1;
+  ((bits |= flags ? bit : 0, bit *= 2), ...);
+  return bits;
+}
+TL_BOTH constexpr int count_bits(unsigned bits) { return bits == 0 ? 0 : int(bits & 1) + count_bits(bits >> 1); }
+
+// Consecutive elements of a row in global memory, of which some may lie outside.
+template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal {
+  using type = T_;
+  using T = std::remove_const_t<T_>;
+  static constexpr int size = n;
+  T_* p;
+  int64_t stride;     // between neighbours, in elements
+  int first, extent;  // along the row
+  bool inside;        // along the other dimensions
+  bool vector;        // p is a multiple of `width` bytes and stride is 1
+
+  // All elements lie inside. With `whole` all of them do when the first does.
+  TL_DEVICE bool all_inside() const {
+    if constexpr (!guarded) return inside;
+    if constexpr (whole) return inside && unsigned(first) < unsigned(extent);
+    return inside && first >= 0 && first <= extent - n;
+  }
+  TL_DEVICE bool inside_at(int i) const { return inside && (!guarded || unsigned(first + i) < unsigned(extent)); }
+
+  TL_DEVICE Vec<T, n> load() const {
+    Vec<T, n> v;
+    if (vector && all_inside()) {
+      v = load_elements<n, width>(p);
+    } else if (vector && (whole || !guarded)) {
+      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = T(0);
+    } else {
+      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = inside_at(i) ? p[i * stride] : T(0);
+    }
+    return v;
+  }
+  TL_DEVICE void store(const Vec<T, n>& v) const {
+    if (vector && all_inside()) {
+      store_elements<width>(p, v);
+    } else if (!(vector && (whole || !guarded))) {
+      TL_UNROLL for (int i = 0; i < n; ++i) if (inside_at(i)) p[i * stride] = v.at[i];
+    }
+  }
+};
+
+template <class View> struct Place;
+
+// A view of a tensor. `ragged_dims` has bit d set when dimension d is guarded. `whole_rows`: rows are contiguous, so a
+// vector that divides the distance of two rows also divides a row.
+template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_rows> struct Tensor {
+  using type = T_;
+  using T = std::remove_const_t<T_>;
+  static constexpr int rank = rank_, alignment = Start::alignment, last = rank - 1;
+  static constexpr bool has_whole_rows = whole_rows;
+
+  T_* data;
+  int64_t stride[rank];
+  int extent[rank];
+
+  TL_BOTH static constexpr bool is_ragged(int dim) { return ragged_dims >> dim & 1; }
+  TL_DEVICE bool inside(int dim, int i) const { return !is_ragged(dim) || unsigned(i) < unsigned(extent[dim]); }
+
+  // Every row, and the element `at`, start at a multiple of `bytes`. Uniform over the block when `at` is.
+  TL_DEVICE bool aligned(const T_* at, int bytes) const {
+    bool result = reinterpret_cast<uintptr_t>(at) % bytes == 0 && stride[last] == 1;
+    TL_UNROLL for (int d = 0; d < last; ++d) result = result && stride[d] * int64_t(sizeof(T)) % bytes == 0;
+    return result;
+  }
+  // The same view, with rows known to start at a multiple of `bytes`.
+  template <int bytes> TL_DEVICE auto with_row_start() const {
+    Tensor<T_, RowStart<bytes>, rank, ragged_dims, whole_rows> view;
+    view.data = data;
+    TL_UNROLL for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
+    return view;
+  }
+
+  // The address of an element; it may lie outside.
+  TL_DEVICE T_* address(const int (&at)[rank]) const {
+    int64_t offset = 0;
+    TL_UNROLL for (int d = 0; d < rank; ++d) offset += at[d] * stride[d];
+    return data + offset;
+  }
+
+  // A(i, tl::all): the rest of the dimensions, fixed at i. A(i, j): one element, which reads zero outside; of a tensor
+  // of constants it is the value. A(i, packet): several consecutive elements.
+  template <class... I> TL_DEVICE auto operator()(const I&... i) const {
+    static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
+    constexpr unsigned kept = bits_of<std::is_same<I, All>::value...>();
+    constexpr int n = (packet_size<I> + ...);
+    const int at[rank] = {first_index(i)...};
+    if constexpr (kept != 0)
+      return view<kept>(at);
+    else if constexpr (n > 0)
+      return packet<n>(at);
+    else if constexpr (std::is_const<T_>::value)
+      return Element<const T>{address(at), inside(at)}.load();
+    else
+      return Element<T>{address(at), inside(at)};
+  }
+
+  // n elements along the last dimension.
+  template <int n> TL_DEVICE auto packet(const int (&at)[rank]) const {
+    constexpr int width = access_width<T, n>(alignment == 0 ? 16 : alignment);
+    constexpr bool whole = whole_rows && width == n * static_cast<int>(sizeof(T));
+    T_* const p = address(at);
+    bool rows_inside = true;
+    TL_UNROLL for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
+    const bool vector = alignment != 0 || aligned(p, width);
+    const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
+                                                                  rows_inside, vector};
+    if constexpr (std::is_const<T_>::value)
+      return elements.load();
+    else
+      return Packet<InGlobal<T_, n, width, is_ragged(last), whole>>{elements};
+  }
+
+  TL_DEVICE bool inside(const int (&at)[rank]) const {
+    bool result = true;
+    TL_UNROLL for (int d = 0; d < rank; ++d) result = result && inside(d, at[d]);
+    return result;
+  }
+
+  // The dimensions whose bit is set in `kept`; the others are fixed. A fixed index outside makes the view empty.
+  template <unsigned kept> TL_DEVICE auto view(const int (&at)[rank]) const {
+    constexpr bool may_be_empty = (ragged_dims & ~kept) != 0, keeps_last = kept >> last & 1;
+    constexpr unsigned kept_ragged = compacted(kept) | (may_be_empty ? 1 : 0);
+    using RowsStart = std::conditional_t<keeps_last, Start, RowStart<sizeof(T)>>;
+    Tensor<T_, RowsStart, count_bits(kept), kept_ragged, whole_rows && keeps_last> view;
+    view.data = data;
+    bool empty = false;
+    int to = 0;
+    TL_UNROLL for (int d = 0; d < rank; ++d) {
+      if (kept >> d & 1) {
+        view.stride[to] = stride[d], view.extent[to] = extent[d];
+        ++to;
+      } else {
+        view.data += at[d] * stride[d];
+        empty = empty || !inside(d, at[d]);
+      }
+    }
+    if (empty) view.extent[0] = 0;
+    return view;
+  }
+  TL_BOTH static constexpr unsigned compacted(unsigned kept) {
+    unsigned result = 0;
+    int to = 0;
+    for (int d = 0; d < rank; ++d)
+      if (kept >> d & 1) result |= (is_ragged(d) ? 1u : 0u) << to++;
+    return result;
+  }
+
+  // The place whose first element is at these indices; how much of it is meant, the other operand says.
+  template <class... I> TL_DEVICE Place<Tensor> tile(const I&... i) const {
+    static_assert(sizeof...(I) == rank, "as many offsets as the view has dimensions");
+    return {*this, {static_cast<int>(i)...}};
+  }
+};
+
+// A tile's place in a tensor. Coordinates count from the place.
+template <class View> struct Place {
+  using type = typename View::type;
+  using T = typename View::T;
+  static constexpr int rank = View::rank, alignment = View::alignment;
+  View view;
+  int offset[rank];
+
+  TL_DEVICE bool aligned(int bytes) const { return view.aligned(view.address(offset), bytes); }
+  template <int bytes> TL_DEVICE auto with_row_start() const {
+    Place<decltype(view.template with_row_start<bytes>())> place{view.template with_row_start<bytes>(), {}};
+    TL_UNROLL for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
+    return place;
+  }
+  template <class... I> TL_DEVICE auto address(I... i) const {
+    int at[rank] = {static_cast<int>(i)...};
+    TL_UNROLL for (int d = 0; d < rank; ++d) at[d] += offset[d];
+    return view.address(at);
+  }
+  template <int n, class... I> TL_DEVICE auto packet(I... i) const {
+    int at[rank] = {static_cast<int>(i)...};
+    TL_UNROLL for (int d = 0; d < rank; ++d) at[d] += offset[d];
+    return view.template packet<n>(at);
+  }
+};
+
+template <int n> struct Strides {
+  int64_t stride[n];
+};
+// The distance of neighbours along each dimension, in elements.
+template <class... S> TL_DEVICE Strides<sizeof...(S)> strides(S... stride) {
+  return {{static_cast<int64_t>(stride)...}};
+}
+
+// A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::ragged(n).
+template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data, Extents... extents) {
+  constexpr int rank = sizeof...(Extents);
+  Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), (rank > 1)> view{
+      data, {}, {extent_of(extents)...}};
+  int64_t stride = 1;
+  TL_UNROLL for (int d = rank - 1; d >= 0; --d) {
+    view.stride[d] = stride;
+    stride *= view.extent[d];
+  }
+  return view;
+}
+
+// A tensor with these strides.
+template <class Start, class T, int rank, class... Extents>
+TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents) {
+  static_assert(sizeof...(Extents) == rank, "a stride for each extent");
+  Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), false> view{
+      data, {}, {extent_of(extents)...}};
+  TL_UNROLL for (int d = 0; d < rank; ++d) view.stride[d] = strides.stride[d];
+  return view;
+}
+
+}  // namespace tl

@@ -1,0 +1,108 @@
+// A few consecutive elements in registers, with arithmetic element by element.
+#pragma once
+#include "base.h"
+
+namespace tl {
+
+template <class T, int n> struct Vec {
+  using type = T;
+  static constexpr int size = n;
+  T at[n];
+  TL_DEVICE T& operator[](int i) { return at[i]; }
+  TL_DEVICE const T& operator[](int i) const { return at[i]; }
+};
+
+// How many elements an operand has: 0 for a scalar. Proxies for elements in memory specialise it (packet.h).
+template <class X> struct PacketSize {
+  static constexpr int value = 0;
+};
+template <class T, int n> struct PacketSize<Vec<T, n>> {
+  static constexpr int value = n;
+};
+template <class X> constexpr int packet_size = PacketSize<std::decay_t<X>>::value;
+template <class A, class B> constexpr int common_size = packet_size<A> > 0 ? packet_size<A> : packet_size<B>;
+
+// What an operand stands for: itself, or what a proxy reads.
+template <class X> TL_DEVICE const X& value(const X& x) { return x; }
+
+// Element i of an operand; a scalar has it in every place.
+template <class X> TL_DEVICE const X& element(const X& x, int) { return x; }
+template <class T, int n> TL_DEVICE const T& element(const Vec<T, n>& x, int i) { return x.at[i]; }
+
+template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>& from) {
+  Vec<To, n> to;
+  if constexpr (is_small_float<To> && std::is_same<T, float>::value && n % 2 == 0) {
+    TL_UNROLL for (int i = 0; i < n; i += 2) {  // two conversions in one instruction
+      const uint32_t pair = pack2(from.at[i], from.at[i + 1], To());
+      to.at[i] = bit_cast<To>(static_cast<uint16_t>(pair));
+      to.at[i + 1] = bit_cast<To>(static_cast<uint16_t>(pair >> 16));
+    }
+  } else {
+    TL_UNROLL for (int i = 0; i < n; ++i) to.at[i] = convert<To>(from.at[i]);
+  }
+  return to;
+}
+
+// f applied to a scalar, or element by element.
+template <class F, class X> TL_DEVICE auto apply(F f, const X& x) {
+  if constexpr (packet_size<X> == 0) {
+    return f(value(x));
+  } else {
+    const auto v = value(x);
+    Vec<decltype(f(v.at[0])), packet_size<X>> result;
+    TL_UNROLL for (int i = 0; i < packet_size<X>; ++i) result.at[i] = f(v.at[i]);
+    return result;
+  }
+}
+template <class F, class A, class B> TL_DEVICE auto apply(F f, const A& a, const B& b) {
+  if constexpr (common_size<A, B> == 0) {
+    return f(value(a), value(b));
+  } else {
+    const auto x = value(a);
+    const auto y = value(b);
+    Vec<decltype(f(element(x, 0), element(y, 0))), common_size<A, B>> result;
+    TL_UNROLL for (int i = 0; i < common_size<A, B>; ++i) result.at[i] = f(element(x, i), element(y, i));
+    return result;
+  }
+}
+
+// Operators take part when one of the operands has several elements.
+template <class A, class B> using IfPacket = std::enable_if_t<(common_size<A, B> > 0)>;
+
+#define TL_VEC_OPERATOR(Name, op)                                                                          \
+  struct Name {                                                                                            \
+    template <class A, class B> TL_DEVICE auto operator()(const A& a, const B& b) const { return a op b; } \
+  };                                                                                                       \
+  template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto operator op(const A& a, const B& b) { \
+    return apply(Name{}, a, b);                                                                            \
+  }
+TL_VEC_OPERATOR(Plus, +)
+TL_VEC_OPERATOR(Minus, -)
+TL_VEC_OPERATOR(Times, *)
+TL_VEC_OPERATOR(DividedBy, /)
+TL_VEC_OPERATOR(Modulo, %)
+TL_VEC_OPERATOR(BitAnd, &)
+TL_VEC_OPERATOR(BitOr, |)
+TL_VEC_OPERATOR(BitXor, ^)
+TL_VEC_OPERATOR(ShiftLeft, <<)
+TL_VEC_OPERATOR(ShiftRight, >>)
+TL_VEC_OPERATOR(Less, <)
+TL_VEC_OPERATOR(LessOrEqual, <=)
+TL_VEC_OPERATOR(Greater, >)
+TL_VEC_OPERATOR(GreaterOrEqual, >=)
+TL_VEC_OPERATOR(Equal, ==)
+TL_VEC_OPERATOR(NotEqual, !=)
+TL_VEC_OPERATOR(And, &&)
+TL_VEC_OPERATOR(Or, ||)
+#undef TL_VEC_OPERATOR
+
+struct Negate {
+  template <class A> TL_DEVICE auto operator()(const A& a) const { return -a; }
+};
+struct Not {
+  template <class A> TL_DEVICE auto operator()(const A& a) const { return !a; }
+};
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator-(const A& a) { return apply(Negate{}, a); }
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator!(const A& a) { return apply(Not{}, a); }
+
+}  // namespace tl

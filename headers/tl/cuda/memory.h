@@ -1,0 +1,34 @@
+// Loads and stores of a given width, shared memory, atomics. Any thread may call them; none orders memory.
+#pragma once
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+
+// The block's dynamic shared memory. 1024 bytes are the period of the widest swizzle.
+TL_DEVICE void* shared_memory() {
+  extern __shared__ __align__(1024) unsigned char tl_shared_memory[];
+  return tl_shared_memory;
+}
+// An address in shared memory as PTX instructions with .shared want it.
+TL_DEVICE uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
+
+// One load or store of 16, 8, 4 or 2 bytes; the address is a multiple of the width.
+// [PTX ISA, "Data Movement and Conversion Instructions: ld", "... st"]
+TL_DEVICE uint4 load16(const void* from) { return *static_cast<const uint4*>(from); }
+TL_DEVICE uint2 load8(const void* from) { return *static_cast<const uint2*>(from); }
+TL_DEVICE uint32_t load4(const void* from) { return *static_cast<const uint32_t*>(from); }
+TL_DEVICE uint16_t load2(const void* from) { return *static_cast<const uint16_t*>(from); }
+TL_DEVICE void store16(void* to, uint4 bits) { *static_cast<uint4*>(to) = bits; }
+TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
+TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
+TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
+
+// Adds to a place in global or shared memory, atomically and relaxed; returns what was there before.
+// [CUDA C++ Programming Guide, "Atomic Functions: atomicAdd()"]
+TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value); }
+TL_DEVICE int atomic_add(int* to, int value) { return atomicAdd(to, value); }
+TL_DEVICE half atomic_add(half* to, half value) { return atomicAdd(to, value); }
+TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) { return atomicAdd(to, value); }
+
+}  // namespace tl

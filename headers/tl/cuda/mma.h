@@ -1,0 +1,50 @@
+// mma.sync: d += a * b on the registers of a warp. Who: every lane of the warp.
+// Lane l = 4 * g + t holds, of A (16 x k): rows g and g + 8; of B (k x 8): column g; of D (16 x 8): rows g and g + 8,
+// columns 2t and 2t + 1. Registers, in CuTe's notation (thread, value) -> (row, column):
+//   A, 16 bit: (T32,V8) -> (M16,K16)  ((4,8),(2,2,2)):((32,1),(16,8,128))
+//   B, 16 bit: (T32,V4) -> (N8,K16)   ((4,8),(2,2)):((16,1),(8,64))
+//   D:         (T32,V4) -> (M16,N8)   ((4,8),(2,2)):((32,1),(16,8))
+// [PTX ISA, "Matrix multiply-accumulate operation using mma instruction", "Matrix Fragments for mma.m16n8k16" etc.]
+#pragma once
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+
+TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, half) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, bfloat16) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// Half accumulators: two registers of two halves each.
+TL_DEVICE void mma_m16n8k16(uint32_t* d, const uint32_t* a, const uint32_t* b, half) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+               : "+r"(d[0]), "+r"(d[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// A: (T32,V4) -> (M16,K8), B: (T32,V2) -> (N8,K8). The operands are floats, of which the low 13 bits are ignored.
+TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// A: (T32,V16) -> (M16,K32), B: (T32,V8) -> (N8,K32), four int8 a register.
+TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+}  // namespace tl

@@ -1,0 +1,11 @@
+// All primitives for NVIDIA GPUs: the same names and signatures as headers/tl/host. Inline PTX lives here only.
+#pragma once
+#include "kernel.h"
+#include "numeric.h"
+#include "memory.h"
+#include "sync.h"
+#include "warp.h"
+#include "cp_async.h"
+#include "mma.h"
+#include "math.h"
+#include "launch.h"

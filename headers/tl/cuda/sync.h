@@ -1,0 +1,27 @@
+// Barriers of a block and of a warp.
+#pragma once
+#include "kernel.h"
+
+namespace tl {
+
+// Waits for all threads of the block; what they wrote to shared and global memory before it is visible after it.
+// Who: every thread of the block. [CUDA C++ Programming Guide, "Synchronization Functions"]
+TL_DEVICE void sync_threads() { __syncthreads(); }
+
+// Waits until `threads` threads have come to barrier `id` (1..15; 0 is sync_threads'), by sync or by arrive; orders
+// shared memory among them. Who: whole warps, `threads` is a multiple of 32.
+// [PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier"]
+TL_DEVICE void barrier_sync(int id, int threads) {
+  asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+// Counts as having come to barrier `id` without waiting: what this thread wrote is visible to those who wait; nothing
+// becomes visible to this thread. Who: whole warps. [same section]
+TL_DEVICE void barrier_arrive(int id, int threads) {
+  asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Waits for all lanes of the warp and orders memory among them. Who: every lane of the warp.
+// [PTX ISA, "Parallel Synchronization and Communication Instructions: bar.warp.sync"]
+TL_DEVICE void sync_warp() { __syncwarp(); }
+
+}  // namespace tl

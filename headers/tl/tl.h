@@ -1,0 +1,36 @@
+// The only header an emitted kernel includes: the primitives of the machine it is compiled for, then everything that
+// is written once on top of them. docs/tl.md lists the names.
+#pragma once
+#include "status.h"
+
+#if defined(__CUDACC__)
+#include "cuda/primitives.h"
+#elif defined(__HIP__)
+#include "hip/primitives.h"
+#else
+#include "host/primitives.h"
+#endif
+
+#include "common/base.h"
+#include "common/vec.h"
+#include "common/math.h"
+#include "common/shape.h"
+#include "common/swizzle.h"
+#include "common/packet.h"
+#include "common/index.h"
+#include "common/shared_tile.h"
+#include "common/tensor.h"
+#include "common/mma_accumulator.h"
+#include "common/blocked.h"
+#include "common/replicated.h"
+#include "common/rows_of.h"
+#include "common/fragment.h"
+#include "common/parallel.h"
+#include "common/chunks.h"
+#include "common/copy.h"
+#include "common/copy_async.h"
+#include "common/pipeline.h"
+#include "common/gemm.h"
+#include "common/reduce.h"
+#include "common/atomic.h"
+#include "common/launch.h"
