@@ -48,7 +48,8 @@ inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return
 
 // Thread-local to the OS thread; the engine rewrites them at each switch between fibers. initial-exec makes a read one
 // instruction; it takes bytes of a small reserve that all dlopen-ed libraries share, so there are only these few.
-#define TL_ENGINE_VARIABLE extern thread_local __attribute__((tls_model("initial-exec")))
+// __thread, not thread_local: no test for a dynamic initialiser at each use.
+#define TL_ENGINE_VARIABLE extern __thread __attribute__((tls_model("initial-exec")))
 TL_ENGINE_VARIABLE uint3 threadIdx, blockIdx;
 TL_ENGINE_VARIABLE dim3 blockDim, gridDim;
 TL_ENGINE_VARIABLE int tl_engine_thread;  // linear in the block
@@ -60,6 +61,6 @@ TL_ENGINE_VARIABLE int tl_engine_thread;  // linear in the block
 namespace tl {
 constexpr int warp_size = TL_WARP_SIZE;
 TL_DEVICE int thread() { return tl_engine_thread; }
-TL_DEVICE int lane() { return tl_engine_thread % warp_size; }
-TL_DEVICE int warp() { return tl_engine_thread / warp_size; }
+TL_DEVICE int lane() { return int(unsigned(tl_engine_thread) % warp_size); }
+TL_DEVICE int warp() { return int(unsigned(tl_engine_thread) / warp_size); }
 }  // namespace tl

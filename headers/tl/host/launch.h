@@ -22,11 +22,17 @@ template <class... Parameters> struct Invocation {
   }
 };
 
+// A parameter's type, but not deduced from this argument: it converts to what the kernel takes.
+template <class T> struct Exactly {
+  using type = T;
+};
+
 // 0 when the kernel ran to its end. Instrumentation is a template argument so that objects built with and without
 // -fsanitize=thread do not share one instance.
-template <int instrumented_, class... Parameters, class... Arguments>
-int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, Arguments... arguments) {
-  Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)};
+template <int instrumented_, class... Parameters>
+int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+           typename Exactly<Parameters>::type... arguments) {
+  Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(arguments...)};
   tl_engine_launch_request request{};
   request.grid[0] = grid.x, request.grid[1] = grid.y, request.grid[2] = grid.z;
   request.block[0] = block.x, request.block[1] = block.y, request.block[2] = block.z;
@@ -41,10 +47,10 @@ int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_b
 }  // namespace host
 
 // The seam: launches with `shared_bytes` of dynamic shared memory; 0, or a non-zero error code. `stream` is unused.
-template <class... Parameters, class... Arguments>
+template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
-                  Arguments... arguments) {
-  return host::launch<host::instrumented>(kernel, grid, block, shared_bytes, arguments...);
+                  typename host::Exactly<Parameters>::type... arguments) {
+  return host::launch<host::instrumented, Parameters...>(kernel, grid, block, shared_bytes, arguments...);
 }
 
 }  // namespace tl

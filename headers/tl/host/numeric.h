@@ -107,4 +107,10 @@ TL_HOST_ARITHMETIC(half)
 TL_HOST_ARITHMETIC(bfloat16)
 #undef TL_HOST_ARITHMETIC
 
+// Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
+inline uint32_t pack2(float low, float high, half) { return half(low).bits | uint32_t(half(high).bits) << 16; }
+inline uint32_t pack2(float low, float high, bfloat16) {
+  return bfloat16(low).bits | uint32_t(bfloat16(high).bits) << 16;
+}
+
 }  // namespace tl

@@ -12,27 +12,32 @@
 namespace tile2cu::engine {
 namespace {
 
-typedef float Float8 __attribute__((vector_size(32), aligned(4)));
+typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-// A row of c in registers, up to 64 columns at a time.
+Float8& eight(float* from) { return *reinterpret_cast<Float8*>(from); }
+const Float8& eight(const float* from) { return *reinterpret_cast<const Float8*>(from); }
+
+// Eight vectors of c stay in registers: enough independent sums to hide the latency of an addition.
 template <int m, int n, int k>
 __attribute__((always_inline)) inline void multiply_add_body(float* c, const float* a, const float* b) {
-  constexpr int columns = n < 64 ? n : 64, vectors = columns / 8;
-  static_assert(n % columns == 0 && columns % 8 == 0, "whole vectors");
-  for (int first = 0; first < n; first += columns) {
-    for (int row = 0; row < m; ++row) {
-      Float8 sum[vectors];
-      std::memcpy(sum, c + row * n + first, sizeof sum);
+  constexpr int vectors = n < 64 ? n / 8 : 8, rows = 8 / vectors;
+  static_assert(n % (vectors * 8) == 0 && m % rows == 0, "whole blocks");
+  for (int column = 0; column < n; column += vectors * 8) {
+    for (int row = 0; row < m; row += rows) {
+      Float8 sum[rows][vectors];
+      for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) sum[r][v] = eight(c + (row + r) * n + column + v * 8);
+      }
       for (int inner = 0; inner < k; ++inner) {
-        const float scalar = a[row * k + inner];
-        const Float8 left = {scalar, scalar, scalar, scalar, scalar, scalar, scalar, scalar};
-        for (int vector = 0; vector < vectors; ++vector) {
-          Float8 right;
-          std::memcpy(&right, b + inner * n + first + vector * 8, sizeof right);
-          sum[vector] += left * right;
+        for (int r = 0; r < rows; ++r) {
+          const float scalar = a[(row + r) * k + inner];
+          const Float8 left = {scalar, scalar, scalar, scalar, scalar, scalar, scalar, scalar};
+          for (int v = 0; v < vectors; ++v) sum[r][v] += left * eight(b + inner * n + column + v * 8);
         }
       }
-      std::memcpy(c + row * n + first, sum, sizeof sum);
+      for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) eight(c + (row + r) * n + column + v * 8) = sum[r][v];
+      }
     }
   }
 }

@@ -25,6 +25,13 @@ void check_same_operation(Worker& worker, const Meeting& meeting, CollectiveKind
   });
 }
 
+void report_mask(Worker& worker, std::uint64_t mask, CollectiveKind kind, Site site) {
+  worker.report("collective mask", {site}, [&] {
+    return text("%s executes %s at {0} with a mask, %llx, that leaves it out", worker.describe_current().c_str(),
+                name_of(kind), static_cast<unsigned long long>(mask));
+  });
+}
+
 }  // namespace
 
 const char* name_of(CollectiveKind kind) {
@@ -40,39 +47,34 @@ const char* name_of(CollectiveKind kind) {
   return "?";
 }
 
-bool join_meeting(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site,
-                  Meeting& complete) {
+Meeting* join_meeting(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site) {
   const Thread& self = *worker.current;
   const std::uint64_t own_lane = std::uint64_t(1) << self.lane;
   auto& meetings = worker.warps[self.warp].meetings;
   mask &= lanes_of(worker, self.warp);
-  if (TILE2CU_UNLIKELY(!(mask & own_lane))) {
-    worker.report("collective mask", {site}, [&] {
-      return text("%s executes %s at {0} with a mask, %llx, that leaves it out", worker.describe_current().c_str(),
-                  name_of(kind), static_cast<unsigned long long>(mask));
-    });
-  }
+  if (TILE2CU_UNLIKELY(!(mask & own_lane))) report_mask(worker, mask, kind, site);
   std::size_t open = 0;
   while (open < meetings.size() && (meetings[open].mask != mask || meetings[open].arrived & own_lane)) ++open;
-  if (open == meetings.size()) meetings.push_back({mask, 0, kind, site, {}});
+  if (open == meetings.size()) meetings.emplace_back(mask, kind, site);
   Meeting& meeting = meetings[open];
   check_same_operation(worker, meeting, kind, site);
   meeting.arguments[self.lane] = argument;
   meeting.arrived |= own_lane;
   if (meeting.arrived != mask) {
     worker.block_current(name_of(kind), site);
-    return false;
+    return nullptr;
   }
-  complete = meeting;
-  meetings.erase(meetings.begin() + open);
   worker.collectives++;
-  return true;
+  return &meeting;
 }
 
-void dismiss_meeting(Worker& worker, const Meeting& meeting) {
+void dismiss_meeting(Worker& worker, Meeting& meeting) {
   const int first_thread = worker.current->warp * worker.launch.request.warp_size;
   for_each_lane(meeting.mask & ~(std::uint64_t(1) << worker.current->lane),
                 [&](int lane) { worker.make_ready(ThreadNumber(first_thread + lane)); });
+  auto& meetings = worker.warps[worker.current->warp].meetings;
+  if (&meeting != &meetings.back()) meeting = meetings.back();
+  meetings.pop_back();
 }
 
 namespace {

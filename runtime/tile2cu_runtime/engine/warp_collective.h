@@ -15,10 +15,11 @@ const char* name_of(CollectiveKind kind);
 
 // A meeting of the lanes in `mask`; `arguments` holds what each brought, by lane.
 struct Meeting {
-  std::uint64_t mask = 0, arrived = 0;
-  CollectiveKind kind{};
-  Site site = nullptr;
-  std::array<void*, max_warp_size> arguments{};
+  Meeting(std::uint64_t mask_, CollectiveKind kind_, Site site_) : mask(mask_), kind(kind_), site(site_) {}
+  std::uint64_t mask, arrived = 0;
+  CollectiveKind kind;
+  Site site;  // of the first to arrive
+  std::array<void*, max_warp_size> arguments;
 };
 
 struct Warp {
@@ -33,18 +34,17 @@ template <class Visit> void for_each_lane(std::uint64_t mask, Visit&& visit) {
 
 constexpr std::uint64_t all_lanes = ~std::uint64_t(0);
 
-// Joins the current thread; null while it had to wait (the meeting has been held when it returns), else the complete
-// meeting, which the caller holds and then dismisses.
-bool join_meeting(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site,
-                  Meeting& complete);
-void dismiss_meeting(Worker& worker, const Meeting& meeting);
+// Joins the current thread. Null when others held the meeting while it waited, else the complete meeting, for the
+// caller to hold and then dismiss. Millions of times a second, so nothing is copied.
+Meeting* join_meeting(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site);
+void dismiss_meeting(Worker& worker, Meeting& meeting);
 
 template <class Work>
 void warp_collective(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site, Work&& work) {
-  Meeting meeting;
-  if (!join_meeting(worker, mask, kind, argument, site, meeting)) return;
-  work(static_cast<const Meeting&>(meeting));
-  dismiss_meeting(worker, meeting);
+  if (Meeting* meeting = join_meeting(worker, mask, kind, argument, site)) {
+    work(static_cast<const Meeting&>(*meeting));
+    dismiss_meeting(worker, *meeting);
+  }
 }
 
 }  // namespace tile2cu::engine

@@ -8,13 +8,13 @@
 #include <utility>
 
 // CUDA's built-in variables. Kernels read them directly, so they are rewritten whenever another thread goes on.
-thread_local uint3 threadIdx, blockIdx;
-thread_local dim3 blockDim, gridDim;
-thread_local int tl_engine_thread;
+__thread uint3 threadIdx, blockIdx;
+__thread dim3 blockDim, gridDim;
+__thread int tl_engine_thread;
 
 namespace tile2cu::engine {
 
-thread_local Worker* active_worker = nullptr;
+__thread Worker* active_worker = nullptr;
 
 namespace {
 

@@ -122,7 +122,7 @@ struct Worker {
 };
 
 // The worker of the calling OS thread; null outside of launches.
-extern thread_local Worker* active_worker __attribute__((tls_model("initial-exec")));
+extern __thread Worker* active_worker __attribute__((tls_model("initial-exec")));
 inline Worker& current_worker() { return *active_worker; }
 
 }  // namespace tile2cu::engine
