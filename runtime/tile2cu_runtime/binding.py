@@ -176,11 +176,19 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, cuda: bool)
 
 
 def import_library(library: Library) -> ModuleType:
-    """The binding as a module. The CPU engine must be loaded before a binding that needs it."""
+    """The binding as a module. The CPU engine must be loaded before a binding that needs it.
+
+    Errors: T2C-R014 when the library does not load: the text lacks the launcher, or calls what the engine has not.
+    """
     loader = importlib.machinery.ExtensionFileLoader(library.module, str(library.path))
     spec = importlib.util.spec_from_file_location(library.module, library.path, loader=loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    try:
+        module = importlib.util.module_from_spec(spec)
+    except ImportError as problem:
+        raise CompileError(
+            "T2C-R014", f"{library.path.name} does not load: {problem}", kept=str(library.folder)
+        ) from None
     loader.exec_module(module)
     return module
 
@@ -191,7 +199,7 @@ def run_cppimport(binding: Path) -> None:
     The child stands in an empty folder, since setuptools obeys pyproject.toml and setup.cfg of where it stands.
     Errors: T2C-R011 with what the compiler printed.
     """
-    command = (sys.executable, "-m", "cppimport", "-q", "build", str(binding))
+    command = (sys.executable, "-m", "tile2cu_runtime.cppimport_child", str(binding))
     with tempfile.TemporaryDirectory() as empty:
         answer = subprocess.run(
             command,

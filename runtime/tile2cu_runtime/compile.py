@@ -17,7 +17,7 @@ OBJECT = "kernel.o"
 DEPENDENCIES = "kernel.d"
 
 # What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value.
-_HOST_FLAGS = ("-std=c++17", "-g", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing")
+_HOST_FLAGS = ("-std=c++17", "-g", "-fPIC", "-fno-strict-aliasing")
 _HOST_WARNINGS = ("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Wno-psabi")
 # The engine brings its own __tsan_* hooks. Function entry and exit are of no use to it.
 _CHECK_FLAGS = ("-O1", "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-Wno-tsan")
@@ -48,7 +48,8 @@ def host_flags(*, check: bool) -> tuple[str, ...]:
 def host_build(text_file: str, *, check: bool) -> Build:
     """Compiles an emitted text with g++ for the CPU engine. It is linked without -fsanitize: libtsan stays out."""
     gxx = find_gxx()
-    command = (gxx.path, "-x", "c++", *host_flags(check=check), *_common(text_file))
+    # Hidden: two kernels with types of the same name live in one process.
+    command = (gxx.path, "-x", "c++", *host_flags(check=check), "-fvisibility=hidden", *_common(text_file))
     return Build(compile=command, link=(), identity=gxx.version)
 
 

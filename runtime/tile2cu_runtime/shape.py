@@ -57,23 +57,27 @@ Shape = tuple[Extent, ...]
 
 def parse_extent(value: object, where: str) -> Extent:
     """An extent as it stands in the manifest. Errors: T2C-R002 when it is not an integer or a simple expression."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return Extent(str(value), frozenset())
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    text = str(value).strip()
+    # JSON's numbers and strings; true is an int in Python.
+    if type(value) not in (int, str) or len(text) > _LONGEST:
         raise ManifestError("T2C-R002", f"{where}: {value!r} is not an extent")
     try:
-        tree = _parse(value.strip())
+        tree = _parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ManifestError("T2C-R002", f"{where}: {value!r} is not an expression") from None
     names: set[str] = set()
     if not _is_simple(tree, names):
-        raise ManifestError(
-            "T2C-R002",
-            f"{where}: {value!r} is not a simple expression",
-            help="integers, sizes, + - * // %, ceildiv, min and max",
-        )
-    text = value.strip() if names else str(_evaluate(tree, {}))
-    return Extent(text, frozenset(names))
+        help = "integers, sizes, + - * // %, ceildiv, min and max"
+        raise ManifestError("T2C-R002", f"{where}: {value!r} is not a simple expression", help=help)
+    if names:
+        return Extent(text, frozenset(names))
+    try:
+        constant = _evaluate(tree, {})
+    except ZeroDivisionError:
+        constant = -1
+    if constant < 0:
+        raise ManifestError("T2C-R002", f"{where}: {value!r} is no number of elements")
+    return Extent(str(constant), frozenset())
 
 
 def _is_simple(node: ast.expr, names: set[str]) -> bool:

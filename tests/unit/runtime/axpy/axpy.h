@@ -1,0 +1,6 @@
+#pragma once
+#include <tl/status.h>
+#ifdef __cplusplus
+extern "C"
+#endif
+tl_status axpy(const void* X, const void* Y, void* Z, float alpha, int M, int N, void* stream);

@@ -1,0 +1,66 @@
+"""A launcher in plain C++ that stands for an emitted kernel, a cache of the tests' own, and no engine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tile2cu_runtime import load
+
+AXPY = Path(__file__).with_name("axpy")
+
+
+class NoEngine:
+    """What the loader asks of the engine, answered without one: memory is not checked, reports are empty."""
+
+    @contextmanager
+    def turn(self, options: object) -> Iterator[None]:
+        yield
+
+    def report(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "load_engine", NoEngine)
+
+
+@pytest.fixture
+def axpy_data() -> dict[str, Any]:
+    """The manifest of axpy, decoded, to be changed by the test."""
+    data: dict[str, Any] = json.loads((AXPY / "axpy.json").read_text())
+    return data
+
+
+@pytest.fixture
+def axpy(tmp_path: Path) -> Path:
+    """A folder with axpy that the test may edit."""
+    return Path(shutil.copytree(AXPY, tmp_path / "axpy"))
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared_cache")
+
+
+@pytest.fixture
+def load_axpy(
+    shared_cache: Path, no_engine: None, gxx: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., load.Kernel]:
+    """Loads axpy on the CPU, built once for all tests that do not look at building."""
+    monkeypatch.setenv("TILE2CU_CACHE", str(shared_cache))
+    return lambda **options: load.load_kernel(AXPY, device="cpu", **options)

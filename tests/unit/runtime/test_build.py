@@ -1,0 +1,240 @@
+"""Building a binding: what is in the key, what a failure shows, what the compilers are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tile2cu_runtime import CompileError, DeviceError, ManifestError, OptionError, binding, load_kernel, paths
+from tile2cu_runtime import device as devices
+from tile2cu_runtime.compile import cuda_build, gencode, host_build, read_dependencies, run_compiler
+from tile2cu_runtime.compilers import find_gxx, find_nvcc
+from tile2cu_runtime.spec import read_manifest
+
+pytestmark = pytest.mark.usefixtures("cache", "no_engine", "gxx")
+RUNTIME = Path(binding.__file__).parents[1]
+
+
+def built(folder: Path, **options: Any) -> bool:
+    """Loads the kernel; whether that built something."""
+    return load_kernel(folder, device="cpu", **options).build_seconds > 0
+
+
+def test_each_part_of_the_key_builds_anew(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert built(axpy) and not built(axpy)
+    manifest = read_manifest(axpy / "axpy.json")
+    for expected in (True, False):
+        library = binding.build_library(manifest, axpy, host_build("axpy.cu", check=True), cuda=False)
+        assert (library.seconds > 0) == expected, "flags are in the key"
+    headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
+    monkeypatch.setattr(paths, "headers_dir", lambda: headers)
+    built(axpy)
+    assert not built(axpy)
+    (headers / "tl" / "status.h").write_text((headers / "tl" / "status.h").read_text() + "/* edited */\n")
+    assert built(axpy), "an edited header builds anew"
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// edited\n")
+    assert built(axpy), "an edited text builds anew"
+
+
+def test_a_moved_cache_needs_no_build(axpy: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert built(axpy)
+    moved = cache.with_name("moved")
+    cache.rename(moved)
+    monkeypatch.setenv("TILE2CU_CACHE", str(moved))
+    assert not built(axpy)
+
+
+LOAD = """
+import sys, contextlib
+from tile2cu_runtime import load
+class NoEngine: pass
+load.load_engine = NoEngine
+print(load.load_kernel(sys.argv[1], device="cpu").build_seconds > 0)
+"""
+
+
+def test_four_cold_processes_build_one_library(axpy: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(RUNTIME)}
+    command = [sys.executable, "-c", LOAD, str(axpy)]
+    processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    answers = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
+    assert answers == ["False", "False", "False", "True"]
+
+
+def test_a_failed_compile_shows_the_command_and_keeps_the_file(axpy: Path) -> None:
+    (axpy / "axpy.cu").write_text('#include "axpy.h"\nint broken = "text";\n')
+    with pytest.raises(CompileError) as raised:
+        load_kernel(axpy, device="cpu")
+    problem = raised.value
+    assert problem.code == "T2C-R011" and "axpy.cu does not compile" in problem.message
+    assert "axpy.cu:2:14: error" in problem.output
+    assert (Path(problem.kept) / "axpy.cu").read_text().endswith('"text";\n')
+    again = subprocess.run(problem.command, shell=True, capture_output=True, text=True)
+    assert again.returncode != 0 and "axpy.cu:2:14: error" in again.stderr, "the shown command can be run"
+    for part in (problem.command, "axpy.cu:2:14: error", problem.kept):
+        assert part in str(problem)
+
+
+def test_a_missing_launcher_fails_at_the_import(axpy: Path) -> None:
+    (axpy / "axpy.cu").write_text('#include "axpy.h"\n')
+    with pytest.raises(CompileError, match="undefined symbol: axpy"):
+        load_kernel(axpy, device="cpu")
+
+
+def test_a_missing_compiler_says_how_to_get_it(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE2CU_CXX", "no-such-g++")
+    with pytest.raises(CompileError) as raised:
+        load_kernel(axpy, device="cpu")
+    assert raised.value.code == "T2C-R010" and "apt-get install g++" in str(raised.value)
+
+
+def test_a_missing_nvcc_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tile2cu_runtime.compilers._nvcc_candidates", lambda: iter([str(tmp_path / "nvcc")]))
+    with pytest.raises(CompileError, match="pip install 'cuda-toolkit"):
+        find_nvcc()
+
+
+def test_the_users_build_settings_do_not_matter(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """setuptools obeys setup.cfg and pyproject.toml of the current folder, and CC and CFLAGS."""
+    (tmp_path / "setup.cfg").write_text("[build_ext]\ncompiler = nonsense\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\ndynamic = ["version"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CC", "nvcc")
+    monkeypatch.setenv("CFLAGS", "--nonsense")
+    assert built(axpy)
+
+
+def test_a_binding_needs_no_python_header(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with Python and g++ and no python3-dev: our own declarations of the stable ABI."""
+    numpy = pytest.importorskip("numpy")
+    text = binding.binding_text
+    monkeypatch.setattr(
+        binding,
+        "binding_text",
+        lambda *a, **k: text(*a, **k).replace(
+            '#include "python_abi', '#define TILE2CU_NO_PYTHON_H\n#include "python_abi'
+        ),
+    )
+    kernel = load_kernel(axpy, device="cpu")
+    assert "TILE2CU_NO_PYTHON_H" in next(kernel.library.parent.glob("axpy_*.cpp")).read_text()
+    one = numpy.ones((2, 3), "float32")
+    assert (kernel(one, one, 4.0) == 5).all()
+    with pytest.raises(TypeError, match="axpy"):
+        kernel._module.call(1, 2)
+    with pytest.raises(TypeError):
+        kernel._module.call("1", 2, 3, 4.0, 5, 6, 0)
+
+
+def test_argument_names_cannot_clash_with_the_binding(axpy: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    data = json.loads((axpy / "axpy.json").read_text())
+    for index, name in enumerate(["status", "arguments", "stream", "thread", "methods", "given"]):
+        for argument in data["arguments"]:
+            if "shape" in argument:
+                argument["shape"] = [name if e == data["arguments"][index]["name"] else e for e in argument["shape"]]
+        data["arguments"][index]["name"] = name
+    (axpy / "axpy.json").write_text(json.dumps(data))
+    one = numpy.ones((2, 3), "float32")
+    assert (load_kernel(axpy, device="cpu")(status=one, arguments=one, thread=4.0) == 5).all()
+
+
+def test_where_a_kernel_may_be_named(axpy: Path) -> None:
+    for path in (axpy, axpy / "axpy.json", axpy / "axpy.cu", str(axpy)):
+        assert load_kernel(path, device="cpu").manifest.kernel == "axpy"
+    shutil.copy(axpy / "axpy.json", axpy / "other.json")
+    with pytest.raises(ManifestError, match="it holds axpy.json, other.json"):
+        load_kernel(axpy, device="cpu")
+    (axpy / "axpy.h").unlink()
+    with pytest.raises(ManifestError, match=r"axpy.json names axpy.h, which is not in"):
+        load_kernel(axpy / "axpy.json", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"device": "tpu"}, "T2C-R030"),
+        ({"device": "cuda", "check": True}, "T2C-R031"),
+        ({"check": True, "schedules": ("sorted",)}, "T2C-R030"),
+        ({"check": True, "schedules": ()}, "T2C-R030"),
+        ({"check": True, "on_finding": "ignore"}, "T2C-R030"),
+        ({"check": True, "landing": "soon"}, "T2C-R030"),
+        ({"check": True, "preempt": 2.0}, "T2C-R030"),
+    ],
+)
+def test_options_that_are_refused(axpy: Path, options: dict[str, Any], code: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        load_kernel(axpy, **options)
+    assert raised.value.code == code
+
+
+def test_a_device_that_is_not_there(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "compute_capability", lambda index=0: None)
+    assert load_kernel(axpy).device == "cpu"
+    with pytest.raises(DeviceError) as raised:
+        load_kernel(axpy, device="cuda")
+    assert raised.value.code == "T2C-R020"
+    monkeypatch.setattr(devices, "compute_capability", lambda index=0: (7, 5))
+    with pytest.raises(DeviceError, match=r"axpy is for cuda:sm_80, the GPU here is sm_75") as raised:
+        load_kernel(axpy, device="cuda")
+    assert raised.value.code == "T2C-R021"
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [
+        (None, "cuda:sm_80"),
+        ((8, 0), "cuda:sm_80"),
+        ((8, 9), "cuda:sm_80"),
+        ((9, 0), "cuda:sm_90a"),
+        ((10, 0), "cuda:sm_80"),
+    ],
+)
+def test_auto_target(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None, target: str) -> None:
+    monkeypatch.setattr(devices, "compute_capability", lambda index=0: capability)
+    assert devices.auto_target() == target
+    if capability:
+        assert devices.can_run(target.removeprefix("cuda:"), capability)
+
+
+def test_code_for_one_architecture_only() -> None:
+    assert gencode("sm_90a", 90) == ("-gencode", "arch=compute_90a,code=sm_90a")
+    assert gencode("sm_80", 90) == ("-gencode", "arch=compute_80,code=sm_90")
+    assert gencode("sm_80") == ("-gencode", "arch=compute_80,code=[sm_80,compute_80]")
+    assert devices.can_run("sm_80", (9, 0)) and not devices.can_run("sm_90a", (10, 0))
+
+
+def test_check_builds_are_linked_without_the_sanitizer() -> None:
+    build = host_build("k.cu", check=True)
+    assert "-fsanitize=thread" in build.compile and "-O1" in build.compile
+    assert not any("sanitize" in word for word in build.link)
+    assert "-fsanitize=thread" not in host_build("k.cu", check=False).compile
+
+
+def test_an_ignored_order_is_an_error(tmp_path: Path) -> None:
+    said = "ptxas info : (C7508) Potential Performance Loss: 'setmaxnreg' ignored"
+    with pytest.raises(CompileError) as raised:
+        run_compiler(("echo", said), tmp_path, "k.cu")
+    assert raised.value.code == "T2C-R012" and said in str(raised.value)
+
+
+def test_depfiles(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("kernel.o: k.cu \\\n /a/b\\ c.h k.h\n")
+    assert read_dependencies(tmp_path / "d") == ("k.cu", "/a/b c.h", "k.h")
+
+
+def test_nvcc_builds_the_binding(axpy: Path, nvcc: str, cache: Path) -> None:
+    """No GPU is needed to build and import: the CUDA runtime is linked statically and loads the driver late."""
+    manifest = read_manifest(axpy / "axpy.json")
+    build = cuda_build("axpy.cu", architecture="sm_80", device=90)
+    library = binding.build_library(manifest, axpy, build, cuda=True)
+    module = binding.import_library(library)
+    assert module.status_string(1100) == "no CUDA-capable device is detected"
+    assert library.seconds > 0 and "-arch" not in build.compile
+    assert find_gxx().version in build.identity
