@@ -5,9 +5,10 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from tile2cu.core.dtype import BOOL, INT32, DType, promote
 
@@ -128,7 +129,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
-_FOLD = {
+_FOLD: Mapping[str, Callable[[Any, Any], Number]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -150,6 +151,7 @@ _FOLD = {
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
 }
+_NEGATE: Mapping[str, Callable[[Any], Number]] = {"-": operator.neg, "~": operator.invert, "not": operator.not_}
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 
 
@@ -162,7 +164,7 @@ def static_value(expr: Expr) -> Number | None:
             value = static_value(expr.operand)
             if value is None:
                 return None
-            return {"-": operator.neg, "~": operator.invert, "not": operator.not_}[expr.op](value)
+            return _NEGATE[expr.op](value)
         case Binary():
             lhs, rhs = static_value(expr.lhs), static_value(expr.rhs)
             if lhs is None or rhs is None or (expr.op in ("/", "//", "%") and rhs == 0):
@@ -174,8 +176,8 @@ def static_value(expr: Expr) -> Number | None:
         case Call(function="infinity"):
             return math.inf
         case Call(function="max" | "min" as name):
-            values = [static_value(arg) for arg in expr.args]
-            if any(value is None for value in values):
+            values = [value for value in map(static_value, expr.args) if value is not None]
+            if len(values) < len(expr.args):
                 return None
             return (max if name == "max" else min)(values)
         case _:

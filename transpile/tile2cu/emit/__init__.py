@@ -1,0 +1,97 @@
+"""Facts to text. Decides nothing."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tile2cu.core.program import Program, walk_stmts
+from tile2cu.emit.comments import ascii_only
+from tile2cu.emit.contract import contract, provenance
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.host import host, kernel_params
+from tile2cu.emit.manifest import manifest
+from tile2cu.emit.names import Names
+from tile2cu.emit.render import render
+from tile2cu.emit.sections import Layouts, fragments, setup, shared, sizes
+from tile2cu.emit.settled import Settled
+from tile2cu.emit.statements import Statements
+from tile2cu.emit.view import KernelView, StatementView
+
+__all__ = ["Emitted", "Settled", "emit_kernel"]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The files of one kernel: name to text. `kernel` names it; `source` is the kernel's own text."""
+
+    kernel: str
+    files: dict[str, str]
+
+    @property
+    def source(self) -> str:
+        return self.files[f"{self.kernel}.cu"]
+
+    @property
+    def manifest(self) -> str:
+        return self.files[f"{self.kernel}.json"]
+
+
+def emit_kernel(settled: Settled, *, version: str, style: str = "cuda") -> Emitted:
+    """The text, header and manifest of a settled kernel. The same input gives the same bytes."""
+    name = settled.program.name
+    printer = Printer(Names(_all_names(settled), kept=_kept_names(settled)), settled.bounds)
+    text, header, lines = render(_view(settled, printer, version), style)
+    hashes = {f"{name}.cu": _sha256(text), f"{name}.h": _sha256(header)}
+    described = manifest(settled, printer, version=version, files=hashes, lines=lines)
+    return Emitted(name, {f"{name}.cu": text, f"{name}.h": header, f"{name}.json": described})
+
+
+def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
+    layouts = Layouts(settled, printer)
+    body = Statements(settled, printer, layouts.names).body(settled.launch.body)
+    shared_section = shared(settled, printer)
+    return KernelView(
+        name=settled.program.name,
+        namespace=f"{settled.program.name}_kernel",
+        provenance=provenance(settled, printer, version),
+        contract=contract(settled, printer),
+        sizes=sizes(settled, printer),
+        shared=shared_section,
+        shared_bytes=settled.facts[settled.launch, "ledger"].total,
+        layouts=layouts.section(),
+        comments=tuple(map(ascii_only, settled.launch.comments)),
+        params=kernel_params(settled, printer),
+        setup=setup(settled, printer),
+        fragments=fragments(settled, printer, layouts),
+        body=tuple(_spaced(body)),
+        host=host(settled, printer),
+    )
+
+
+def _spaced(body: tuple[StatementView, ...]) -> Iterator[StatementView]:
+    """An empty line before each commented statement of the outermost block."""
+    for view in body:
+        yield replace(view, gap=bool(view.comments))
+
+
+def _all_names(settled: Settled) -> list[str]:
+    """Every name of the program, so that ours never meet them."""
+    program: Program = settled.program
+    names = [param.name for param in program.params] + [size.name for size in program.sizes]
+    names += [tile.name for tile in settled.launch.tiles] + [constant.name for constant in program.constants]
+    names += [block.name for block in settled.launch.blocks]
+    for stmt in walk_stmts(settled.launch.body):
+        names += [var.name for var in getattr(stmt, "vars", ())]
+        var = getattr(stmt, "var", None)
+        names += [var.name] if var is not None else []
+    return names
+
+
+def _kept_names(settled: Settled) -> tuple[str, ...]:
+    """`threads`, where the user's own constant says the same as ours."""
+    same = any(c.name == "threads" and c.value == settled.launch.threads for c in settled.program.constants)
+    return ("threads",) if same else ()
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,54 @@
+"""What is decided, and why.
+
+RULES is the one table, in the order tried. To add a rule, write it in the file of its area and list
+it here.
+"""
+
+from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
+from tile2cu.rules.layout.free import flat, loop_flat, rows_in_warps
+from tile2cu.rules.layout.gemm import mma_accumulator, mma_operand, mma_sync, widest_swizzle
+from tile2cu.rules.layout.propagate import (
+    copy_same,
+    index_constant,
+    parallel_from_fragment,
+    parallel_to_fragment,
+    reduce_kept_dimension,
+)
+from tile2cu.rules.loops import loop_packets
+from tile2cu.rules.memory import tensor_ragged, tensor_row_start
+from tile2cu.rules.pipeline import cp_async
+from tile2cu.rules.select import copy_cp_async, copy_synchronous, loop_owners_store, reduce_workspace
+from tile2cu.rules.storage import shared_ledger, shared_plain
+from tile2cu.rules.sync import shared_hazard
+from tile2cu.rules.warps import full_col, full_row, square
+
+__all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
+
+RULES: tuple[Rule, ...] = (
+    square,
+    full_row,
+    full_col,
+    mma_sync,
+    mma_accumulator,
+    mma_operand,
+    widest_swizzle,
+    index_constant,
+    copy_same,
+    reduce_kept_dimension,
+    parallel_from_fragment,
+    parallel_to_fragment,
+    rows_in_warps,
+    flat,
+    shared_plain,
+    loop_flat,
+    loop_packets,
+    tensor_ragged,
+    tensor_row_start,
+    cp_async,
+    shared_hazard,
+    copy_cp_async,
+    copy_synchronous,
+    loop_owners_store,
+    reduce_workspace,
+    shared_ledger,
+)

@@ -1,0 +1,24 @@
+"""The chips that tile2cu knows, by the name on the command line."""
+
+import difflib
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.targets.sm80 import SM80
+from tile2cu.targets.sm89 import SM89
+from tile2cu.targets.sm90a import SM90A
+from tile2cu.targets.table import Mma, Target
+
+__all__ = ["TARGETS", "Mma", "Target", "find"]
+
+TARGETS = (SM80, SM89, SM90A)
+
+
+def find(name: str) -> Target:
+    """The target of that name. Raises T2C-C003 with the list of those there are."""
+    for target in TARGETS:
+        if target.name == name:
+            return target
+    known = [target.name for target in TARGETS]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean `{near[0]}`? " if near else ""
+    raise Tile2CuError("T2C-C003", f"unknown target `{name}`", help=f"{hint}the targets are {', '.join(known)}")

@@ -1,0 +1,59 @@
+"""The path of a kernel: text, Program, facts, text."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Program
+from tile2cu.emit import Emitted, Settled, emit_kernel
+from tile2cu.frontend import programs
+from tile2cu.rules import RULES, Context, resolve
+from tile2cu.targets import Target, find
+from tile2cu.version import VERSION
+
+
+def emit(
+    path: str | Path, kernel: str | None = None, *, target: str = "cuda:sm_80", **bindings: object
+) -> dict[str, Emitted]:
+    """Transpiles a file and returns its kernels' files as text, by kernel name; writes nothing.
+
+    `kernel` picks one; `bindings` are values for the arguments of its factory.
+    Raises Tile2CuError.
+    """
+    return {one.kernel: one for one in emit_text(Path(path), kernel=kernel, target=find(target), bindings=bindings)}
+
+
+def emit_text(
+    path: Path, *, kernel: str | None, target: Target, bindings: Mapping[str, object], text: str | None = None
+) -> tuple[Emitted, ...]:
+    """The files of every kernel of a source file, or of the one named, in file order."""
+    source = read(path) if text is None else text
+    found = programs(path, source, kernel=kernel, bindings=bindings)
+    return tuple(_emit_one(program, target) for program in found)
+
+
+def settle(program: Program, target: Target) -> Context:
+    """Everything that is decided about a program's launch."""
+    if len(program.launches) != 1:
+        raise Tile2CuError(
+            "T2C-E004",
+            f"`{program.name}` launches {len(program.launches)} kernels, and one is supported yet",
+            program.launches[1].span if program.launches else program.span,
+            help="write one function for each `with T.Kernel`",
+        )
+    return resolve(program, program.launches[0], target, RULES)
+
+
+def read(path: Path) -> str:
+    """A source file's text. Raises T2C-C001 when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
+
+
+def _emit_one(program: Program, target: Target) -> Emitted:
+    context = settle(program, target)
+    settled = Settled(program, context.launch, target, context.facts, context.bounds)
+    return emit_kernel(settled, version=VERSION)

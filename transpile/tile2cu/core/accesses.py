@@ -1,0 +1,113 @@
+"""Which elements a statement reads and writes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.core.expr import Expr, Load, walk
+from tile2cu.core.program import (
+    Assign,
+    Buffer,
+    Copy,
+    Declare,
+    Fill,
+    Gemm,
+    If,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scope,
+    Stmt,
+    Store,
+)
+from tile2cu.core.span import Span
+
+
+@dataclass(frozen=True)
+class Access:
+    """One element access in an elementwise body."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    is_store: bool
+    span: Span
+
+
+def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
+    """All element accesses below the statements of an elementwise body, stores last in each statement."""
+    for stmt in body:
+        for expr in expressions(stmt):
+            yield from loads(expr, stmt.span)
+        match stmt:
+            case Store():
+                if stmt.op:
+                    yield Access(stmt.buffer, stmt.indices, False, stmt.span)
+                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+            case If():
+                yield from element_accesses(stmt.then)
+                yield from element_accesses(stmt.orelse)
+            case Loop() | Parallel():
+                yield from element_accesses(stmt.body)
+            case _:
+                pass
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that a statement itself evaluates, without its nested statements'."""
+    match stmt:
+        case Store():
+            return (*stmt.indices, stmt.value)
+        case Let() | Assign():
+            return (stmt.value,)
+        case Declare() if stmt.init is not None:
+            return (stmt.init,)
+        case If():
+            return (stmt.condition,)
+        case Loop():
+            return (stmt.start, stmt.stop, stmt.step)
+        case Fill():
+            return (stmt.value,)
+        case Copy():
+            return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
+        case _:
+            return ()
+
+
+def loads(expr: Expr, span: Span) -> Iterator[Access]:
+    """The elements that an expression reads."""
+    for part in walk(expr):
+        if isinstance(part, Load):
+            assert isinstance(part.buffer, Buffer)
+            yield Access(part.buffer, part.indices, False, span)
+
+
+def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers whose elements one statement reads; all of its body's for loops and branches."""
+    match stmt:
+        case Copy():
+            return frozenset((stmt.src.buffer,))
+        case Gemm():
+            return frozenset((stmt.a.buffer, stmt.b.buffer, stmt.c.buffer))
+        case Reduce():
+            return frozenset((stmt.src,)) | (frozenset() if stmt.clear else frozenset((stmt.dst,)))
+        case _:
+            return frozenset(access.buffer for access in element_accesses((stmt,)) if not access.is_store)
+
+
+def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers whose elements one statement writes; all of its body's for loops and branches."""
+    match stmt:
+        case Copy():
+            return frozenset((stmt.dst.buffer,))
+        case Gemm():
+            return frozenset((stmt.c.buffer,))
+        case Reduce():
+            return frozenset((stmt.dst,))
+        case Fill():
+            return frozenset((stmt.dst.buffer,))
+        case _:
+            return frozenset(access.buffer for access in element_accesses((stmt,)) if access.is_store)
+
+
+def shared(buffers: frozenset[Buffer]) -> frozenset[Buffer]:
+    return frozenset(buffer for buffer in buffers if buffer.scope is Scope.SHARED)

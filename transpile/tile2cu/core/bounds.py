@@ -1,0 +1,228 @@
+"""What is known about an index before the kernel runs: its range, and what it is a multiple of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, int_const, static_value, walk
+from tile2cu.core.program import Launch, Let, Loop, Parallel, walk_stmts
+
+_UNBOUNDED = 1 << 30  # "a multiple of everything": what zero is
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Inclusive ends; None where nothing is known."""
+
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`constant` plus the sum of coefficient x atom. Atoms are variables or opaque expressions."""
+
+    terms: Mapping[Expr, int]
+    constant: int
+
+    def plus(self, other: "Linear", factor: int = 1) -> "Linear":
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + factor * coefficient
+        return Linear(
+            {atom: coefficient for atom, coefficient in terms.items() if coefficient},
+            self.constant + factor * other.constant,
+        )
+
+    def scaled(self, factor: int) -> "Linear":
+        return Linear({}, 0).plus(self, factor)
+
+
+class Bounds:
+    """The ranges of a launch's indices, and proofs with them."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._ranges: dict[Var, tuple[Expr, Expr]] = {}
+        self._values: dict[Var, Expr] = {let.var: let.value for let in launch.prelude}
+        zero = int_const(0)
+        for block, extent in zip(launch.blocks, launch.grid, strict=False):
+            self._ranges[block] = (zero, extent)
+        for stmt in walk_stmts(launch.body):
+            match stmt:
+                case Loop() if static_value(stmt.step) == 1:
+                    self._ranges[stmt.var] = (stmt.start, stmt.stop)
+                case Parallel():
+                    self._ranges |= {var: (zero, n) for var, n in zip(stmt.vars, stmt.extents, strict=True)}
+                case Let():
+                    self._values[stmt.var] = stmt.value
+                case _:
+                    pass
+
+    def inside(self, start: Expr, length: Expr, extent: Expr) -> bool:
+        """Whether `start : start + length` provably lies within `0 : extent`."""
+        low = self.interval(start).low
+        if low is None or low < 0:
+            return False
+        count, available = static_value(length), static_value(extent)
+        high = self.interval(start).high
+        if count is not None and available is not None and high is not None and high + count <= available:
+            return True
+        return self._inside_symbolically(start, length, extent)
+
+    def interval(self, expr: Expr) -> Interval:
+        """The numeric range of an integer expression."""
+        value = static_value(expr)
+        if value is not None:
+            return Interval(int(value), int(value))
+        match expr:
+            case Var() if expr in self._values:
+                return self.interval(self._values[expr])
+            case Var() if expr in self._ranges:
+                start, stop = self._ranges[expr]
+                high = self.interval(stop).high
+                return Interval(self.interval(start).low, None if high is None else high - 1)
+            case Var(role=Role.SIZE):
+                return Interval(0, None)
+            case Binary():
+                return _combine(expr.op, self.interval(expr.lhs), self.interval(expr.rhs))
+            case Call(function="ceildiv"):
+                lhs, rhs = (self.interval(arg) for arg in expr.args)
+                return _combine("//", lhs, rhs) if lhs.high is None else _ceildiv(lhs, rhs)
+            case Call(function="min" | "max" as name):
+                return _extremum(name, [self.interval(arg) for arg in expr.args])
+            case Call(function="if_then_else"):
+                return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
+            case _:
+                return Interval(None, None)
+
+    def multiple_of(self, expr: Expr) -> int:
+        """The largest power of two that provably divides an integer expression."""
+        value = static_value(expr)
+        if value is not None:
+            return _power_of_two(int(value))
+        match expr:
+            case Var() if expr in self._values:
+                return self.multiple_of(self._values[expr])
+            case Binary(op="+" | "-"):
+                return gcd(self.multiple_of(expr.lhs), self.multiple_of(expr.rhs))
+            case Binary(op="*"):
+                return min(self.multiple_of(expr.lhs) * self.multiple_of(expr.rhs), _UNBOUNDED)
+            case Unary(op="-"):
+                return self.multiple_of(expr.operand)
+            case Call(function="min" | "max"):
+                return gcd(*(self.multiple_of(arg) for arg in expr.args))
+            case _:
+                return 1
+
+    def linear(self, expr: Expr) -> Linear:
+        """An integer expression as a sum; what is not linear becomes an atom of its own."""
+        value = static_value(expr)
+        if value is not None:
+            return Linear({}, int(value))
+        match expr:
+            case Var() if expr in self._values:
+                return self.linear(self._values[expr])
+            case Binary(op="+"):
+                return self.linear(expr.lhs).plus(self.linear(expr.rhs))
+            case Binary(op="-"):
+                return self.linear(expr.lhs).plus(self.linear(expr.rhs), -1)
+            case Binary(op="*"):
+                lhs, rhs = self.linear(expr.lhs), self.linear(expr.rhs)
+                if not rhs.terms:
+                    return lhs.scaled(rhs.constant)
+                if not lhs.terms:
+                    return rhs.scaled(lhs.constant)
+            case Unary(op="-"):
+                return self.linear(expr.operand).scaled(-1)
+            case _:
+                pass
+        return Linear({expr: 1}, 0)
+
+    def uniform(self, expr: Expr) -> bool:
+        """Whether all threads of a block compute the same value."""
+        for part in walk(expr):
+            if isinstance(part, Var):
+                if part.role in (Role.THREAD, Role.PARALLEL, Role.MUTABLE):
+                    return False
+                if part in self._values and not self.uniform(self._values[part]):
+                    return False
+            elif type(part).__name__ == "Load":
+                return False
+        return True
+
+    def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
+        """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""
+        slack = self.linear(extent).plus(self.linear(length), -1).plus(self._maximum(self.linear(start)), -1)
+        sizes = all(isinstance(atom, Var) and atom.role is Role.SIZE and n > 0 for atom, n in slack.terms.items())
+        return sizes and slack.constant >= 0
+
+    def _maximum(self, sum_: Linear) -> Linear:
+        """The sum with every index replaced by its last value (or first, where it counts down)."""
+        for _ in range(16):  # ranges nest at most as deep as loops do
+            index = next((atom for atom in sum_.terms if isinstance(atom, Var) and atom in self._ranges), None)
+            if index is None:
+                return sum_
+            start, stop = self._ranges[index]
+            coefficient = sum_.terms[index]
+            rest = sum_.plus(Linear({index: 1}, 0), -coefficient)
+            last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
+            sum_ = rest.plus(last, coefficient)
+        return sum_
+
+
+def _power_of_two(value: int) -> int:
+    return _UNBOUNDED if value == 0 else min(value & -value, _UNBOUNDED)
+
+
+def _union(a: Interval, b: Interval) -> Interval:
+    low = None if a.low is None or b.low is None else min(a.low, b.low)
+    high = None if a.high is None or b.high is None else max(a.high, b.high)
+    return Interval(low, high)
+
+
+def _extremum(name: str, parts: list[Interval]) -> Interval:
+    lows = [part.low for part in parts if part.low is not None]
+    highs = [part.high for part in parts if part.high is not None]
+    known_lows, known_highs = len(lows) == len(parts), len(highs) == len(parts)
+    if name == "min":
+        return Interval(min(lows) if known_lows else None, min(highs, default=None))
+    return Interval(max(lows, default=None), max(highs) if known_highs else None)
+
+
+def _ceildiv(a: Interval, b: Interval) -> Interval:
+    if b.low is None or b.low <= 0 or b.low != b.high:
+        return Interval(0 if a.low is not None and a.low >= 0 else None, None)
+    low = None if a.low is None else -(-a.low // b.low)
+    high = None if a.high is None else -(-a.high // b.low)
+    return Interval(low, high)
+
+
+def _combine(op: str, a: Interval, b: Interval) -> Interval:
+    """Interval arithmetic for the operators of indices."""
+    match op:
+        case "+":
+            low = None if a.low is None or b.low is None else a.low + b.low
+            high = None if a.high is None or b.high is None else a.high + b.high
+            return Interval(low, high)
+        case "-":
+            low = None if a.low is None or b.high is None else a.low - b.high
+            high = None if a.high is None or b.low is None else a.high - b.low
+            return Interval(low, high)
+        case "*":
+            return _product(a, b)
+        case "//" if b.low is not None and b.low == b.high and b.low > 0:
+            return Interval(*(None if end is None else end // b.low for end in (a.low, a.high)))
+        case "%" if b.high is not None and b.low is not None and b.low > 0:
+            return Interval(0, b.high - 1)
+        case _:
+            return Interval(None, None)
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    ends = (a.low, a.high, b.low, b.high)
+    if all(end is not None for end in ends):
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high) if x is not None and y is not None]
+        return Interval(min(corners), max(corners))
+    if a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0:
+        return Interval(a.low * b.low, None)
+    return Interval(None, None)

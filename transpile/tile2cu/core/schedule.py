@@ -1,0 +1,54 @@
+"""Decisions that are more than a layout: pipelines, barriers and the ledger of storage."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.program import Buffer, Copy, Stmt
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Of a loop: `loads` run `stages - 1` turns ahead into `stages` slots; `body` is the rest, in order."""
+
+    stages: int
+    loads: tuple[Stmt, ...]
+    body: tuple[Stmt, ...]
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The tiles that have a slot for each stage."""
+        return tuple(load.dst.buffer for load in self.loads if isinstance(load, Copy))
+
+    def __str__(self) -> str:
+        return f"{self.stages} stages of {', '.join(buffer.name for buffer in self.buffers)}"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Why a barrier stands: other threads have `kind` ("written" or "read") the tile `buffer`."""
+
+    buffer: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Room for a reduction over several warps: `extent` values of `dtype` from each of `warps` warps."""
+
+    name: str
+    dtype: DType
+    extent: int
+    warps: int
+
+    @property
+    def bytes(self) -> int:
+        return self.extent * self.warps * self.dtype.bytes
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Shared memory of a block, in bytes: what each tile takes with all its slots, and the whole."""
+
+    tiles: tuple[tuple[str, int], ...]
+    total: int
+    limit: int

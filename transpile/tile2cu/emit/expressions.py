@@ -1,0 +1,188 @@
+"""Expressions in C++: the user's names, C++ precedence, and explicit conversions where C++ would differ."""
+
+import math
+from dataclasses import dataclass, field
+from math import inf
+
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType, promote
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Role, Unary, Var, is_weak, result_dtype
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.emit.names import Names
+
+# C++ operator precedence, a larger number binds tighter.
+_PRECEDENCE = {
+    "or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10,
+}  # fmt: skip
+_TERNARY, _UNARY, _PRIMARY = 0, 11, 12
+_SPELLING = {"or": "||", "and": "&&", "//": "/"}
+_NARROW = frozenset((FLOAT16.name, "bfloat16", "float8_e4m3fn", "float8_e5m2"))
+# C++ warns of these mixtures without parentheses, and people misread them.
+_CONFUSING = frozenset(
+    (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))
+)
+
+
+@dataclass
+class Printer:
+    """Prints expressions of one kernel. `slots` gives the slot text of a tile inside its pipeline's loop."""
+
+    names: Names
+    bounds: Bounds
+    slots: dict[str, str] = field(default_factory=dict)
+
+    def text(self, expr: Expr, want: DType | None = None) -> str:
+        """The expression, converted to `want` if it is given."""
+        return self._converted(expr, want or expr.dtype)[0]
+
+    def index(self, expr: Expr) -> str:
+        """An index or an argument: no parentheses needed around it."""
+        return self.text(expr)
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """One element of a buffer, readable and assignable."""
+        inside = ", ".join(self.index(index) for index in indices)
+        if buffer.scope is Scope.LOCAL:
+            return self.tile(buffer) + "".join(f"[{self.index(index)}]" for index in indices)
+        return f"{self.tile(buffer)}({inside})"
+
+    def tile(self, buffer: Buffer) -> str:
+        """A buffer's name, with its slot where a pipeline gives it several."""
+        name = self.names(buffer.name)
+        slot = self.slots.get(buffer.name)
+        return f"{name}[{slot}]" if slot else name
+
+    def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
+        """(text, precedence) of the expression as a value of type `want`."""
+        if isinstance(expr, Const):
+            return literal(expr.value, want), _UNARY if _negative(expr.value) else _PRIMARY
+        if is_weak(expr) and not isinstance(expr, Named) and not _same_in_cpp(expr.dtype, want):
+            return self._arithmetic(expr, want)
+        if _same_in_cpp(expr.dtype, want):
+            return self._arithmetic(expr, expr.dtype)
+        return f"tl::cast<{want.cpp}>({self._arithmetic(expr, expr.dtype)[0]})", _PRIMARY
+
+    def _arithmetic(self, expr: Expr, dtype: DType) -> tuple[str, int]:
+        match expr:
+            case Const():
+                return literal(expr.value, dtype), _PRIMARY
+            case Named() | Var():
+                return self.names(expr.name), _PRIMARY
+            case Load():
+                assert isinstance(expr.buffer, Buffer)
+                return self.element(expr.buffer, expr.indices), _PRIMARY
+            case Unary():
+                return self._unary(expr, dtype)
+            case Binary():
+                return self._binary(expr, dtype)
+            case Call():
+                return self._call(expr, dtype)
+            case _:
+                raise TypeError(f"no C++ for {type(expr).__name__}")
+
+    def _unary(self, expr: Unary, dtype: DType) -> tuple[str, int]:
+        operand, precedence = self._converted(expr.operand, dtype)
+        sign = "!" if expr.op == "not" else expr.op
+        if precedence < _UNARY or operand.startswith(sign):
+            operand = f"({operand})"
+        return sign + operand, _UNARY
+
+    def _binary(self, expr: Binary, dtype: DType) -> tuple[str, int]:
+        operands = self._operand_type(expr, dtype)
+        if expr.op == "**":
+            return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+        if expr.op in ("//", "%") and not self._truncates(expr):
+            name = "floordiv" if expr.op == "//" else "floormod"
+            return f"tl::{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+        own = _PRECEDENCE[expr.op]
+        lhs = self._operand(expr.lhs, operands, own, expr.op, is_right=False)
+        rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True)
+        return f"{lhs} {_SPELLING.get(expr.op, expr.op)} {rhs}", own
+
+    def _operand(self, operand: Expr, dtype: DType, own: int, op: str, *, is_right: bool) -> str:
+        text, precedence = self._converted(operand, dtype)
+        below = operand.op if isinstance(operand, Binary) else ""
+        if precedence < own or (is_right and precedence == own) or (op, below) in _CONFUSING:
+            return f"({text})"
+        return text
+
+    def _operand_type(self, expr: Binary, dtype: DType) -> DType:
+        """The type in which an operator computes: its result's, or the operands' common one for a comparison."""
+        if expr.op in ("and", "or"):
+            return BOOL
+        return result_dtype(expr.lhs, expr.rhs) if expr.dtype is BOOL else dtype
+
+    def _truncates(self, expr: Binary) -> bool:
+        """Whether C++ division, which rounds toward zero, gives the same: both sides are not negative."""
+        if expr.dtype.kind == "uint":
+            return True
+        ends = (self.bounds.interval(expr.lhs).low, self.bounds.interval(expr.rhs).low)
+        return all(end is not None and end >= 0 for end in ends)
+
+    def argument(self, expr: Expr, want: DType) -> str:
+        """An argument of a function template: an index of tl::parallel is passed as the number it stands for."""
+        if isinstance(expr, Var) and expr.role is Role.PARALLEL:
+            return f"int({self.names(expr.name)})" if want == INT32 else self.text(expr, want)
+        return self.text(expr, want)
+
+    def _call(self, expr: Call, dtype: DType) -> tuple[str, int]:
+        match expr.function:
+            case "infinity":
+                return f"tl::infinity<{dtype.cpp}>", _PRIMARY
+            case "cast":
+                return f"tl::cast<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+            case "if_then_else":
+                return self._select(expr, dtype)
+            case "ceildiv" | "floordiv" | "floormod":
+                common = promote(expr.args[0].dtype, expr.args[1].dtype)
+                return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
+            case _:
+                return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY
+
+    def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
+        condition, yes, no = expr.args
+        parts = (self._converted(condition, BOOL), self._converted(yes, dtype), self._converted(no, dtype))
+        texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
+        return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
+
+
+def literal(value: Number, dtype: DType) -> str:
+    """A number as C++ writes it in a type."""
+    if dtype is BOOL:
+        return "true" if value else "false"
+    if dtype.is_float and math.isinf(value):
+        return ("-" if value < 0 else "") + f"tl::infinity<{dtype.cpp}>"
+    if dtype == FLOAT32:
+        return f"{_decimal(float(value))}f"
+    if dtype == FLOAT64:
+        return _decimal(float(value))
+    if dtype.is_float:
+        return f"{dtype.cpp}({_decimal(float(value))}f)"
+    if float(value) != int(value):
+        return f"{_decimal(float(value))}f"
+    suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(dtype.name, "")
+    return f"{int(value)}{suffix}"
+
+
+def _decimal(value: float) -> str:
+    """Shortest decimal that gives the value back, always with a point or an exponent."""
+    text = repr(value)
+    if value in (inf, -inf) or "." in text or "e" in text:
+        return text
+    return f"{text}.0"
+
+
+def _negative(value: Number) -> bool:
+    return value < 0
+
+
+def _same_in_cpp(a: DType, b: DType) -> bool:
+    """Whether C++ converts between the types by itself, in arithmetic and assignment, as the language wants."""
+    if a == b or (a.is_float and not b.is_float and b is BOOL):
+        return a == b
+    if a.name in _NARROW or b.name in _NARROW:
+        return False
+    if a.is_float and not b.is_float:
+        return False
+    return b.is_float or a.bits <= b.bits or a is BOOL

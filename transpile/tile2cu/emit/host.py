@@ -1,0 +1,74 @@
+"""The launcher: what it refuses, how many blocks it starts, and what it passes on."""
+
+from tile2cu.core.expr import Var
+from tile2cu.core.program import Buffer
+from tile2cu.emit.comments import rule_line
+from tile2cu.emit.contract import access_of
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.sections import tensors, used_sizes
+from tile2cu.emit.settled import Settled
+from tile2cu.emit.view import Declaration, HostView
+
+
+def host(settled: Settled, printer: Printer) -> HostView:
+    """The view of the launcher."""
+    return HostView(
+        title=rule_line("host"),
+        params=host_params(settled, printer),
+        checks=_checks(settled, printer),
+        grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
+        call=_launch(settled, printer),
+    )
+
+
+def host_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
+    """The C parameters: tensors and scalars in call order, then sizes, then the stream."""
+    params = [
+        f"{_const(param, settled)}void* {printer.names(param.name)}"
+        if isinstance(param, Buffer)
+        else f"{param.dtype.cpp} {printer.names(param.name)}"
+        for param in settled.program.params
+    ]
+    params += [f"int {printer.names(size.name)}" for size in settled.program.sizes]
+    return (*params, "void* stream")
+
+
+def kernel_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
+    """The kernel's parameters: the tensors it touches, its scalars, and the sizes it needs."""
+    params = [
+        f"{_const(tensor, settled)}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
+        for tensor in tensors(settled)
+    ]
+    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
+    return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
+
+
+def _scalars(settled: Settled) -> list[Var]:
+    return [param for param in settled.program.params if isinstance(param, Var)]
+
+
+def _const(tensor: Buffer, settled: Settled) -> str:
+    return "const " if access_of(tensor, settled) == "read" else ""
+
+
+def _checks(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """Refusals: a size below zero, a tensor that starts at an odd address."""
+    checks = []
+    sizes = [printer.names(size.name) for size in settled.program.sizes]
+    if sizes:
+        checks.append(Declaration(f"if ({' || '.join(f'{size} < 0' for size in sizes)}) return TL_INVALID_SIZE;"))
+    pointers = [printer.names(param.name) for param in settled.program.params if isinstance(param, Buffer)]
+    if pointers:
+        checks.append(Declaration(f"if (!tl::aligned<16>({', '.join(pointers)})) return TL_MISALIGNED;"))
+    return tuple(checks)
+
+
+def _launch(settled: Settled, printer: Printer) -> str:
+    arguments = [
+        f"static_cast<{_const(tensor, settled)}{tensor.dtype.cpp}*>({printer.names(tensor.name)})"
+        for tensor in tensors(settled)
+    ]
+    arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
+    arguments += [printer.names(size.name) for size in used_sizes(settled)]
+    shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
+    return f"tl::launch{shared}({', '.join(['kernel', 'grid', 'threads', 'stream', *arguments])})"

@@ -1,0 +1,102 @@
+"""NAME.json: the contract between the transpiler and whatever builds, loads or vendors the text."""
+
+import json
+from typing import Any
+
+from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.facts import Facts, name_of
+from tile2cu.core.program import Buffer, Launch, Scope
+from tile2cu.emit.contract import access_of
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.settled import Settled
+
+FORMAT = 1
+
+
+def manifest(
+    settled: Settled, printer: Printer, *, version: str, files: dict[str, str], lines: list[tuple[int, int]]
+) -> str:
+    """The manifest as JSON text with a final newline. `files` maps a file's name to its sha256."""
+    program, launch = settled.program, settled.launch
+    ledger = settled.facts[launch, "ledger"]
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "tile2cu": version,
+        "kernel": program.name,
+        "function": program.function,
+        "target": settled.target.name,
+        "source": {"file": program.source.name, "sha256": program.source.sha256},
+        "bindings": {constant.name: constant.value for constant in program.constants if constant.origin},
+        "entry": program.name,
+        "files": files,
+        "arguments": _arguments(settled, printer),
+        "outputs": list(program.outputs),
+        "launch": {
+            "grid": [printer.text(extent) for extent in launch.grid],
+            "threads": launch.threads,
+            "shared_bytes": ledger.total,
+            "shared_limit": ledger.limit,
+        },
+        "resources": {
+            "shared": dict(ledger.tiles),
+            "fragments": _fragments(settled),
+        },
+        "facts": _facts(settled.facts),
+        "lines": lines,
+    }
+    return _compact(content)
+
+
+def _arguments(settled: Settled, printer: Printer) -> list[dict[str, Any]]:
+    arguments: list[dict[str, Any]] = []
+    for param in settled.program.params:
+        if isinstance(param, Buffer):
+            shape = [_extent(extent, printer) for extent in param.shape]
+            tensor = {"kind": "tensor", "name": param.name, "dtype": param.dtype.name, "shape": shape}
+            if param.strides is not None:
+                tensor["strides"] = [_extent(stride, printer) for stride in param.strides]
+            arguments.append({**tensor, "access": access_of(param, settled)})
+        else:
+            arguments.append({"kind": "scalar", "name": param.name, "dtype": param.dtype.name})
+    arguments += [{"kind": "size", "name": size.name, "dtype": size.dtype.name} for size in settled.program.sizes]
+    return arguments
+
+
+def _extent(extent: Expr, printer: Printer) -> int | str:
+    value = static_value(extent)
+    return int(value) if value is not None else printer.index(extent).replace("tl::", "")
+
+
+def _fragments(settled: Settled) -> dict[str, int]:
+    """Registers (of 4 bytes) that a thread spends on each register tile."""
+    return {
+        tile.name: -(-settled.facts[tile, "layout"].registers * tile.dtype.bytes // 4)
+        for tile in settled.launch.tiles
+        if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None
+    }
+
+
+def _facts(facts: Facts) -> list[dict[str, Any]]:
+    return [
+        {
+            "about": "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`"),
+            "what": fact.what,
+            "value": str(fact.value),
+            "rule": fact.rule,
+            "line": fact.span.line,
+        }
+        for fact in facts
+        if fact.what not in ("ledger", "workspaces", "owners")
+    ]
+
+
+def _compact(content: dict[str, Any]) -> str:
+    """JSON with one entry a line and short lists on one line, so that a diff shows what changed."""
+    rows = []
+    for key, value in content.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            inner = ",\n".join("    " + json.dumps(item) for item in value)
+            rows.append(f"  {json.dumps(key)}: [\n{inner}\n  ]")
+        else:
+            rows.append(f"  {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(rows) + "\n}\n"

@@ -1,0 +1,41 @@
+"""The user's names in C++: kept, unless C++ or the emitted file needs them itself."""
+
+from collections.abc import Iterable
+
+_CPP_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
+const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
+float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch
+template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t
+while xor xor_eq
+"""
+_KEYWORDS = frozenset(_CPP_KEYWORDS.split())
+_OURS = frozenset(("tl", "kernel", "load", "Shared", "shared", "grid", "stream", "threads", "std", "main", "half"))
+_CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
+
+
+class Names:
+    """C++ names for the names of one program. The same input gives the same names."""
+
+    def __init__(self, used: Iterable[str], kept: Iterable[str] = ()) -> None:
+        """`used` are all names of the program; `kept` those that may stand although we use them ourselves."""
+        self._taken = set(used)
+        self._reserved = (_KEYWORDS | _OURS | _CUDA) - set(kept)
+        self._given: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        """The C++ name of a user's name."""
+        if name not in self._given:
+            self._given[name] = self.fresh(name) if name in self._reserved or name.startswith("__") else name
+        return self._given[name]
+
+    def fresh(self, wish: str) -> str:
+        """A name that nothing has yet: `wish`, or `wish_1`, `wish_2`, ..."""
+        wish = wish.lstrip("_") or "value"
+        name, number = wish, 0
+        while name in self._taken or name in self._reserved:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        return name

@@ -1,0 +1,91 @@
+"""The one place that knows jinja and clang-format."""
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.emit.view import KernelView
+
+_STYLES = Path(__file__).parent / "styles"
+_MARKER = re.compile(r"^\s*//@(\d+)\s*$")
+
+# The format of emitted text; the wheel that reads it is pinned, since its bytes depend on both.
+FORMAT = (
+    "{BasedOnStyle: Google, Standard: c++17, ColumnLimit: 120, AllowShortFunctionsOnASingleLine: All, "
+    "AllowShortLambdasOnASingleLine: All, AllowShortLoopsOnASingleLine: true, "
+    "AllowShortIfStatementsOnASingleLine: WithoutElse, DerivePointerAlignment: false, PointerAlignment: Left, "
+    "AlwaysBreakTemplateDeclarations: MultiLine, ReflowComments: Never, SortIncludes: false, "
+    "IncludeBlocks: Preserve, MaxEmptyLinesToKeep: 1, AlignTrailingComments: true}"
+)
+
+
+def render(view: KernelView, style: str) -> tuple[str, str, list[tuple[int, int]]]:
+    """(kernel text, header text, line map) of a view; the map is (text line, Python line), ascending."""
+    environment = _environment(style)
+    kernel, header = _format(
+        [
+            environment.get_template("kernel.cu.jinja").render(k=view),
+            environment.get_template("kernel.h.jinja").render(k=view),
+        ]
+    )
+    text, lines = _take_markers(kernel)
+    return text, header, lines
+
+
+@functools.cache
+def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is imported when first needed
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_STYLES / style),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _format(texts: list[str]) -> list[str]:
+    """The texts through the pinned clang-format, one process each, side by side."""
+    command = [_clang_format(), f"--style={FORMAT}", "--assume-filename=kernel.cpp"]
+    running = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in texts
+    ]
+    outputs = []
+    for process, text in zip(running, texts, strict=True):
+        out, err = process.communicate(text.encode("ascii"))
+        if process.returncode:
+            raise Tile2CuError("T2C-E010", f"clang-format failed: {err.decode(errors='replace').strip()}")
+        outputs.append(out.decode("ascii"))
+    return outputs
+
+
+def _clang_format() -> str:
+    """The wheel's own binary: its wrapper script costs another 26 ms."""
+    try:
+        import clang_format  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise Tile2CuError(
+            "T2C-E011",
+            "the clang-format package is missing, and without it the text would have other bytes",
+            help="pip install clang-format==23.1.3",
+        ) from error
+    return str(clang_format.get_executable("clang-format"))
+
+
+def _take_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Removes the lines `//@N` and remembers where each Python line's text begins."""
+    kept: list[str] = []
+    lines: list[tuple[int, int]] = []
+    for line in text.splitlines():
+        marker = _MARKER.match(line)
+        if marker is None:
+            kept.append(line)
+        elif not lines or lines[-1][1] != int(marker[1]):
+            if lines and lines[-1][0] == len(kept) + 1:
+                lines.pop()
+            lines.append((len(kept) + 1, int(marker[1])))
+    return "\n".join(kept) + "\n", lines

@@ -1,0 +1,17 @@
+"""What the emitter starts from: a launch of a program, and all that was decided about it."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.facts import Facts
+from tile2cu.core.program import Launch, Program
+from tile2cu.targets import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    program: Program
+    launch: Launch
+    target: Target
+    facts: Facts
+    bounds: Bounds

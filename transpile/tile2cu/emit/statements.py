@@ -1,0 +1,268 @@
+"""Statements of a kernel's body, as views for the templates. Decides nothing: asks the facts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Const, Var, binary, static_value, walk
+from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.program import (
+    Assign,
+    Copy,
+    Declare,
+    Fill,
+    Gemm,
+    If,
+    Let,
+    Loop,
+    LoopKind,
+    Parallel,
+    Reduce,
+    Region,
+    Scope,
+    Stmt,
+    Store,
+    Swizzle,
+    walk_stmts,
+)
+from tile2cu.core.schedule import Hazard, Pipeline
+from tile2cu.emit.comments import ascii_only, python_line
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.sections import stages_name
+from tile2cu.emit.settled import Settled
+from tile2cu.emit.view import StatementView
+
+
+class Statements:
+    """Views of the statements of one launch."""
+
+    def __init__(self, settled: Settled, printer: Printer, layouts: Mapping[FragmentLayout, str]) -> None:
+        self.settled = settled
+        self.facts = settled.facts
+        self.printer = printer
+        self.layouts = layouts
+
+    def body(self, body: tuple[Stmt, ...], *, commented: bool = True) -> tuple[StatementView, ...]:
+        """The views of a block; Python lines stand above each operation where `commented`."""
+        return tuple(view for stmt in body for view in self._with_barrier(stmt, commented))
+
+    def _with_barrier(self, stmt: Stmt, commented: bool) -> Iterator[StatementView]:
+        hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
+        if hazards is not None:
+            reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
+            rule = self.facts.rule(stmt, "barrier")
+            yield StatementView("barrier", {}, stmt.span.line, (f"{reason} by other threads  [{rule}]",))
+        if not isinstance(stmt, Swizzle):
+            yield self._view(stmt, commented)
+
+    def _view(self, stmt: Stmt, commented: bool) -> StatementView:
+        """The statement under its comments: the user's own, its Python line, and the emitter's."""
+        comments = tuple(ascii_only(comment) for comment in stmt.comments)
+        if commented and not isinstance(stmt, Let | Declare | Assign | Store | If):
+            comments = (*comments, python_line(stmt, self.settled.program.source.name))
+        elif stmt.trailing:
+            comments = (*comments, ascii_only(stmt.trailing))
+        view = self._bare_view(stmt)
+        return replace(view, line=view.line or stmt.span.line, comments=(*comments, *view.comments))
+
+    def _bare_view(self, stmt: Stmt) -> StatementView:
+        match stmt:
+            case Copy():
+                return StatementView("call", self._copy(stmt))
+            case Fill():
+                return StatementView("call", self._fill(stmt))
+            case Gemm():
+                return StatementView("call", self._gemm(stmt))
+            case Reduce():
+                return StatementView("call", self._reduce(stmt), comments=self._reduce_comments(stmt))
+            case Store() | Let() | Declare() | Assign():
+                return StatementView("line", {"text": self._scalar(stmt)})
+            case Parallel():
+                return self._parallel(stmt)
+            case Loop():
+                return self._loop(stmt)
+            case If():
+                parts = {"condition": self.printer.text(stmt.condition)}
+                return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
+            case _:
+                raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
+
+    def _scalar(self, stmt: Store | Let | Declare | Assign) -> str:
+        """An assignment or declaration of one value."""
+        text, names = self.printer.text, self.printer.names
+        match stmt:
+            case Store():
+                target = self.printer.element(stmt.buffer, stmt.indices)
+                return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
+            case Let():
+                return f"const {stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
+            case Declare():
+                init = stmt.init or Const(stmt.var.dtype, 0)
+                return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
+            case _:
+                return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
+
+    def _copy(self, op: Copy) -> Mapping[str, str]:
+        fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
+        src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
+        return {
+            "name": self.facts[op, "call"],
+            "template": "" if fragment else "threads",
+            "arguments": f"{src}, {dst}",
+        }
+
+    def _fill(self, op: Fill) -> Mapping[str, str]:
+        buffer = op.dst.buffer
+        if not op.dst.whole or buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
+            raise Tile2CuError(
+                "T2C-E002",
+                f"only whole tiles can be filled, and this is a part of `{buffer.name}`",
+                op.span,
+                help="write the elements in a T.Parallel loop",
+            )
+        value = "" if op.is_clear else ", " + self.printer.text(op.value, buffer.dtype)
+        return {
+            "name": "clear" if op.is_clear else "fill",
+            "template": "threads" if buffer.scope is Scope.SHARED else "",
+            "arguments": self.printer.tile(buffer) + value,
+        }
+
+    def _gemm(self, op: Gemm) -> Mapping[str, str]:
+        a, b, c = (self.printer.tile(region.buffer) for region in (op.a, op.b, op.c))
+        arguments = [
+            f"tl::transposed({a})" if op.transpose_a else a,
+            f"tl::transposed({b})" if op.transpose_b else b,
+            c,
+        ]
+        return {"name": "gemm", "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
+
+    def _reduce(self, op: Reduce) -> Mapping[str, str]:
+        arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
+        arguments += ["tl::accumulate"] * (not op.clear)
+        if self.facts[op, "workspace"] > 1:
+            arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
+        return {"name": f"reduce_{op.kind.value}", "template": str(op.dim), "arguments": ", ".join(arguments)}
+
+    def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
+        warps = self.facts[op, "workspace"]
+        if warps == 1:
+            return ()
+        rule = self.facts.rule(op, "workspace")
+        return (f"{warps} warps hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
+
+    def _parallel(self, op: Parallel) -> StatementView:
+        vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
+        used = {part.name for stmt in walk_stmts(op.body) for part in _variables(stmt)}
+        layout = self.layouts[self.facts[op, "layout"]]
+        parts = {
+            "name": "parallel_once" if owners == "once" else "parallel",
+            "vector": str(vector) if vector > 1 else "",
+            "layout": layout,
+            "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
+        }
+        body = self.body(op.body, commented=False)
+        if owners == "stores":
+            body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
+        comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
+        if len(op.body) == 1 and isinstance(op.body[0], Store) and not body[0].comments:
+            return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
+        return StatementView("parallel", parts, 0, comments, body)
+
+    def _loop(self, op: Loop) -> StatementView:
+        pipeline: Pipeline | None = self.facts.get(op, "pipeline")
+        if pipeline is not None:
+            return self._pipelined(op, pipeline)
+        step = int(static_value(op.step) or 0)
+        name = self.printer.names(op.var.name)
+        parts = {
+            "variable": name,
+            "start": self.printer.text(op.start),
+            "compare": ">" if step < 0 else "<",
+            "stop": self.printer.text(op.stop),
+            "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
+            "unroll": "yes" if op.kind in (LoopKind.UNROLL, LoopKind.VECTORIZED) else "",
+        }
+        return StatementView("loop", parts, body=self.body(op.body))
+
+    def _pipelined(self, op: Loop, pipeline: Pipeline) -> StatementView:
+        """A loop whose loads run ahead: turns count from 0, and each tile's slot is the turn's remainder."""
+        name = self.printer.names(op.var.name)
+        from_zero = static_value(op.start) == 0
+        turn = name if from_zero else self.printer.names.fresh(f"{name}_turn")
+        stages = stages_name(self.settled, pipeline.stages)
+        outside = dict(self.printer.slots)
+        self.printer.slots |= {buffer.name: f"{turn} % {stages}" for buffer in pipeline.buffers}
+        loads, body = self.body(pipeline.loads), self.body(pipeline.body)
+        self.printer.slots = outside
+        rule = self.facts.rule(op, "pipeline")
+        parts = {
+            "turn": turn,
+            "stages": stages,
+            "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
+            "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
+        }
+        notes = _pipeline_notes(turn, pipeline, rule)
+        return StatementView("pipeline", parts, body=body, orelse=loads, notes=notes)
+
+    def _operand(self, region: Region, other: Region) -> str:
+        """A region as an operand of tl::copy: a tile, or a place in a tensor."""
+        buffer = region.buffer
+        if buffer.scope is not Scope.GLOBAL:
+            return self.printer.tile(buffer)
+        kept = _kept_dimensions(region, other)
+        starts = [self.printer.index(part.start) for part in region.ranges]
+        view = self.printer.names(buffer.name)
+        if len(kept) < len(starts):
+            inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
+            view = f"{view}({', '.join(inside)})"
+        return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
+
+
+def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
+    """The tensor's dimensions that the other side's dimensions run along, aligned from the right."""
+    wanted = [static_value(part.extent) for part in other.ranges] if other.buffer.scope is not Scope.GLOBAL else []
+    if not wanted or len(wanted) == len(region.kept):
+        return region.kept
+    kept: list[int] = []
+    dim = len(region.ranges) - 1
+    for extent in reversed(wanted):
+        while dim >= 0 and static_value(region.ranges[dim].extent) != extent:
+            dim -= 1
+        kept.insert(0, dim)
+        dim -= 1
+    if kept and kept[0] < 0:
+        raise Tile2CuError(
+            "T2C-E003",
+            f"`{region.buffer.name}` and `{other.buffer.name}` do not line up",
+            region.span,
+            help="give both sides the same number of dimensions that are larger than 1",
+        )
+    return tuple(kept)
+
+
+def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
+    """A store to memory that only one of the threads holding an element does."""
+    if isinstance(stmt, Store) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED):
+        return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
+    return view
+
+
+def _pipeline_notes(name: str, pipeline: Pipeline, rule: str) -> tuple[str, ...]:
+    """What a turn of the loop waits for, and what it starts."""
+    ahead = pipeline.stages - 1
+    if ahead == 0:
+        return (f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]",)
+    return (
+        f"Each turn waits until tile {name} has landed and all warps are done with tile {name} - 1 (one barrier),",
+        f"then starts to load tile {name} + {ahead} into the slot of tile {name} - 1  [{rule}]",
+    )
+
+
+def _variables(stmt: Stmt) -> Iterator[Var]:
+    for expr in expressions(stmt):
+        for part in walk(expr):
+            if isinstance(part, Var):
+                yield part
+    if isinstance(stmt, Assign):
+        yield stmt.var

@@ -1,0 +1,69 @@
+"""What a template may see: flat, frozen, strings and tuples only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StatementView:
+    """One statement: `kind` names the macro that prints it, `parts` are the texts it prints.
+
+    `comments` are printed above it, `notes` further down where the macro says; `line` is the Python
+    line it comes from, 0 for none; `gap` asks for an empty line before it.
+    """
+
+    kind: str
+    parts: Mapping[str, str]
+    line: int = 0
+    comments: tuple[str, ...] = ()
+    body: tuple["StatementView", ...] = ()
+    orelse: tuple["StatementView", ...] = ()
+    notes: tuple[str, ...] = ()
+    gap: bool = False
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A line of text with the comments above it."""
+
+    text: str
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled group of declarations."""
+
+    title: str
+    declarations: tuple[Declaration, ...]
+
+
+@dataclass(frozen=True)
+class HostView:
+    """The launcher: its parameters, what it refuses, and the launch."""
+
+    title: str
+    params: tuple[str, ...]
+    checks: tuple[Declaration, ...]
+    grid: str
+    call: str
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """A whole .cu file and its header."""
+
+    name: str
+    namespace: str
+    provenance: tuple[str, ...]
+    contract: tuple[str, ...]
+    sizes: Section
+    shared: Section
+    shared_bytes: int
+    layouts: Section
+    comments: tuple[str, ...]
+    params: tuple[str, ...]
+    setup: tuple[Declaration, ...]
+    fragments: tuple[Declaration, ...]
+    body: tuple[StatementView, ...]
+    host: HostView

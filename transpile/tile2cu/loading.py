@@ -1,0 +1,57 @@
+"""From a tile-language file to a Python callable: emit, build, load."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tile2cu.api import emit_text, read
+from tile2cu.cli import write_files
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.targets import Target, find
+from tile2cu_runtime import cache
+from tile2cu_runtime.device import auto_target
+from tile2cu_runtime.load import Kernel, load_kernel
+
+_PACKAGE = Path(__file__).parent
+
+
+def load(
+    path: str | Path,
+    kernel: str | None = None,
+    *,
+    target: str = "cuda:sm_80",
+    device: str | None = None,
+    check: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **bindings: Any,
+) -> Kernel:
+    """Transpiles a file, builds the text and returns its kernel as a callable.
+
+    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or
+    "auto"; `device` is "cpu" (the engine), "cuda", or None for what this machine has. `check` runs on the engine with
+    every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like. The emitted files
+    are kept in the build cache: `.folder` says where.
+    Raises Tile2CuError, and the errors of load_kernel.
+    """
+    chip = find(auto_target() if target == "auto" else target)
+    folder = _emitted_folder(Path(path), kernel, chip, bindings)
+    (text,) = folder.glob("*.cu")
+    return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+
+
+def _emitted_folder(path: Path, kernel: str | None, target: Target, bindings: Mapping[str, Any]) -> Path:
+    """The folder of the kernel's files: from the cache when the same text was emitted the same way before."""
+    text = read(path)
+    wanted = repr((path.name, kernel, target.name, sorted(bindings.items())))
+    key = cache.content_key(text, wanted, cache.tree_key(_PACKAGE, (".py", ".jinja")))
+
+    def build(temporary: Path, _place: Path) -> None:
+        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text)
+        if len(emitted) > 1:
+            names = ", ".join(one.kernel for one in emitted)
+            raise Tile2CuError(
+                "T2C-C004", f"the file has several kernels: {names}", help='pick one: load(path, "NAME")'
+            )
+        write_files(emitted[0].files, temporary)
+
+    return cache.get_or_build("emitted", key, build).folder

@@ -1,0 +1,129 @@
+"""The rule engine: rules state facts, the engine alone merges them, and every fact keeps its rule.
+
+A rule is a plain function and a frozen record. `rules/__init__.py` lists all of them, in the order
+tried; there are no priorities and nothing registers itself on import.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.facts import Fact, Facts, Subject
+from tile2cu.core.program import Launch, Program, Stmt, walk_stmts
+from tile2cu.targets import Target
+
+Decision = tuple[Subject, str, Any]
+
+
+class Phase(IntEnum):
+    """When a rule is asked. Within a phase rules repeat until nothing new is said."""
+
+    WARPS = 0  # how warps share each product
+    STRICT = 1  # layouts that an instruction or an access leaves no choice about
+    COMMON = 2  # layouts that follow from others
+    FREE = 3  # layouts that nothing asks for: one tile at a time, COMMON again after each
+    LOOP = 4  # how elementwise loops are spread, and how wide their accesses are
+    MEMORY = 5  # guards and alignment of global tensors
+    PIPELINE = 6  # which copies run ahead
+    SYNC = 7  # where barriers stand
+    SELECT = 8  # which call does each operation
+    STORAGE = 9  # the ledger of shared memory and registers
+
+
+@dataclass(frozen=True)
+class Example:
+    """A rule at work: in a kernel with these `statements`, `what` of `about` becomes `value`.
+
+    `statements` are lines of a kernel's body; `about` is a buffer's name or a line number within
+    them (from 1); `value` is compared as text.
+    """
+
+    statements: str
+    about: str | int
+    what: str
+    value: str
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """All that a rule may look at."""
+
+    program: Program
+    launch: Launch
+    target: Target
+    facts: Facts
+    bounds: Bounds
+
+    @property
+    def statements(self) -> Iterator[Stmt]:
+        """Every statement of the launch, outermost first."""
+        return walk_stmts(self.launch.body)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is written."""
+
+    id: str
+    phase: Phase
+    on: tuple[type, ...]
+    apply: Callable[[Any, Context], Iterable[Decision]]
+    source: str
+    examples: tuple[Example, ...]
+
+    @property
+    def doc(self) -> str:
+        return self.apply.__doc__ or ""
+
+
+def rule(
+    id: str, *, phase: Phase, on: type | tuple[type, ...], source: str, examples: tuple[Example, ...] = ()
+) -> Callable[[Callable[[Any, Context], Iterable[Decision]]], Rule]:
+    """Makes a Rule of a function from (subject, context) to decisions."""
+    kinds = on if isinstance(on, tuple) else (on,)
+    return lambda apply: Rule(id, phase, kinds, apply, source, examples)
+
+
+def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
+    """Asks all rules, phase by phase, until everything is settled.
+
+    Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
+    """
+    context = Context(program, launch, target, Facts(), Bounds(launch))
+    for phase in Phase:
+        now = tuple(rule for rule in rules if rule.phase is phase)
+        if phase is Phase.FREE:
+            common = tuple(rule for rule in rules if rule.phase is Phase.COMMON)
+            while _first_new(now, context):
+                _settle_all(common, context)
+        else:
+            _settle_all(now, context)
+    return context
+
+
+def _settle_all(rules: tuple[Rule, ...], context: Context) -> None:
+    """Repeats the rules until none says anything new."""
+    subjects = _subjects(context.launch)
+    while any([_apply(rule, subject, context) for rule in rules for subject in subjects]):
+        pass
+
+
+def _first_new(rules: tuple[Rule, ...], context: Context) -> bool:
+    """Applies the rules until one says something new; False when none does."""
+    subjects = _subjects(context.launch)
+    return any(_apply(rule, subject, context) for rule in rules for subject in subjects)
+
+
+def _apply(rule: Rule, subject: Subject, context: Context) -> bool:
+    if not isinstance(subject, rule.on):
+        return False
+    new = False
+    for about, what, value in rule.apply(subject, context):
+        new |= context.facts.settle(Fact(about, what, value, rule.id, subject.span))
+    return new
+
+
+def _subjects(launch: Launch) -> tuple[Subject, ...]:
+    return (launch, *walk_stmts(launch.body))

@@ -1,0 +1,136 @@
+"""Layouts that nothing asks for: tiles and loops that only meet memory are spread for coalesced access."""
+
+from collections.abc import Iterator
+from math import gcd, prod
+
+from tile2cu.core.accesses import element_accesses
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import static_value
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Buffer, Launch, Parallel, Reduce, Scope
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
+_WARP = 32
+_COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory'"
+
+
+@rule(
+    "layout.free.rows-in-warps",
+    phase=Phase.FREE,
+    on=Launch,
+    source=_COALESCING,
+    examples=(
+        Example(
+            'X = T.alloc_fragment((4, 1024), "float32")\n'
+            'row_max = T.alloc_fragment((4,), "float32")\n'
+            "T.reduce_max(X, row_max, dim=1)",
+            "X",
+            "layout",
+            "Blocked(extents=(4, 1024), threads=(4, 32), vector=4, block_threads=128)",
+        ),
+    ),
+)
+def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A tile that is reduced along its rows keeps each row inside one warp when there are rows enough.
+
+    The reduction then needs shuffles only, and no barrier.
+
+    Gives: the layout of the first such tile that has none yet.
+    """
+    for op in context.statements:
+        if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
+            vector = _vector(op.src.static_shape, op.src.dtype.bytes)
+            yield op.src, "layout", _blocked(op.src.static_shape, vector, launch.threads, lanes=_WARP)
+            return
+
+
+@rule(
+    "layout.free.flat",
+    phase=Phase.FREE,
+    on=Launch,
+    source=_COALESCING,
+    examples=(
+        Example(
+            'X = T.alloc_fragment((16, 256), "float16")\nT.clear(X)',
+            "X",
+            "layout",
+            "Blocked(extents=(16, 256), threads=(4, 32), vector=8, block_threads=128)",
+        ),
+    ),
+)
+def flat(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A tile that nothing else decides is spread row by row, 16 bytes a thread, neighbours side by side.
+
+    Gives: the layout of the largest such tile that has none yet; the first of equals.
+    """
+    undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
+    for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
+        vector = _vector(tile.static_shape, tile.dtype.bytes)
+        yield tile, "layout", _blocked(tile.static_shape, vector, launch.threads, lanes=launch.threads)
+
+
+@rule(
+    "layout.loop.flat",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source=_COALESCING,
+    examples=(
+        Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[i] = 0.0',
+            2,
+            "layout",
+            "Blocked(extents=(1024,), threads=(128,), vector=4, block_threads=128)",
+        ),
+    ),
+)
+def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
+    """An elementwise loop without fragments is spread like a tile of its widest element type.
+
+    Gives: the loop's layout.
+    Errors: T2C-L015 when an extent is known only at run time.
+    """
+    if context.facts.get(op, "layout") is not None:
+        return
+    extents = tuple(static_value(extent) for extent in op.extents)
+    if any(extent is None for extent in extents):
+        raise Tile2CuError(
+            "T2C-L015",
+            "the extents of T.Parallel must be known at transpile time",
+            op.span,
+            help="loop over a static tile, and guard its elements with `if` or T.if_then_else",
+        )
+    shape = tuple(int(extent) for extent in extents if extent is not None)
+    widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
+    yield op, "layout", _blocked(shape, _vector(shape, widest), context.launch.threads, lanes=context.launch.threads)
+
+
+def _undecided(tile: Buffer, context: Context) -> bool:
+    return tile.scope is Scope.FRAGMENT and context.facts.get(tile, "layout") is None
+
+
+def _vector(shape: tuple[int, ...], element_bytes: int) -> int:
+    """Elements a thread takes at once: as many as 16 bytes hold and the row is a multiple of."""
+    return gcd(VECTOR_BYTES // min(element_bytes, VECTOR_BYTES), shape[-1])
+
+
+def _blocked(shape: tuple[int, ...], vector: int, threads: int, lanes: int) -> Blocked:
+    """Threads over the tile: up to `lanes` along a row, more when there are fewer rows than threads left."""
+    along_row = min(lanes, _power_of_two_up(-(-shape[-1] // vector)), _largest_power_of_two(threads))
+    rows = prod(shape[:-1])
+    while threads // along_row > rows and along_row * vector < shape[-1] and 2 * along_row <= threads:
+        along_row *= 2
+    grid = [along_row]
+    left = threads // along_row
+    for extent in reversed(shape[:-1]):
+        grid.insert(0, min(left, _largest_power_of_two(extent)))
+        left //= grid[0]
+    return Blocked(shape, tuple(grid), vector, threads)
+
+
+def _power_of_two_up(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+def _largest_power_of_two(value: int) -> int:
+    return 1 << (value.bit_length() - 1)

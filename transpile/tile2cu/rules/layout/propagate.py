@@ -1,0 +1,191 @@
+"""Layouts that follow from others: through copies, elementwise loops and reductions."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import Access, element_accesses
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Expr, Role, Var, static_value, walk
+from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
+from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scope
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_SOFTMAX = """
+A_shared = T.alloc_shared((64, 32), "float16")
+B_shared = T.alloc_shared((32, 64), "float16")
+S = T.alloc_fragment((64, 64), "float32")
+P = T.alloc_fragment((64, 64), "float16")
+row_max = T.alloc_fragment((64,), "float32")
+scale = T.alloc_fragment((64,), "float32")
+T.gemm(A_shared, B_shared, S, policy=T.GemmWarpPolicy.FullRow)
+T.reduce_max(S, row_max, dim=1)
+for i in T.Parallel(64):
+    scale[i] = row_max[i] * 2.0
+T.copy(S, P)
+"""
+_OWN = "docs/architecture.md, 'How a layout is found'"
+
+
+@rule(
+    "layout.copy.same",
+    phase=Phase.COMMON,
+    on=Copy,
+    source=_OWN,
+    examples=(Example(_SOFTMAX, "P", "layout", "MmaAccumulator(rows=64, cols=64, warps=Warps(m=4, n=1))"),),
+)
+def copy_same(op: Copy, context: Context) -> Iterator[Decision]:
+    """A copy between two fragments keeps each element in its thread, so both have one layout.
+
+    Gives: the known side's layout to the other side.
+    Errors: T2C-L001 when both are fixed and differ.
+    """
+    src, dst = op.src.buffer, op.dst.buffer
+    if src.scope is Scope.FRAGMENT and dst.scope is Scope.FRAGMENT:
+        for known, other in ((src, dst), (dst, src)):
+            layout = context.facts.get(known, "layout")
+            if layout is not None and known.static_shape == other.static_shape:
+                yield other, "layout", layout
+
+
+@rule(
+    "layout.reduce.kept-dimension",
+    phase=Phase.COMMON,
+    on=Reduce,
+    source=_OWN,
+    examples=(Example(_SOFTMAX, "row_max", "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+)
+def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
+    """The result of a reduction is held by all threads that held a part of it.
+
+    Gives: the result's layout, the source's with the reduced dimension replicated.
+    Errors: T2C-L013 when the source's layout has no such slice.
+    """
+    layout = context.facts.get(op.src, "layout")
+    if layout is None or op.dst.scope is not Scope.FRAGMENT:
+        return
+    if op.src.rank == 1 and op.dst.static_shape == (1,):
+        yield op.dst, "layout", Replicated((1,), context.launch.threads)
+        return
+    kept = slice_of(layout, 1 - op.dim) if op.src.rank == 2 else None
+    if kept is None:
+        raise Tile2CuError(
+            "T2C-L013",
+            f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
+            op.span,
+            notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, 'layout')}`"),),
+            help="reduce a fragment of rank 2, or of rank 1 into shape (1,)",
+        )
+    yield op.dst, "layout", kept
+
+
+@rule(
+    "layout.parallel.from-fragment",
+    phase=Phase.COMMON,
+    on=Parallel,
+    source=_OWN,
+    examples=(Example(_SOFTMAX, 9, "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+)
+def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
+    """An elementwise loop runs where its fragment lies: the one it writes, else the one it reads.
+
+    Gives: the loop's layout, from a fragment that is indexed by all of the loop's variables in order.
+    """
+    covering = [access for access in fragment_accesses(op) if access.indices == op.vars]
+    for access in sorted(covering, key=lambda access: not access.is_store):
+        layout = context.facts.get(access.buffer, "layout")
+        if layout is not None and _covers(layout, op):
+            yield op, "layout", layout
+            return
+
+
+@rule(
+    "layout.parallel.to-fragment",
+    phase=Phase.COMMON,
+    on=Parallel,
+    source=_OWN,
+    examples=(Example(_SOFTMAX, "scale", "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+)
+def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A fragment in an elementwise loop lies where the loop runs.
+
+    Indexed by one of two variables, it is replicated along the other.
+
+    Gives: the layout of each fragment in the loop.
+    Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables.
+    """
+    layout = context.facts.get(op, "layout")
+    if layout is None:
+        return
+    for access in fragment_accesses(op):
+        wanted = _slice_for(access, op, layout)
+        if wanted is None:
+            raise _bad_index(access, op)
+        if wanted.shape == access.buffer.static_shape:
+            yield access.buffer, "layout", wanted
+
+
+@rule(
+    "layout.index.constant",
+    phase=Phase.STRICT,
+    on=Launch,
+    source=_OWN,
+    examples=(
+        Example(
+            'total = T.alloc_fragment((1,), "float32")\nfor i in T.Parallel(128):\n    total[0] = 1.0',
+            "total",
+            "layout",
+            "Replicated(extents=(1,), block_threads=128)",
+        ),
+    ),
+)
+def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A fragment that is indexed by a constant, or outside of T.Parallel, is held by every thread.
+
+    Gives: the replicated layout.
+    """
+    for access in element_accesses(launch.body):
+        if access.buffer.scope is Scope.FRAGMENT and not any(_is_spread(index) for index in access.indices):
+            yield access.buffer, "layout", Replicated(access.buffer.static_shape, launch.threads)
+
+
+def fragment_accesses(op: Parallel) -> list[Access]:
+    """The loop's accesses to fragments that depend on its variables."""
+    return [
+        access
+        for access in element_accesses(op.body)
+        if access.buffer.scope is Scope.FRAGMENT and any(_mentions(index, op.vars) for index in access.indices)
+    ]
+
+
+def _is_spread(index: Expr) -> bool:
+    """Whether an index differs from thread to thread."""
+    return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in walk(index))
+
+
+def _mentions(index: Expr, variables: tuple[Var, ...]) -> bool:
+    return any(part in variables for part in walk(index) if isinstance(part, Var))
+
+
+def _covers(layout: FragmentLayout, op: Parallel) -> bool:
+    return layout.shape == tuple(static_value(extent) for extent in op.extents)
+
+
+def _slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentLayout | None:
+    """The layout that the fragment must have to be reached from the loop without leaving the thread."""
+    if access.indices == op.vars:
+        return layout
+    if isinstance(layout, Replicated):
+        return Replicated(access.buffer.static_shape, layout.block_threads)
+    if len(op.vars) == 2 and len(access.indices) == 1 and access.indices[0] in op.vars:
+        return slice_of(layout, op.vars.index(access.indices[0]))
+    return None
+
+
+def _bad_index(access: Access, op: Parallel) -> Tile2CuError:
+    names = ", ".join(var.name for var in op.vars)
+    return Tile2CuError(
+        "T2C-L014",
+        f"`{access.buffer.name}` is spread over threads and can only be indexed by the loop's own variables here",
+        access.span,
+        notes=(Note(f"this loop runs over {names}", op.span),),
+        help=f"index it by {names} or one of them, or keep the tile in shared memory",
+    )

@@ -1,0 +1,88 @@
+"""How wide the accesses of an elementwise loop are."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import Access, element_accesses, expressions
+from tile2cu.core.expr import Call, Expr, Load, Var, children, walk
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Parallel, Scope, Stmt, Store
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+# What headers/tl/common/math.h does on tl::Vec as on a scalar.
+_ELEMENTWISE = frozenset(
+    ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast")
+)
+_ARITHMETIC = frozenset("+-*/")
+
+
+@rule(
+    "vector.loop.packets",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="PTX ISA, 'ld' and 'st', vectors of up to 128 bits",
+    examples=(
+        Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[i] = 0.0',
+            2,
+            "vector",
+            "4",
+        ),
+        Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[1023 - i] = 0.0',
+            2,
+            "vector",
+            "1",
+        ),
+    ),
+)
+def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A loop over memory takes its elements in packets when every access is consecutive in the last variable.
+
+    That holds when the last variable stands alone, with factor 1, in the last index of each access,
+    and nowhere else, and the body is arithmetic without branches.
+
+    Gives: the elements a packet, 1 for none.
+    """
+    layout = context.facts.get(op, "layout")
+    if layout is None:
+        return
+    wide = (
+        isinstance(layout, Blocked)
+        and layout.vector > 1
+        and any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
+        and all(isinstance(stmt, Store) and _simple(stmt) for stmt in op.body)
+        and all(_consecutive(access, op.vars, layout.vector, context) for access in element_accesses(op.body))
+    )
+    yield op, "vector", layout.vector if wide else 1
+
+
+def _simple(stmt: Stmt) -> bool:
+    """Whether the statement's values are arithmetic that works on packets, with no index used as a value."""
+    return isinstance(stmt, Store) and not stmt.op and _packet_value(stmt.value) and len(expressions(stmt)) > 0
+
+
+def _packet_value(expr: Expr) -> bool:
+    match expr:
+        case Load():
+            return True
+        case Var():
+            return expr.role.value != "parallel"
+        case Call() if expr.function not in _ELEMENTWISE and children(expr):
+            return False
+        case _ if hasattr(expr, "op") and expr.op not in _ARITHMETIC:
+            return False
+        case _:
+            return all(_packet_value(child) for child in children(expr))
+
+
+def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, context: Context) -> bool:
+    """Whether a step of the last variable is a step of one element, and packets start at multiples of `vector`."""
+    last = variables[-1]
+    if access.buffer.scope is Scope.FRAGMENT:
+        return True
+    if access.buffer.scope is Scope.LOCAL or any(last in walk(index) for index in access.indices[:-1]):
+        return False
+    terms = dict(context.bounds.linear(access.indices[-1]).terms)
+    if terms.pop(last, 0) != 1:
+        return last not in walk(access.indices[-1]) and not access.is_store
+    return not any(last in walk(atom) for atom in terms)

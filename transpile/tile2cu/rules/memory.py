@@ -1,0 +1,155 @@
+"""Guards and alignment of global tensors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from tile2cu.core.accesses import element_accesses, expressions, loads
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.expr import Expr, Role, Var, binary, int_const, walk
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Store
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+POINTER_BYTES = 16  # the launcher refuses tensors that do not start at a multiple of this
+_LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stores are dropped"
+
+
+@dataclass(frozen=True)
+class _Box:
+    """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors."""
+
+    parts: tuple[tuple[Expr, Expr], ...]
+    wide: bool
+
+
+@rule(
+    "guard.tensor.ragged",
+    phase=Phase.MEMORY,
+    on=Launch,
+    source=_LANGUAGE,
+    examples=(
+        Example(
+            'A_shared = T.alloc_shared((64, 64), "float32")\nT.copy(A[bx * 64, 0], A_shared)',
+            "A",
+            "ragged",
+            "(True, False)",
+        ),
+    ),
+)
+def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A dimension of a tensor is guarded unless every access along it provably stays inside.
+
+    Gives: one truth value a dimension, for each tensor.
+    """
+    for tensor, boxes in _boxes(context):
+        yield (
+            tensor,
+            "ragged",
+            tuple(
+                not all(context.bounds.inside(*box.parts[dim], tensor.shape[dim]) for box in boxes)
+                for dim in range(tensor.rank)
+            ),
+        )
+
+
+@rule(
+    "vector.tensor.row-start",
+    phase=Phase.MEMORY,
+    on=Launch,
+    source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
+    examples=(
+        Example(
+            'A_shared = T.alloc_shared((64, 64), "float32")\nT.copy(A[bx * 64, 0], A_shared)', "A", "row_start", "16"
+        ),
+    ),
+)
+def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Vector accesses are as wide as every row and every offset of the tensor is aligned.
+
+    Where a run-time size decides, the width is chosen at run time.
+
+    Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
+    """
+    for tensor, boxes in _boxes(context):
+        yield tensor, "row_start", min(_row_start(tensor, box, context.bounds) for box in boxes)
+
+
+def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
+    """The strides, in elements, of all dimensions but the last."""
+    if tensor.strides is not None:
+        return tensor.strides[:-1]
+    strides: list[Expr] = []
+    stride: Expr = int_const(1)
+    for extent in reversed(tensor.shape[1:]):
+        stride = binary("*", extent, stride)
+        strides.insert(0, stride)
+    return tuple(strides)
+
+
+def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
+    """All accesses to each tensor, in program order of first use."""
+    found: dict[int, tuple[Buffer, list[_Box]]] = {}
+    for op in context.statements:
+        for tensor, box in _accesses_of(op, context):
+            if tensor.scope is Scope.GLOBAL:
+                found.setdefault(id(tensor), (tensor, []))[1].append(box)
+    return list(found.values())
+
+
+def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
+    """The accesses that a statement makes itself; a T.Parallel answers for its whole body."""
+    match op:
+        case Parallel():
+            wide = (context.facts.get(op, "vector") or 1) > 1
+            for access in element_accesses((op,)):
+                yield access.buffer, _Box(_points(access.indices), wide)
+        case Copy():
+            for region in (op.src, op.dst):
+                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True)
+        case Store() if not _in_parallel(op):
+            yield op.buffer, _Box(_points(op.indices), False)
+        case _:
+            pass
+    if not isinstance(op, Parallel) and not _in_parallel(op):
+        for expr in expressions(op):  # type: ignore[arg-type]
+            for access in loads(expr, op.span):  # type: ignore[attr-defined]
+                yield access.buffer, _Box(_points(access.indices), False)
+
+
+def _in_parallel(op: object) -> bool:
+    """Whether a statement uses an index of T.Parallel: then its loop has answered for it."""
+    parts = (part for expr in expressions(op) for part in walk(expr))  # type: ignore[arg-type]
+    return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in parts)
+
+
+def _points(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
+    return tuple((index, int_const(1)) for index in indices)
+
+
+def _row_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
+    """Bytes that every row and this access's first element are aligned to; 0 for unknown."""
+    if not box.wide:
+        return POINTER_BYTES
+    offset = bounds.linear(box.parts[-1][0])
+    steps = [1] if offset.constant % 2 else [offset.constant]
+    parts = [(atom, factor) for atom, factor in offset.terms.items() if not _is_parallel(atom)]
+    aligned = _aligned(tensor, [bounds.multiple_of(int_const(step)) for step in steps])
+    aligned = gcd(aligned, _aligned(tensor, [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in parts]))
+    for stride in row_strides(tensor):
+        bytes_ = _aligned(tensor, [bounds.multiple_of(stride)])
+        if bytes_ < POINTER_BYTES and _has_size(stride):
+            return 0
+        aligned = gcd(aligned, bytes_)
+    return aligned
+
+
+def _aligned(tensor: Buffer, multiples: list[int]) -> int:
+    return gcd(POINTER_BYTES, *(tensor.dtype.bytes * multiple for multiple in multiples))
+
+
+def _is_parallel(atom: Expr) -> bool:
+    return isinstance(atom, Var) and atom.role is Role.PARALLEL
+
+
+def _has_size(expr: Expr) -> bool:
+    return any(isinstance(part, Var) for part in walk(expr))

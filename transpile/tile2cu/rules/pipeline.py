@@ -1,0 +1,94 @@
+"""Which copies of a pipelined loop run ahead of it, and how far."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Var, walk
+from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
+from tile2cu.core.schedule import Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_GEMM = """
+A_shared = T.alloc_shared((64, 32), "float16")
+B_shared = T.alloc_shared((32, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+for k in T.Pipelined(4, num_stages=3):
+    T.copy(X[0, k * 32], A_shared)
+    T.copy(X[k * 32, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+"""
+
+
+@rule(
+    "pipeline.cp-async",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="PTX ISA, 'cp.async' and 'cp.async.wait_group'",
+    examples=(
+        Example(_GEMM, 4, "pipeline", "3 stages of A_shared, B_shared"),
+        Example(_GEMM, "A_shared", "slots", "3"),
+    ),
+)
+def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
+    """The copies from global to shared memory of a pipelined loop run num_stages - 1 turns ahead.
+
+    A copy may run ahead when it depends on the loop's variable and on nothing that the body computes.
+
+    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
+    """
+    if op.kind is not LoopKind.PIPELINED or op.num_stages < 1:
+        return
+    loads = tuple(stmt for stmt in op.body if _runs_ahead(stmt, op))
+    if not loads:
+        return
+    lets = _lets_for(loads, op)
+    _check_sole_writer(loads, op)
+    pipeline = Pipeline(op.num_stages, (*lets, *loads), tuple(stmt for stmt in op.body if stmt not in loads))
+    yield op, "pipeline", pipeline
+    for buffer in pipeline.buffers:
+        yield buffer, "slots", op.num_stages
+
+
+def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:
+    """Whether the statement is a copy from global to a whole shared tile that only needs the loop's variable."""
+    if not isinstance(stmt, Copy) or not stmt.dst.whole:
+        return False
+    if (stmt.src.buffer.scope, stmt.dst.buffer.scope) != (Scope.GLOBAL, Scope.SHARED):
+        return False
+    written = frozenset().union(*(buffers_written(other) for other in loop.body))
+    return all(_pure(name, loop) for name in _names(stmt)) and not (buffers_read(stmt) & written)
+
+
+def _names(stmt: Stmt) -> set[Var]:
+    return {part for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)}
+
+
+def _pure(name: Var, loop: Loop) -> bool:
+    """Whether a value can be computed ahead: it is not assigned to in the loop's body."""
+    return not any(isinstance(stmt, Assign | Declare) and stmt.var == name for stmt in walk_stmts(loop.body))
+
+
+def _lets_for(loads: tuple[Stmt, ...], loop: Loop) -> tuple[Let, ...]:
+    """The values that the loads need, in order: they are computed again where the loads run."""
+    needed = set().union(*(_names(load) for load in loads))
+    lets = [stmt for stmt in loop.body if isinstance(stmt, Let)]
+    for let in reversed(lets):
+        if let.var in needed:
+            needed |= _names(let)
+    return tuple(let for let in lets if let.var in needed)
+
+
+def _check_sole_writer(loads: tuple[Stmt, ...], loop: Loop) -> None:
+    for load in loads:
+        assert isinstance(load, Copy)
+        for other in loop.body:
+            if other is not load and load.dst.buffer in buffers_written(other):
+                raise Tile2CuError(
+                    "T2C-P001",
+                    f"`{load.dst.buffer.name}` is loaded ahead, and written again in the same turn of the loop",
+                    other.span,
+                    notes=(Note("it is loaded here", load.span),),
+                    help="use another shared tile for the second value, or num_stages=0",
+                )

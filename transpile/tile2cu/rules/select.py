@@ -1,0 +1,114 @@
+"""Which `tl::` call does each operation."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import element_accesses
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.layout import FragmentLayout, threads_along
+from tile2cu.core.program import Copy, Loop, Parallel, Reduce, Region, Scope
+from tile2cu.core.schedule import Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_CP_ASYNC_BYTES = 4  # the narrowest cp.async: PTX ISA, 'cp.async', cp-size
+
+
+@rule(
+    "select.copy.cp-async",
+    phase=Phase.SELECT,
+    on=Loop,
+    source="PTX ISA, 'cp.async'",
+    examples=(
+        Example(
+            'S = T.alloc_shared((64, 32), "float32")\n'
+            'L = T.alloc_fragment((64, 32), "float32")\n'
+            "for k in T.Pipelined(4, num_stages=2):\n"
+            "    T.copy(X[0, k * 32], S)\n"
+            "    T.copy(S, L)",
+            4,
+            "call",
+            "copy_async",
+        ),
+    ),
+)
+def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
+    """A copy that runs ahead is asynchronous when no element changes its type and rows start on 4 bytes.
+
+    Gives: the call of each copy that runs ahead of the loop.
+    """
+    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    for load in pipeline.loads if pipeline else ():
+        if isinstance(load, Copy):
+            tensor, tile = load.src.buffer, load.dst.buffer
+            row_start = context.facts[tensor, "row_start"]
+            fits = tensor.dtype == tile.dtype and (row_start == 0 or row_start >= _CP_ASYNC_BYTES)
+            yield load, "call", "copy_async" if fits and context.target.cp_async else "copy"
+
+
+@rule("select.copy.synchronous", phase=Phase.SELECT, on=Copy, source="docs/tl.md, tl::copy")
+def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
+    """Any other copy is done when the call returns.
+
+    Gives: the call.
+    Errors: T2C-S005 when a part of a shared tile or of a fragment is copied, or a fragment moves to
+    another layout.
+    """
+    if context.facts.get(op, "call") is None:
+        for region in (op.src, op.dst):
+            _refuse_parts(region, op)
+        yield op, "call", "copy"
+
+
+@rule(
+    "select.loop.owners-store",
+    phase=Phase.SELECT,
+    on=Parallel,
+    source="docs/architecture.md, 'How a layout is found'",
+)
+def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
+    """Where several threads hold the same element, one of them writes it to memory.
+
+    Gives: "once" when replicas skip the whole loop, "stores" when they skip its stores to memory, "all" otherwise.
+    """
+    layout: FragmentLayout = context.facts[op, "layout"]
+    stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
+    memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
+    if layout.replicas == 1 or not memory:
+        yield op, "owners", "all"
+    else:
+        yield op, "owners", "once" if len(memory) == len(stores) else "stores"
+
+
+@rule(
+    "select.reduce.workspace",
+    phase=Phase.SELECT,
+    on=Reduce,
+    source="PTX ISA, 'shfl.sync': registers are exchanged within a warp only",
+    examples=(
+        Example(
+            'X = T.alloc_fragment((1, 4096), "float32")\n'
+            'row_max = T.alloc_fragment((1,), "float32")\n'
+            "T.reduce_max(X, row_max, dim=1)",
+            3,
+            "workspace",
+            "4",
+        ),
+    ),
+)
+def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
+    """A reduction over several warps exchanges their parts through shared memory.
+
+    Gives: the warps that share the reduced dimension, 1 when shuffles are enough.
+    """
+    _, warps = threads_along(context.facts[op.src, "layout"], op.dim)
+    yield op, "workspace", warps
+
+
+def _refuse_parts(region: Region, op: Copy) -> None:
+    if region.buffer.scope is not Scope.GLOBAL and not region.whole:
+        raise Tile2CuError(
+            "T2C-S005",
+            f"a part of the tile `{region.buffer.name}` cannot be copied yet",
+            op.span,
+            notes=(Note(f"`{region.buffer.name}` is allocated here", region.buffer.span),),
+            help="copy the whole tile, or write the elements in a T.Parallel loop",
+        )

@@ -1,0 +1,146 @@
+"""The ledger: what each tile costs in shared memory and registers, and whether it fits the chip."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Launch, Reduce, Scope
+from tile2cu.core.schedule import Ledger, Workspace
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+
+@rule(
+    "layout.shared.plain",
+    phase=Phase.LOOP,
+    on=Launch,
+    source="docs/tl.md, tl::SharedTile",
+    examples=(Example('S = T.alloc_shared((64, 40), "float32")\nT.clear(S)', "S", "layout", "no swizzle"),),
+)
+def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A shared tile that no product reads is stored row after row.
+
+    Gives: its layout.
+    """
+    for tile in launch.tiles:
+        if tile.scope is Scope.SHARED and context.facts.get(tile, "layout") is None:
+            yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bytes)
+
+
+@rule(
+    "storage.shared.ledger",
+    phase=Phase.STORAGE,
+    on=Launch,
+    source="CUDA C++ Programming Guide, 'Compute Capabilities': shared memory per block",
+)
+def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
+    """All shared tiles, with a slot for each stage of their pipeline, fit the chip's limit.
+
+    Gives: the workspaces of reductions, and the ledger.
+    Errors: T2C-L020 with who uses what and the largest tile that fits; T2C-L021 for a bad thread count.
+    """
+    _check_threads(launch, context)
+    workspaces = tuple(_workspaces(launch, context))
+    yield launch, "workspaces", workspaces
+    ledger = _ledger(launch, context, workspaces)
+    if ledger.total > ledger.limit:
+        raise _too_large(ledger, launch, context)
+    yield launch, "ledger", ledger
+
+
+def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
+    return tuple(tile for tile in launch.tiles if tile.scope is Scope.SHARED)
+
+
+def _check_threads(launch: Launch, context: Context) -> None:
+    target = context.target
+    if launch.threads % target.warp_size or not 0 < launch.threads <= target.max_threads:
+        raise Tile2CuError(
+            "T2C-L021",
+            f"a block cannot have {launch.threads} threads",
+            launch.span,
+            help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
+        )
+
+
+def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
+    seen: set[str] = set()
+    for op in context.statements:
+        if isinstance(op, Reduce) and context.facts[op, "workspace"] > 1 and op.dst.name not in seen:
+            seen.add(op.dst.name)
+            extent = prod(op.dst.static_shape)
+            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extent, context.facts[op, "workspace"])
+
+
+def _ledger(launch: Launch, context: Context, workspaces: tuple[Workspace, ...]) -> Ledger:
+    """Adds the tiles up in the order of their declaration, each at its alignment, as C++ does."""
+    rows: list[tuple[str, int]] = []
+    end, widest = 0, 1
+    for tile in shared_tiles(launch):
+        layout: SharedLayout = context.facts[tile, "layout"]
+        bytes_ = _round_up(layout.bytes, layout.alignment) * (context.facts.get(tile, "slots") or 1)
+        end = _round_up(end, layout.alignment) + bytes_
+        widest = max(widest, layout.alignment)
+        rows.append((tile.name, bytes_))
+    for workspace in workspaces:
+        end = _round_up(end, workspace.dtype.bytes) + workspace.bytes
+        widest = max(widest, workspace.dtype.bytes)
+        rows.append((workspace.name, workspace.bytes))
+    return Ledger(tuple(rows), _round_up(end, widest), context.target.shared_limit)
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _too_large(ledger: Ledger, launch: Launch, context: Context) -> Tile2CuError:
+    width = max(len(name) for name, _ in ledger.tiles)
+    table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in ledger.tiles)
+    fitting = _largest_that_fits(launch, context)
+    largest = ", ".join(f"{name}={value}" for name, value in fitting.items())
+    return Tile2CuError(
+        "T2C-L020",
+        f"the tiles need {ledger.total:,} bytes of shared memory; {context.target.arch} has {ledger.limit:,} a block",
+        launch.span,
+        notes=(Note(table),),
+        help=f"the largest tile that fits is {largest}" if largest else "use smaller tiles or fewer stages",
+    )
+
+
+def _largest_that_fits(launch: Launch, context: Context) -> Mapping[str, int]:
+    """The named sizes of the shared tiles, halved as little as possible until all fit; empty when none does."""
+    sizes: dict[str, int] = {}
+    for tile in shared_tiles(launch):
+        parts = (part for extent in tile.shape for part in walk(extent))
+        sizes |= {part.name: int(part.value) for part in parts if isinstance(part, Named)}
+    stages = max((context.facts.get(tile, "slots") or 1 for tile in shared_tiles(launch)), default=1)
+    choices = [[size >> shift for shift in range(4) if size >> shift >= 16] or [size] for size in sizes.values()]
+    best: tuple[tuple[int, int], dict[str, int]] | None = None
+    for slots in range(stages, 0, -1):
+        for values in product(*choices):
+            named = dict(zip(sizes, values, strict=True))
+            if _bytes_with(named, slots, launch, context) <= context.target.shared_limit:
+                candidate = ((prod(values), slots), named | ({"num_stages": slots} if stages > 1 else {}))
+                best = candidate if best is None or candidate[0] > best[0] else best
+    return {} if best is None else best[1]
+
+
+def _bytes_with(sizes: Mapping[str, int], slots: int, launch: Launch, context: Context) -> int:
+    """Bytes of all shared tiles if the named sizes were these and pipelined tiles had so many slots."""
+    total = 0
+    for tile in shared_tiles(launch):
+        extents = (static_value(_substitute(extent, sizes)) for extent in tile.shape)
+        ahead = slots if context.facts.get(tile, "slots") else 1
+        total += prod(int(extent or 0) for extent in extents) * tile.dtype.bytes * ahead
+    return total
+
+
+def _substitute(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+    if isinstance(expr, Named) and expr.name in sizes:
+        return Named(expr.dtype, expr.name, sizes[expr.name])
+    operands = children(expr)
+    if hasattr(expr, "op") and len(operands) == 2:
+        return binary(expr.op, *(_substitute(operand, sizes) for operand in operands))
+    return expr

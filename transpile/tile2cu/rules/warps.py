@@ -1,0 +1,91 @@
+"""How the warps of a block share the rows and columns of a product."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.layout import Warps
+from tile2cu.core.program import Gemm, Policy
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_GEMM = """
+A_shared = T.alloc_shared((128, 32), "float16")
+B_shared = T.alloc_shared((32, 128), "float16")
+C_local = T.alloc_fragment((128, 128), "float32")
+T.gemm(A_shared, B_shared, C_local{policy})
+"""
+_POLICIES = "TileLang documentation, T.GemmWarpPolicy"
+
+
+@rule(
+    "warps.gemm.square",
+    phase=Phase.WARPS,
+    on=Gemm,
+    source=_POLICIES,
+    examples=(Example(_GEMM.format(policy=""), 4, "warps", "Warps(m=2, n=2)"),),
+)
+def square(op: Gemm, context: Context) -> Iterator[Decision]:
+    """Warps share a product so that each warp's part is as square as the tile.
+
+    Each element of A and B that a warp reads from shared memory then serves the most products.
+
+    Shapes: a warp's part is a multiple of 16 rows and 8 columns, in elements.
+    Gives: the warps along M and along N.
+    Errors: T2C-L010 when no partition fits.
+    """
+    if op.policy is Policy.SQUARE:
+        m, n, _ = op.mnk
+        yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
+
+
+@rule(
+    "warps.gemm.full-row",
+    phase=Phase.WARPS,
+    on=Gemm,
+    source=_POLICIES,
+    examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullRow"), 4, "warps", "Warps(m=4, n=1)"),),
+)
+def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
+    """Under the FullRow policy as many warps as possible lie along M, so that a warp owns whole rows.
+
+    Gives: the warps along M and along N.
+    Errors: T2C-L010 when no partition fits.
+    """
+    if op.policy is Policy.FULL_ROW:
+        yield op, "warps", max(_partitions(op, context), key=lambda w: w.m)
+
+
+@rule(
+    "warps.gemm.full-col",
+    phase=Phase.WARPS,
+    on=Gemm,
+    source=_POLICIES,
+    examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullCol"), 4, "warps", "Warps(m=1, n=4)"),),
+)
+def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
+    """Under the FullCol policy as many warps as possible lie along N, so that a warp owns whole columns.
+
+    Gives: the warps along M and along N.
+    Errors: T2C-L010 when no partition fits.
+    """
+    if op.policy is Policy.FULL_COL:
+        yield op, "warps", max(_partitions(op, context), key=lambda w: w.n)
+
+
+def _partitions(op: Gemm, context: Context) -> list[Warps]:
+    """All ways in which the block's warps tile the product exactly."""
+    m, n, _ = op.mnk
+    count = context.launch.threads // context.target.warp_size
+    fits = [
+        Warps(rows, count // rows)
+        for rows in range(1, count + 1)
+        if count % rows == 0 and m % (16 * rows) == 0 and n % (8 * (count // rows)) == 0
+    ]
+    if not fits:
+        raise Tile2CuError(
+            "T2C-L010",
+            f"{count} warps cannot share a product of {m} x {n}",
+            op.span,
+            notes=(Note("each warp owns a multiple of 16 rows and of 8 columns, and all parts are equal"),),
+            help=f"change the tile of `{op.c.buffer.name}` or `threads={context.launch.threads}`",
+        )
+    return fits

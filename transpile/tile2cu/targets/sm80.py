@@ -1,0 +1,25 @@
+"""NVIDIA A100. https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-shape"""
+
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32
+from tile2cu.targets.table import Mma, Target
+
+MMA = (
+    Mma(FLOAT16, FLOAT32, m=16, n=8, k=16),
+    Mma(FLOAT16, FLOAT16, m=16, n=8, k=16),
+    Mma(BFLOAT16, FLOAT32, m=16, n=8, k=16),
+    Mma(FLOAT32, FLOAT32, m=16, n=8, k=8),  # operands are rounded to tf32
+    Mma(INT8, INT32, m=16, n=8, k=32),
+)
+
+# CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications": 163 KB a block.
+SM80 = Target(
+    name="cuda:sm_80",
+    arch="sm_80",
+    shared_limit=163 * 1024,
+    warp_size=32,
+    max_threads=1024,
+    max_registers=255,
+    cp_async=True,
+    mma=MMA,
+    source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities",
+)

@@ -1,0 +1,48 @@
+"""What a chip is: the shape of every target's table."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.dtype import DType
+
+
+@dataclass(frozen=True)
+class Mma:
+    """One shape of mma.sync: `m`, `n`, `k` in elements of `operand`.
+
+    `transposable` says that ldmatrix can hand over an operand whose K is not contiguous: it
+    transposes 16-bit elements only (PTX ISA, "ldmatrix", .trans).
+    """
+
+    operand: DType
+    accumulator: DType
+    m: int
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k * self.operand.bits != 256:
+            raise ValueError("mma.sync reads 256 bits of K from each row")
+
+    @property
+    def transposable(self) -> bool:
+        return self.operand.bits == 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line."""
+
+    name: str
+    arch: str
+    shared_limit: int
+    warp_size: int
+    max_threads: int
+    max_registers: int
+    cp_async: bool
+    mma: tuple[Mma, ...]
+    source: str
+
+    def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
+        """The row of the table for these types, or None."""
+        rows = (row for row in self.mma if (row.operand, row.accumulator) == (operand, accumulator))
+        return next(rows, None)

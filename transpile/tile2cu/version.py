@@ -1,0 +1,3 @@
+"""The version, where nothing else is imported."""
+
+VERSION = "0.1.0"
