@@ -22,7 +22,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
-from prebuilt import Prebuilt, build, manifests  # noqa: E402
+from prebuilt import Prebuilt, build, texts  # noqa: E402
 
 L2_FLUSH_BYTES = 256 << 20  # over four times an H200's 60 MB of L2
 SLEEP_CYCLES = 150_000  # some 80 us, in which the host enqueues the call that is timed
@@ -315,8 +315,8 @@ def main() -> int:
     timer, results = Timer(options.burst), []
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:
-        paths = manifests(options.folder)
-        kernels = [build(path, arch=device_arch(), out=Path(scratch), nvcc=options.nvcc) for path in paths]
+        found = texts(options.folder)
+        kernels = [build(text, arch=device_arch(), out=Path(scratch), nvcc=options.nvcc) for text in found]
         for suite in options.suite or SUITES:
             for work in SUITES[suite]():
                 if options.workload and work.name not in options.workload:

@@ -32,12 +32,16 @@ class LaunchError(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prebuilt:
-    """An emitted kernel, compiled and loaded."""
+class Text:
+    """An emitted kernel as its manifest describes it."""
 
-    label: str
+    path: Path
     manifest: Mapping[str, Any]
-    entry: Callable[..., int]
+
+    @property
+    def label(self) -> str:
+        """The folder's and the kernel's name."""
+        return "-".join(self.path.with_suffix("").parts[-2:])
 
     @property
     def tensors(self) -> list[Mapping[str, Any]]:
@@ -52,6 +56,13 @@ class Prebuilt:
     def shapes(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
         """The tensors' shapes, in elements, for these sizes."""
         return [tuple(extent(entry, sizes) for entry in tensor["shape"]) for tensor in self.tensors]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prebuilt(Text):
+    """An emitted kernel, compiled and loaded."""
+
+    entry: Callable[..., int]
 
     def bind(self, tensors: Sequence[Any], values: Mapping[str, float], stream: int = 0) -> Callable[[], None]:
         """A call with these tensors, and the scalars and sizes by name. Raises LaunchError when the launcher does."""
@@ -81,24 +92,23 @@ def extent(entry: int | str, sizes: Mapping[str, int]) -> int:
     return entry if isinstance(entry, int) else int(eval(entry, {"__builtins__": {}}, dict(sizes)))
 
 
-def manifests(folder: Path) -> list[Path]:
-    """Every manifest under `folder`, in a fixed order."""
-    return sorted(path for path in folder.rglob("*.json") if path.with_suffix(".cu").is_file())
+def texts(folder: Path) -> list[Text]:
+    """Every emitted kernel under `folder`, in a fixed order."""
+    paths = sorted(path for path in folder.rglob("*.json") if path.with_suffix(".cu").is_file())
+    return [Text(path=path, manifest=json.loads(path.read_text())) for path in paths]
 
 
-def build(manifest_path: Path, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
-    """Compiles the text beside `manifest_path` for sm_`arch` (such as `90a`) into `out` and loads it.
+def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
+    """Compiles a text for sm_`arch` (such as `90a`) into `out` and loads it.
 
     A failed compile raises CalledProcessError, with nvcc's text in `stderr`.
     """
-    manifest = json.loads(manifest_path.read_text())
-    label = "-".join(manifest_path.with_suffix("").parts[-2:])
-    library = out / f"{label}.{arch}.so"
+    library = out / f"{text.label}.{arch}.so"
     out.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC", f"-gencode=arch=compute_{arch},code=sm_{arch}"]
-    source = manifest_path.with_suffix(".cu")
+    source = text.path.with_suffix(".cu")
     command = [nvcc, *flags, f"-I{HEADERS}", str(source), "-o", str(library)]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    entry = getattr(ctypes.CDLL(str(library)), manifest["entry"])
+    entry = getattr(ctypes.CDLL(str(library)), text.manifest["entry"])
     entry.restype = ctypes.c_int
-    return Prebuilt(label=label, manifest=manifest, entry=entry)
+    return Prebuilt(path=text.path, manifest=text.manifest, entry=entry)

@@ -1,9 +1,11 @@
 """Runs emitted kernels on this machine's GPU and compares them with NumPy: `python tests/gpu/run.py FOLDER`.
 
 Needs NumPy, torch and nvcc, and nothing of tile2cu but this checkout: FOLDER holds NAME.cu, NAME.h and NAME.json, at
-any depth. Writes results.json into --out ($OUT, or the current folder), one row for each kernel, size and kind of data,
-with the SHA-256 of the output's bytes: `--expect other.json` demands the same bytes on small-integer data as another
-run, such as the CPU engine's (--device cpu), gave. Exits 1 when anything is wrong.
+any depth. With `--device cpu` the texts run on the CPU engine, checked; that needs tile2cu's runtime installed.
+
+Writes results.json into --out ($OUT, or the current folder): one row for each kernel, size and kind of data, with the
+SHA-256 of the output's bytes. `--expect other.json` demands on small-integer data the bytes that another run gave, such
+as the CPU engine's. Exits 1 when anything is wrong.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "tools")]
 
 from cases import Arrays, Case, case_of  # noqa: E402
-from prebuilt import Prebuilt, build, manifests  # noqa: E402
+from prebuilt import Prebuilt, Text, build, texts  # noqa: E402
 
-Runner = Callable[[Prebuilt, Arrays, Mapping[str, int]], np.ndarray]
+# Runs a text once on these arrays (float64, the output among them) and sizes; gives the output.
+Runner = Callable[[Arrays, Mapping[str, int]], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,22 +49,42 @@ class Row:
         return self.kernel, json.dumps(self.sizes, sort_keys=True), self.data
 
 
-def run_on_gpu(kernel: Prebuilt, arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
-    """The output of one launch; the output tensor is filled with NaN (or 77) before, so that holes show."""
+def on_gpu(kernel: Prebuilt) -> Runner:
+    """Launches on torch's GPU; the output is filled with NaN (or 77) before, so that holes show."""
     import torch
 
-    tensors = []
-    for spec, array in zip(kernel.tensors, arrays, strict=True):
-        dtype = getattr(torch, spec["dtype"])
-        tensors.append(torch.from_numpy(np.ascontiguousarray(array)).to(device="cuda", dtype=dtype))
-    output = tensors[output_position(kernel)]
-    output.fill_(float("nan") if output.dtype.is_floating_point else 77)
-    kernel.bind(tensors, sizes, torch.cuda.current_stream().cuda_stream)()
-    torch.cuda.synchronize()
-    return output.double().cpu().numpy()
+    def run(arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
+        tensors = [
+            torch.from_numpy(np.ascontiguousarray(array)).to(device="cuda", dtype=getattr(torch, spec["dtype"]))
+            for spec, array in zip(kernel.tensors, arrays, strict=True)
+        ]
+        output = tensors[output_position(kernel)]
+        output.fill_(float("nan") if output.dtype.is_floating_point else 77)
+        kernel.bind(tensors, sizes, torch.cuda.current_stream().cuda_stream)()
+        torch.cuda.synchronize()
+        return output.double().cpu().numpy()
+
+    return run
 
 
-def output_position(kernel: Prebuilt) -> int:
+def on_cpu(text: Text) -> Runner:
+    """Runs on the CPU engine with all checks; a finding raises."""
+    import ml_dtypes
+
+    from tile2cu_runtime import load_kernel
+
+    kernel = load_kernel(text.path, device="cpu", check=True)
+
+    def run(arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
+        dtypes = [getattr(ml_dtypes, spec["dtype"], spec["dtype"]) for spec in text.tensors]
+        converted = [np.ascontiguousarray(a.astype(dtype)) for a, dtype in zip(arrays, dtypes, strict=True)]
+        kernel(*converted, **sizes)
+        return converted[output_position(text)].astype(np.float64)
+
+    return run
+
+
+def output_position(kernel: Text) -> int:
     """Which tensor the kernel writes. These cases have one."""
     written = [index for index, tensor in enumerate(kernel.tensors) if tensor["access"] != "read"]
     if len(written) != 1:
@@ -78,7 +101,7 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     return values.astype(dtype).astype(np.float64)
 
 
-def compare(kernel: Prebuilt, case: Case, sizes: Mapping[str, int], data: str, runner: Runner) -> Row:
+def compare(kernel: Text, case: Case, sizes: Mapping[str, int], data: str, runner: Runner) -> Row:
     """Runs the kernel once on this data and compares with the reference: to the bit for integers."""
     rng = np.random.default_rng(2026)
     position = output_position(kernel)
@@ -91,7 +114,7 @@ def compare(kernel: Prebuilt, case: Case, sizes: Mapping[str, int], data: str, r
     result = rounded(case.reference(inputs, kernel.manifest["bindings"]), "float32")
     expected = rounded(result, dtypes[position])
     arrays = [*inputs[:position], np.zeros(shapes[position]), *inputs[position:]]
-    got = runner(kernel, arrays, sizes)
+    got = runner(arrays, sizes)
     # An empty product or an empty tensor has no largest value.
     scale = max(float(np.max(np.abs(expected), initial=0.0)), 1e-30)
     error = float(np.max(np.abs(got - expected), initial=0.0)) / scale
@@ -106,7 +129,7 @@ def compare(kernel: Prebuilt, case: Case, sizes: Mapping[str, int], data: str, r
     )
 
 
-def sizes_to_try(kernel: Prebuilt, case: Case) -> Iterator[dict[str, int]]:
+def sizes_to_try(kernel: Text, case: Case) -> Iterator[dict[str, int]]:
     """The case's sizes, as far as the text takes them at run time; each choice once."""
     seen = []
     for sizes in case.sizes:
@@ -116,7 +139,7 @@ def sizes_to_try(kernel: Prebuilt, case: Case) -> Iterator[dict[str, int]]:
             yield taken
 
 
-def rows_of(kernel: Prebuilt, runner: Runner) -> Iterator[Row]:
+def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
     """All comparisons of one kernel; an exception becomes a wrong row."""
     case = case_of(kernel.manifest["kernel"])
     if case is None:
@@ -131,12 +154,15 @@ def rows_of(kernel: Prebuilt, runner: Runner) -> Iterator[Row]:
                 yield Row(kernel=kernel.label, sizes=sizes, data=data, wrong=f"{type(error).__name__}: {error}")
 
 
-def run(folder: Path, arch: str, nvcc: str) -> list[Row]:
-    rows = []
+def run(folder: Path, device: str, nvcc: str) -> list[Row]:
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for path in manifests(folder):
-            kernel = build(path, arch=arch, out=Path(scratch), nvcc=nvcc)
-            rows += rows_of(kernel, run_on_gpu)
+        for text in texts(folder):
+            if device == "cpu":
+                runner = on_cpu(text)
+            else:
+                runner = on_gpu(build(text, arch=device_arch(), out=Path(scratch), nvcc=nvcc))
+            rows += rows_of(text, runner)
     return rows
 
 
@@ -163,9 +189,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     parser.add_argument("--expect", type=Path, help="a results.json whose bytes must be met on small integers")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--nvcc", default="nvcc")
     options = parser.parse_args()
-    rows = run(options.folder, device_arch(), options.nvcc)
+    rows = run(options.folder, options.device, options.nvcc)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     for row in rows:
