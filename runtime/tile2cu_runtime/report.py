@@ -75,12 +75,14 @@ class GlobalAccess:
 class Report:
     """All that the engine reports of one call, over all its schedules; figures are those of the first one.
 
+    `omitted` counts findings beyond those that the engine lists; `switches` are from one thread to the next.
     `unstable` names the arguments that came out different under different schedules: no fault where a kernel adds
     floats atomically, and a hint everywhere else.
     """
 
     kernel: str
     findings: tuple[Finding, ...] = ()
+    omitted: int = 0
     switches: int = 0
     shared: tuple[SharedAccess, ...] = ()
     global_memory: tuple[GlobalAccess, ...] = ()
@@ -95,6 +97,7 @@ class Report:
         if not self.findings:
             return f"{self.kernel}: no findings ({', '.join(self.schedules)})"
         many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        many += f" and {self.omitted} more" if self.omitted else ""
         return "\n\n".join([*map(str, self.findings), f"{self.kernel}: {many}"])
 
 
@@ -150,6 +153,13 @@ class SourceMap:
             python_text=_line(self.python, python_line),
         )
 
+    def in_python_terms(self, message: str) -> str:
+        """The message with Python lines where it names lines of the emitted text."""
+        name = re.escape(self.manifest.text_file)
+        return re.sub(
+            rf"\b{name}:(\d+)", lambda found: str(self.place(self.manifest.text_file, int(found[1]))), message
+        )
+
 
 def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
     """The report of one call from the engine's reports, each with the name of its schedule.
@@ -158,10 +168,12 @@ def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: So
     """
     found: dict[tuple[object, ...], Finding] = {}
     schedules: list[str] = []
+    omitted = 0
     first: Mapping[str, Any] = {}
     for schedule, data in reports:
         schedules.append(schedule)
         first = first or data.get("statistics", {})
+        omitted += int(data.get("findings_omitted", 0))
         for finding in _findings(data.get("findings", ()), source_map):
             key = (finding.kind, finding.places)
             old = found.get(key)
@@ -175,6 +187,7 @@ def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: So
     return Report(
         kernel=source_map.manifest.kernel,
         findings=tuple(found.values()),
+        omitted=omitted,
         switches=int(first.get("switches", 0)),
         shared=tuple(_shared(row, source_map) for row in first.get("shared", ())),
         global_memory=tuple(_global(row, source_map) for row in first.get("global", ())),
@@ -185,13 +198,8 @@ def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: So
 def _findings(rows: Iterable[Mapping[str, Any]], source_map: SourceMap) -> Iterator[Finding]:
     for row in rows:
         places = tuple(source_map.place(p["file"], int(p["line"])) for p in row.get("places", ()))
-        message = re.sub(r"\{(\d+)\}", lambda digits, places=places: _name(places, digits[1]), row["message"])  # type: ignore[misc]
+        message = source_map.in_python_terms(str(row["message"]))
         yield Finding(kind=row["kind"], message=message, count=int(row.get("count", 1)), places=places)
-
-
-def _name(places: tuple[Place, ...], index: str) -> str:
-    """What stands for `{index}` in the engine's message."""
-    return str(places[int(index)]) if int(index) < len(places) else "an unknown place"
 
 
 def _shared(row: Mapping[str, Any], source_map: SourceMap) -> SharedAccess:
