@@ -21,20 +21,34 @@ template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
 TL_DEVICE constexpr int first_index(int i) { return i; }
 template <int n> TL_DEVICE constexpr int first_index(Ramp<n> i) { return i.first; }
 
-// n elements with one memory access for each `width` bytes (a power of two up to 16; p is a multiple of it).
+// One memory access of `width` bytes (a power of two up to 16; p is a multiple of it).
+template <int width, class V, class T> TL_DEVICE V load_bits(T* p) {
+  static_assert(sizeof(V) == width, "the access is as wide as what it loads");
+  if constexpr (width == 16) return bit_cast<V>(load16(p));
+  if constexpr (width == 8) return bit_cast<V>(load8(p));
+  if constexpr (width == 4) return bit_cast<V>(load4(p));
+  if constexpr (width == 2) return bit_cast<V>(load2(p));
+}
+template <int width, class V, class T> TL_DEVICE void store_bits(T* p, const V& v) {
+  static_assert(sizeof(V) == width, "the access is as wide as what it stores");
+  if constexpr (width == 16) store16(p, bit_cast<uint4>(v));
+  if constexpr (width == 8) store8(p, bit_cast<uint2>(v));
+  if constexpr (width == 4) store4(p, bit_cast<uint32_t>(v));
+  if constexpr (width == 2) store2(p, bit_cast<uint16_t>(v));
+}
+
+// n elements with one memory access for each `width` bytes; single elements are accessed as what they are.
 template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(T* p) {
+  using U = std::remove_const_t<T>;
   constexpr int each = width / static_cast<int>(sizeof(T));
-  Vec<std::remove_const_t<T>, n> v;
+  Vec<U, n> v;
   if constexpr (each <= 1) {
     TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = p[i];
+  } else if constexpr (each == n) {
+    v = load_bits<width, Vec<U, n>>(p);
   } else {
-    using Part = Vec<std::remove_const_t<T>, each>;
     TL_UNROLL for (int i = 0; i < n; i += each) {
-      Part part;
-      if constexpr (width == 16) part = bit_cast<Part>(load16(p + i));
-      if constexpr (width == 8) part = bit_cast<Part>(load8(p + i));
-      if constexpr (width == 4) part = bit_cast<Part>(load4(p + i));
-      if constexpr (width == 2) part = bit_cast<Part>(load2(p + i));
+      const auto part = load_bits<width, Vec<U, each>>(p + i);
       TL_UNROLL for (int e = 0; e < each; ++e) v.at[i + e] = part.at[e];
     }
   }
@@ -44,14 +58,13 @@ template <int width, class T, int n> TL_DEVICE void store_elements(T* p, const V
   constexpr int each = width / static_cast<int>(sizeof(T));
   if constexpr (each <= 1) {
     TL_UNROLL for (int i = 0; i < n; ++i) p[i] = v.at[i];
+  } else if constexpr (each == n) {
+    store_bits<width>(p, v);
   } else {
     TL_UNROLL for (int i = 0; i < n; i += each) {
       Vec<T, each> part;
       TL_UNROLL for (int e = 0; e < each; ++e) part.at[e] = v.at[i + e];
-      if constexpr (width == 16) store16(p + i, bit_cast<uint4>(part));
-      if constexpr (width == 8) store8(p + i, bit_cast<uint2>(part));
-      if constexpr (width == 4) store4(p + i, bit_cast<uint32_t>(part));
-      if constexpr (width == 2) store2(p + i, bit_cast<uint16_t>(part));
+      store_bits<width>(p + i, part);
     }
   }
 }

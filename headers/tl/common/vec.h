@@ -29,18 +29,19 @@ template <class X> TL_DEVICE const X& value(const X& x) { return x; }
 template <class X> TL_DEVICE const X& element(const X& x, int) { return x; }
 template <class T, int n> TL_DEVICE const T& element(const Vec<T, n>& x, int i) { return x.at[i]; }
 
+// Pairs of floats become pairs of 16-bit values in one instruction, and stay packed until one is asked for.
 template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>& from) {
-  Vec<To, n> to;
-  if constexpr (is_small_float<To> && std::is_same<T, float>::value && n % 2 == 0) {
-    TL_UNROLL for (int i = 0; i < n; i += 2) {  // two conversions in one instruction
-      const uint32_t pair = pack2(from.at[i], from.at[i + 1], To());
-      to.at[i] = bit_cast<To>(static_cast<uint16_t>(pair));
-      to.at[i + 1] = bit_cast<To>(static_cast<uint16_t>(pair >> 16));
-    }
+  if constexpr (std::is_same<To, T>::value) {
+    return from;
+  } else if constexpr (is_small_float<To> && std::is_same<T, float>::value && n % 2 == 0) {
+    Vec<uint32_t, n / 2> pairs;
+    TL_UNROLL for (int i = 0; i < n; i += 2) pairs.at[i / 2] = pack2(from.at[i], from.at[i + 1], To());
+    return bit_cast<Vec<To, n>>(pairs);
   } else {
+    Vec<To, n> to;
     TL_UNROLL for (int i = 0; i < n; ++i) to.at[i] = convert<To>(from.at[i]);
+    return to;
   }
-  return to;
 }
 
 // f applied to a scalar, or element by element.
