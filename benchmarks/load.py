@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
+
+from tile2cu_runtime import CompileError, load_kernel
+from tile2cu_runtime.compilers import find_gxx, find_nvcc
+
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from prebuilt import Text, texts  # noqa: E402
+
+# Small problems for the CPU engine, by the kernels' names for their sizes.
+SIZES = {"M": 256, "N": 256, "K": 512, "batch": 1, "seq_len": 256, "heads": 2}
 TEXTS = sorted((ROOT / "emitted").glob("cuda/*/*.cu"))
 
 LOAD = """
@@ -46,14 +57,19 @@ def compiler_seconds(command: list[str], runs: int) -> float:
 
 def print_compile_times(runs: int) -> None:
     print("compile time of each text, one file, -c")
+    try:
+        nvcc = find_nvcc().path
+    except CompileError:
+        nvcc = None
     with tempfile.TemporaryDirectory() as scratch:
         for text in TEXTS:
             common = ["-std=c++17", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", f"{scratch}/kernel.o"]
             arch = text.parent.name.removeprefix("sm_")
-            seconds = [("g++ -O2", compiler_seconds(["g++", "-x", "c++", "-O2", *common], runs))]
-            if shutil.which("nvcc"):
+            gxx = [find_gxx().path, "-x", "c++", "-O2"]
+            seconds = [("g++ -O2", compiler_seconds([*gxx, *common], runs))]
+            if nvcc is not None:
                 gencode = f"-gencode=arch=compute_{arch},code=sm_{arch}"
-                seconds.append((f"nvcc sm_{arch}", compiler_seconds(["nvcc", gencode, *common], runs)))
+                seconds.append((f"nvcc sm_{arch}", compiler_seconds([nvcc, gencode, *common], runs)))
             row = "  ".join(f"{name} {value:5.2f} s" for name, value in seconds)
             print(f"  {text.parent.name + '/' + text.stem:32} {row}", flush=True)
 
@@ -74,12 +90,33 @@ def print_load_times(kernels: list[Path], runs: int) -> None:
         print(f"  {kernel.stem:24} import {warm[0]:5.2f} s  cold load {cold[1]:5.2f} s  warm load {warm[1]:5.2f} s")
 
 
+def blocks(text: Text, sizes: Mapping[str, int]) -> int:
+    """Thread blocks of a launch; the manifest gives the grid as C expressions over sizes."""
+    extents = [expression.replace("/", "//") for expression in text.manifest["launch"]["grid"]]
+    return int(np.prod([eval(extent, {"__builtins__": {}}, dict(sizes)) for extent in extents]))
+
+
+def print_engine_times(runs: int) -> None:
+    print("CPU engine, milliseconds for a thread block, one core: unchecked, checked")
+    for text in texts(ROOT / "emitted"):
+        sizes = {name: SIZES[name] for name in text.sizes}
+        dtypes = [getattr(ml_dtypes, tensor["dtype"], tensor["dtype"]) for tensor in text.tensors]
+        arrays = [np.zeros(shape, dtype) for shape, dtype in zip(text.shapes(sizes), dtypes, strict=True)]
+        row = []
+        for check in (False, True):
+            kernel = load_kernel(text.path, device="cpu", check=check)
+            kernel(*arrays)
+            row.append(timed(lambda kernel=kernel, arrays=arrays: kernel(*arrays), runs) / blocks(text, sizes) * 1e3)
+        print(f"  {text.label:32} {row[0]:9.2f} {row[1]:9.2f}   {sizes}", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     print_compile_times(options.runs)
     print_load_times([ROOT / "examples" / f"{name}.py" for name in ("vector_add", "gemm_relu")], options.runs)
+    print_engine_times(options.runs)
     return 0
 
 
