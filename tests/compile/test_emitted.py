@@ -19,9 +19,9 @@ def text_id(text: Path) -> str:
     return f"{text.parent.name}-{text.stem}"
 
 
-def compiles(command: list[str]) -> str:
-    """What the compiler printed; fails the test with it when the compiler does."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+def compiles(command: list[str], source: str | None = None) -> str:
+    """What the compiler printed, given `source` on standard input; fails the test with it when the compiler fails."""
+    done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=600)
     printed = done.stdout + done.stderr
     assert done.returncode == 0, f"{' '.join(command)}\n{printed}"
     return printed
@@ -30,7 +30,7 @@ def compiles(command: list[str]) -> str:
 def nvcc_command(nvcc: str, arch: str, text: Path, out: Path) -> list[str]:
     return [
         nvcc, "-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-Werror=all-warnings",
-        "-Xcompiler=-Wall,-Werror", "-Xptxas=-v", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", str(out),
+        "-Xcompiler=-Wall,-Wextra,-Werror", "-Xptxas=-v", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", str(out),
     ]  # fmt: skip
 
 
@@ -58,6 +58,6 @@ def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_header_is_plain_c(text: Path, gxx: str) -> None:
-    header = text.with_suffix(".h")
-    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'headers'}"]
-    compiles([gxx, "-x", "c", *flags, "-fsyntax-only", str(header)])
+    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'headers'}", f"-I{text.parent}"]
+    twice = f'#include "{text.stem}.h"\n' * 2
+    compiles([gxx, "-x", "c", *flags, "-fsyntax-only", "-"], twice)
