@@ -24,8 +24,10 @@ class Place:
     python_line: int = 0
     python_text: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.python_file}:{self.python_line}" if self.python_line else f"{self.file}:{self.line}"
+    @property
+    def name(self) -> str:
+        """File name and line, of the Python source where it is known."""
+        return f"{Path(self.python_file).name}:{self.python_line}" if self.python_line else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,10 +157,8 @@ class SourceMap:
 
     def in_python_terms(self, message: str) -> str:
         """The message with Python lines where it names lines of the emitted text."""
-        name = re.escape(self.manifest.text_file)
-        return re.sub(
-            rf"\b{name}:(\d+)", lambda found: str(self.place(self.manifest.text_file, int(found[1]))), message
-        )
+        file = self.manifest.text_file
+        return re.sub(rf"\b{re.escape(file)}:(\d+)", lambda found: self.place(file, int(found[1])).name, message)
 
 
 def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
@@ -249,19 +249,18 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
     times = f" ({finding.count} times)" if finding.count > 1 else ""
     yield f"error[{finding.kind}]: {finding.message}{times}"
     for number, place in enumerate(finding.places):
-        yield from _place_lines(place, first=number == 0)
+        yield from _place_lines(place, arrow="-->" if number == 0 else ":::")
 
 
-def _place_lines(place: Place, *, first: bool) -> Iterator[str]:
-    """The Python line with its text, then the line of the emitted text below it."""
-    width = max(len(str(place.line)), len(str(place.python_line)))
-    arrow = f"{'-->' if first else ':::'} "
-    if not place.python_line:
-        yield f"{' ' * width}{arrow}{place.file}:{place.line}"
-    else:
-        yield f"{' ' * width}{arrow}{place.python_file}:{place.python_line}"
-        if place.python_text:
-            yield f"{place.python_line:>{width}} | {place.python_text.rstrip()}"
-        yield f"{' ' * width} = {place.file}:{place.line}"
-    if place.text:
-        yield f"{place.line:>{width}} | {place.text.rstrip()}"
+def _place_lines(place: Place, arrow: str) -> Iterator[str]:
+    """The Python line with its text and the line of the emitted text below it; the latter alone where it has none."""
+    file, line, text = place.python_file, place.python_line, place.python_text
+    if not line:
+        file, line, text = place.file, place.line, place.text
+    gutter = " " * len(str(line))
+    yield f"{gutter}{arrow} {file}:{line}"
+    if text:
+        yield f"{gutter} |"
+        yield f"{line} | {text.rstrip()}"
+    if place.python_line:
+        yield f"{gutter} = {place.file}:{place.line}: {place.text.strip()}"

@@ -118,7 +118,7 @@ def test_a_race_names_both_python_lines(emit: Emit) -> None:
     text = str(raised.value)
     assert text.startswith("error[T2C-R300]: the checked run of reverse found faults\n\nerror[")
     assert "16 |                 B[bx * block_N + i] = A_shared[block_N - 1 - i]" in text
-    assert "33 |     B(bx * block_N + i) = A_shared(block_N - 1 - i);" in text
+    assert "   = reverse.cu:33: B(bx * block_N + i) = A_shared(block_N - 1 - i);" in text
     assert "14 |                 A_shared[i] = A[bx * block_N + i]" in text
 
 
@@ -173,7 +173,7 @@ def test_changed_python_is_not_shown(emit: Emit, tmp_path: Path) -> None:
         load_kernel(folder, device="cpu", check=True)(numbers(512, BF16))
     assert "reverse.py:16" in str(raised.value) and "T.Parallel" not in str(raised.value)
     (tmp_path / "elsewhere.py").write_text(source)
-    with pytest.raises(CheckError, match=r"elsewhere.py:16\n16 \|"):
+    with pytest.raises(CheckError, match=r"elsewhere.py:16\n   \|\n16 \|"):
         load_kernel(folder, device="cpu", check=True, source=tmp_path / "elsewhere.py")(numbers(512, BF16))
 
 
