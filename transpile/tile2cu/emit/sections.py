@@ -188,12 +188,12 @@ class Layouts:
                 if slice_of(whole, kept) == layout:
                     return f"tl::{kind}<{name}>"
         match layout:
-            case MmaRows():
-                accumulator = f"tl::MmaAccumulator<{layout.rows}, {8 * layout.warps.n}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
-                return f"tl::RowsOf<{accumulator}>"
-            case MmaCols():
-                accumulator = f"tl::MmaAccumulator<{16 * layout.warps.m}, {layout.cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
-                return f"tl::ColsOf<{accumulator}>"
+            case MmaRows(rows=rows, warps=warps):
+                whole_layout: FragmentLayout = MmaAccumulator(rows, 8 * warps.n, warps)
+                return f"tl::RowsOf<{self.cpp(whole_layout)}>"
+            case MmaCols(cols=cols, warps=warps):
+                whole_layout = MmaAccumulator(16 * warps.m, cols, warps)
+                return f"tl::ColsOf<{self.cpp(whole_layout)}>"
             case BlockedSlice():
                 return f"tl::{'RowsOf' if layout.kept == 0 else 'ColsOf'}<{self.cpp(layout.of)}>"
             case _:

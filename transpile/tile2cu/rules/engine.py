@@ -36,8 +36,8 @@ class Phase(IntEnum):
 class Example:
     """A rule at work: in a kernel with these `statements`, `what` of `about` becomes `value`.
 
-    `statements` are lines of a kernel's body; `about` is a buffer's name or a line number within
-    them (from 1); `value` is compared as text.
+    `statements` are lines of a kernel's body; `about` is a buffer's name, a line number within them
+    (from 1), or "launch"; `value` is compared as text.
     """
 
     statements: str

@@ -21,7 +21,7 @@ for k in T.Pipelined(4, num_stages=3):
 
 
 @rule(
-    "pipeline.cp-async",
+    "pipeline.loop.cp-async",
     phase=Phase.PIPELINE,
     on=Loop,
     source="PTX ISA, 'cp.async' and 'cp.async.wait_group'",

@@ -44,7 +44,13 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
             yield load, "call", "copy_async" if fits and context.target.cp_async else "copy"
 
 
-@rule("select.copy.synchronous", phase=Phase.SELECT, on=Copy, source="docs/tl.md, tl::copy")
+@rule(
+    "select.copy.synchronous",
+    phase=Phase.SELECT,
+    on=Copy,
+    source="docs/tl.md, tl::copy",
+    examples=(Example('S = T.alloc_shared((64, 32), "float32")\nT.copy(X[0, 0], S)', 2, "call", "copy"),),
+)
 def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     """Any other copy is done when the call returns.
 
@@ -63,6 +69,18 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Parallel,
     source="docs/architecture.md, 'How a layout is found'",
+    examples=(
+        Example(
+            'X_local = T.alloc_fragment((4, 1024), "float32")\n'
+            'row_max = T.alloc_fragment((4,), "float32")\n'
+            "T.reduce_max(X_local, row_max, dim=1)\n"
+            "for i in T.Parallel(4):\n"
+            "    X[i, 0] = row_max[i]",
+            4,
+            "owners",
+            "once",
+        ),
+    ),
 )
 def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
     """Where several threads hold the same element, one of them writes it to memory.

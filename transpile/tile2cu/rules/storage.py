@@ -34,6 +34,14 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     phase=Phase.STORAGE,
     on=Launch,
     source="CUDA C++ Programming Guide, 'Compute Capabilities': shared memory per block",
+    examples=(
+        Example(
+            'S = T.alloc_shared((64, 32), "float32")\nT.clear(S)',
+            "launch",
+            "ledger",
+            "Ledger(tiles=(('S', 8192),), total=8192, limit=166912)",
+        ),
+    ),
 )
 def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     """All shared tiles, with a slot for each stage of their pipeline, fit the chip's limit.

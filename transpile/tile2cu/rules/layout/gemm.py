@@ -62,6 +62,17 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     phase=Phase.STRICT,
     on=Gemm,
     source="PTX ISA, 'Matrix Fragments for mma.m16n8k16', multiplicand A",
+    examples=(
+        Example(
+            'A_local = T.alloc_fragment((64, 32), "float16")\n'
+            'B_shared = T.alloc_shared((32, 64), "float16")\n'
+            'C_local = T.alloc_fragment((64, 64), "float32")\n'
+            "T.gemm(A_local, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)",
+            "A_local",
+            "layout",
+            "MmaAccumulator(rows=64, cols=32, warps=Warps(m=4, n=1))",
+        ),
+    ),
 )
 def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     """A first operand in registers lies where mma.sync reads it.

@@ -1,0 +1,104 @@
+"""Ranges and proofs: never wrong, and strong enough for tiles of static and run-time tensors."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Var, binary, int_const
+from tile2cu.core.program import Launch, Loop, LoopKind
+from tile2cu.core.span import Span
+
+SPAN = Span("k.py", 1, 1, 2)
+BX = Var(INT32, "bx", Role.BLOCK)
+K = Var(INT32, "k", Role.LOOP)
+SIZE = Var(INT32, "N", Role.SIZE)
+BATCH = Var(INT32, "batch", Role.SIZE)
+BLOCK = Named(INT32, "block", 64)
+
+
+def ceildiv(a: Expr, b: Expr) -> Expr:
+    return Call(INT32, "ceildiv", (a, b))
+
+
+def bounds(grid: Expr, stop: Expr = int_const(8)) -> Bounds:
+    loop = Loop(
+        kind=LoopKind.SERIAL, var=K, start=int_const(0), stop=stop, step=int_const(1), span=SPAN, num_stages=0, body=()
+    )
+    return Bounds(Launch(grid=(grid,), blocks=(BX,), threads=128, tiles=(), body=(loop,), span=SPAN))
+
+
+def test_a_tile_of_a_multiple_is_inside() -> None:
+    extent = Named(INT32, "M", 1024)
+    assert bounds(ceildiv(extent, BLOCK)).inside(binary("*", BX, BLOCK), BLOCK, extent)
+
+
+def test_the_last_tile_of_a_non_multiple_is_not() -> None:
+    extent = Named(INT32, "M", 1000)
+    assert not bounds(ceildiv(extent, BLOCK)).inside(binary("*", BX, BLOCK), BLOCK, extent)
+
+
+def test_a_run_time_size_is_not_proven() -> None:
+    assert not bounds(ceildiv(SIZE, BLOCK)).inside(binary("*", BX, BLOCK), BLOCK, SIZE)
+
+
+def test_a_grid_index_is_inside_its_own_run_time_extent() -> None:
+    assert bounds(BATCH).inside(BX, int_const(1), BATCH)
+    assert not bounds(BATCH).inside(binary("+", BX, int_const(1)), int_const(1), BATCH)
+
+
+def test_an_index_that_may_be_negative_is_not_inside() -> None:
+    assert not bounds(int_const(4)).inside(binary("-", BX, int_const(1)), int_const(1), int_const(100))
+
+
+def test_min_bounds_a_loop_from_above() -> None:
+    stop = Call(INT32, "min", (SIZE, int_const(5)))
+    assert bounds(int_const(1), stop).interval(K).high == 4
+
+
+def test_multiples() -> None:
+    known = bounds(int_const(4))
+    assert known.multiple_of(binary("*", BX, BLOCK)) == 64
+    assert known.multiple_of(binary("+", binary("*", BX, BLOCK), int_const(8))) == 8
+    assert known.multiple_of(SIZE) == 1
+
+
+@st.composite
+def index_expressions(draw: st.DrawFn, depth: int = 3) -> Expr:
+    if depth == 0 or draw(st.booleans()):
+        return draw(st.sampled_from([BX, K, int_const(draw(st.integers(0, 9)))]))
+    op = draw(st.sampled_from(["+", "-", "*", "//", "%"]))
+    lhs = draw(index_expressions(depth - 1))
+    rhs = int_const(draw(st.integers(1, 7))) if op in ("//", "%") else draw(index_expressions(depth - 1))
+    return Binary(INT32, op, lhs, rhs)
+
+
+def evaluate(expr: Expr, bx: int, k: int) -> int:
+    match expr:
+        case Var():
+            return bx if expr == BX else k
+        case Binary():
+            a, b = evaluate(expr.lhs, bx, k), evaluate(expr.rhs, bx, k)
+            return {"+": a + b, "-": a - b, "*": a * b, "//": a // b if b else 0, "%": a % b if b else 0}[expr.op]
+        case _:
+            return int(expr.value)  # type: ignore[attr-defined]
+
+
+@given(index_expressions(), st.integers(1, 5), st.integers(1, 5))
+def test_intervals_and_multiples_hold_for_every_value(expr: Expr, blocks: int, turns: int) -> None:
+    known = bounds(int_const(blocks), int_const(turns))
+    interval, factor = known.interval(expr), known.multiple_of(expr)
+    for bx in range(blocks):
+        for k in range(turns):
+            value = evaluate(expr, bx, k)
+            assert interval.low is None or interval.low <= value
+            assert interval.high is None or value <= interval.high
+            assert value % factor == 0
+
+
+@given(index_expressions(), st.integers(1, 5), st.integers(1, 5), st.integers(1, 9), st.integers(1, 40))
+def test_what_is_proven_inside_is_inside(expr: Expr, blocks: int, turns: int, length: int, extent: int) -> None:
+    known = bounds(int_const(blocks), int_const(turns))
+    if known.inside(expr, int_const(length), int_const(extent)):
+        values = [evaluate(expr, bx, k) for bx in range(blocks) for k in range(turns)]
+        assert 0 <= min(values) and max(values) + length <= extent

@@ -1,0 +1,34 @@
+"""Small kernels for tests of rules: statements of a body, wrapped and settled."""
+
+from textwrap import indent
+
+from tile2cu.api import settle
+from tile2cu.frontend import programs
+from tile2cu.rules import Context
+from tile2cu.targets import find
+
+_HEAD = """\
+import tilelang.language as T
+
+@T.prim_func
+def example(A: T.Tensor((1000, 64), "float32"), X: T.Tensor((4096, 4096), "float32")):
+    with T.Kernel(16, threads={threads}) as bx:
+"""
+FIRST_LINE = _HEAD.count("\n") + 1
+
+
+def settled(statements: str, *, threads: int = 128, target: str = "cuda:sm_80") -> Context:
+    """The facts about a kernel with these statements; `bx` is its block, A and X its tensors."""
+    text = _HEAD.format(threads=threads) + indent(statements.strip("\n"), " " * 8) + "\n"
+    (program,) = programs(None, text, kernel=None, bindings={})
+    return settle(program, find(target))
+
+
+def subject(context: Context, about: str | int) -> object:
+    """A buffer by name, a statement by its line (from 1), or the launch."""
+    if about == "launch":
+        return context.launch
+    if isinstance(about, int):
+        return next(stmt for stmt in context.statements if stmt.span.line == FIRST_LINE + about - 1)
+    buffers = [*context.launch.tiles, *context.program.params]
+    return next(buffer for buffer in buffers if buffer.name == about)

@@ -1,0 +1,16 @@
+"""Every example of every rule is true, and is that rule's doing."""
+
+import pytest
+
+from tests.unit.rules.kernels import settled, subject
+from tile2cu.rules import RULES, Example, Rule
+
+CASES = [pytest.param(rule, example, id=f"{rule.id}-{n}") for rule in RULES for n, example in enumerate(rule.examples)]
+
+
+@pytest.mark.parametrize(("rule", "example"), CASES)
+def test_example(rule: Rule, example: Example) -> None:
+    context = settled(example.statements)
+    fact = context.facts.fact(subject(context, example.about), example.what)  # type: ignore[arg-type]
+    assert str(fact.value) == example.value
+    assert fact.rule == rule.id
