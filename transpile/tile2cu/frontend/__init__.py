@@ -1,0 +1,76 @@
+"""The front end: the user's Python text to Programs. The file is read with LibCST and never executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Program
+
+if TYPE_CHECKING:
+    from tile2cu.frontend.find import Kernel
+    from tile2cu.frontend.parse import SourceFile
+
+__all__ = ["kernel_names", "programs"]
+
+
+def programs(
+    path: Path | None, text: str, *, kernel: str | None = None, bindings: Mapping[str, object] | None = None
+) -> tuple[Program, ...]:
+    """Every kernel of a file, or the one named, in the order of the file.
+
+    `bindings` are the values given with -D, by name. Errors: Tile2CuError T2C-F001 to T2C-F033.
+    """
+    from tile2cu.frontend.kernels import find_kernels, program, unknown_binding
+    from tile2cu.frontend.limits import Budget
+
+    given = dict(bindings or {})
+    source = _source(path, text)
+    budget = Budget()
+    try:
+        wanted = _choose(source, find_kernels(source, budget), kernel)
+        found = [program(source, budget, each.name, given) for each in wanted]
+    except RecursionError:
+        raise Tile2CuError("T2C-F002", "the code is nested too deeply to be evaluated", source.start()) from None
+    known = {name: None for result in found for name in result[1]}
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise unknown_binding(unknown, known)
+    return tuple(result[0] for result in found)
+
+
+def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
+    """The names of the kernels of a file, in its order."""
+    from tile2cu.frontend.kernels import find_kernels
+    from tile2cu.frontend.limits import Budget
+
+    return tuple(kernel.name for kernel in find_kernels(_source(path, text), Budget()))
+
+
+def _source(path: Path | None, text: str) -> SourceFile:
+    from tile2cu.frontend.parse import source_file
+
+    return source_file("<text>" if path is None else str(path), text)
+
+
+def _choose(source: SourceFile, kernels: tuple[Kernel, ...], name: str | None) -> tuple[Kernel, ...]:
+    """All kernels, or the one of that name."""
+    from tile2cu.frontend.fault import did_you_mean
+
+    if not kernels:
+        raise Tile2CuError(
+            "T2C-F003",
+            "the file has no kernel",
+            source.start(),
+            help="a kernel is a function with `with T.Kernel(...)` under @tilelang.jit, or one that returns a @T.prim_func",
+        )
+    if name is None:
+        return kernels
+    chosen = tuple(kernel for kernel in kernels if kernel.name == name)
+    if not chosen:
+        names = [kernel.name for kernel in kernels]
+        help = did_you_mean(name, names) or f"the file has {', '.join(names)}"
+        raise Tile2CuError("T2C-F004", f"the file has no kernel `{name}`", source.start(), help=help)
+    return chosen

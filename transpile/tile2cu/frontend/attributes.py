@@ -1,0 +1,318 @@
+"""`value.name`: members of the modules, buffers, types and containers that the front end knows.
+
+Each is written out here; no attribute of a real Python object is ever read by a name from the file.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tile2cu.core.dtype import BY_NAME, DType
+from tile2cu.core.expr import Role, Var
+from tile2cu.core.program import Buffer, Policy
+from tile2cu.frontend import builtins, language, operators
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Demand, Fault, did_you_mean
+from tile2cu.frontend.limits import MAX_TEXT
+from tile2cu.frontend.operators import static, static_int
+from tile2cu.frontend.subscript import shape_value
+from tile2cu.frontend.values import Builtin, Jit, Namespace, Opaque, describe
+
+LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
+
+
+def module(name: str) -> object:
+    """What `import name` binds: a module the front end knows, else something opaque."""
+    if name in (*LANGUAGE_MODULES, "tilelang", "tile2cu", "math", "torch"):
+        return Namespace("tilelang.language" if name in LANGUAGE_MODULES else name)
+    return Opaque(name)
+
+
+def attribute(cx: Context, value: object, name: str, text: str) -> object:
+    """The value of `value.name`; `text` is how the file writes it."""
+    match value:
+        case Namespace():
+            return member(value, name, text)
+        case Buffer():
+            return _of_buffer(value, name)
+        case DType():
+            return _of_dtype(value, name)
+        case Opaque():
+            return Opaque(text, value.span, value.reason)
+        case Builtin(name="T.GemmWarpPolicy"):
+            return _policy(name)
+        case str() | list() | dict() | tuple() | int() | float():
+            return _method(value, name)
+        case Var(role=Role.SIZE):
+            raise Demand(f"`{text}`", (value.name,))
+        case _:
+            raise Fault("T2C-F013", f"{describe(value)} has no attribute `{name}` that tile2cu knows")
+
+
+def member(namespace: Namespace, name: str, text: str) -> object:
+    """A member of a module that the front end knows."""
+    match namespace.name:
+        case "tilelang.language":
+            return language.lookup(name)
+        case "tilelang" | "tile2cu":
+            if name == "language":
+                return Namespace("tilelang.language")
+            return _TILELANG.get(name, Opaque(text))
+        case "math":
+            if name not in _MATH:
+                raise Fault("T2C-F013", f"`math.{name}` is not supported", help=did_you_mean(name, _MATH, "math."))
+            return _MATH[name]
+        case _:
+            return BY_NAME.get(name, Opaque(text))
+
+
+def _of_buffer(buffer: Buffer, name: str) -> object:
+    match name:
+        case "shape":
+            return shape_value(buffer)
+        case "dtype":
+            return buffer.dtype
+        case "ndim":
+            return buffer.rank
+        case "name":
+            return buffer.name
+        case _:
+            raise Fault("T2C-F013", f"`{buffer.name}` has no attribute `{name}`", help="shape, dtype, ndim and name are known")
+
+
+def _of_dtype(dtype: DType, name: str) -> object:
+    match name:
+        case "bits":
+            return dtype.bits
+        case "bytes" | "itemsize":
+            return dtype.bytes
+        case _:
+            raise Fault("T2C-F013", f"the type {dtype} has no attribute `{name}`", help="bits and bytes are known")
+
+
+def _policy(name: str) -> Policy:
+    for policy in Policy:
+        if policy.value == name:
+            return policy
+    known = [policy.value for policy in Policy]
+    raise Fault("T2C-F010", f"`T.GemmWarpPolicy.{name}` does not exist", help=f"there are {', '.join(known)}")
+
+
+def _jit(cx: Context, func: object = None, **options: object) -> object:
+    """`@tilelang.jit` and `@tilelang.jit(...)`."""
+    decorator = Jit(options.get("out_idx"))
+    return decorator if func is None else func
+
+
+def _cdiv(cx: Context, a: object, b: object) -> object:
+    return language.ceildiv(cx, a, b)
+
+
+def _next_power_of_2(cx: Context, value: object) -> object:
+    number = static_int(value, "next_power_of_2()")
+    cx.budget.integer(int(number).bit_length() + 1)
+    return 1 << max(int(number) - 1, 0).bit_length()
+
+
+def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
+    """`@tilelang.autotune(...)`: chooses parameters at run time; -D chooses them here."""
+    return Builtin("tilelang.autotune", lambda cx, func: func)
+
+
+_TILELANG: Mapping[str, object] = MappingProxyType(
+    {
+        "jit": Builtin("tilelang.jit", _jit),
+        "lazy_jit": Builtin("tilelang.jit", _jit),
+        "autotune": Builtin("tilelang.autotune", _ignored_decorator),
+        "cdiv": Builtin("tilelang.cdiv", _cdiv),
+        "next_power_of_2": Builtin("tilelang.next_power_of_2", _next_power_of_2),
+    }
+)
+
+
+def _math_function(name: str, run: Callable[..., float | int]) -> Builtin:
+    def call(cx: Context, *values: object) -> object:
+        opaque = next((value for value in values if isinstance(value, Opaque)), None)
+        if opaque is not None:
+            return opaque
+        numbers = [static(value, f"math.{name}()") for value in values]
+        try:
+            return run(*(int(number) if isinstance(number, int) else float(number) for number in numbers))
+        except TypeError as error:
+            raise Fault("T2C-F017", f"math.{name}: {error}") from None
+
+    return Builtin(f"math.{name}", call)
+
+
+_MATH: Mapping[str, object] = MappingProxyType(
+    {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "tau": math.tau}
+    | {
+        name: _math_function(name, run)
+        for name, run in {
+            "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
+            "log": math.log, "log2": math.log2, "log10": math.log10, "pow": math.pow, "gcd": math.gcd,
+            "lcm": math.lcm, "isqrt": math.isqrt, "fabs": math.fabs, "isinf": math.isinf, "isnan": math.isnan,
+            "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
+        }.items()  # fmt: skip
+    }
+)
+
+
+def _method(value: object, name: str) -> Builtin:
+    """A method of a string, list, tuple, dict or number."""
+    for kind, methods in _METHODS.items():
+        if isinstance(value, kind) and name in methods:
+            run = methods[name]
+            return Builtin(f".{name}", lambda cx, *args, **named: run(cx, value, *args, **named))
+    raise Fault("T2C-F013", f"{describe(value)} has no method `{name}` that tile2cu knows")
+
+
+def _text(cx: Context, value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise Fault("T2C-F014", f"{what} takes a string, not {describe(value)}")
+    return value
+
+
+def _replace(cx: Context, text: str, old: object, new: object) -> object:
+    old, new = _text(cx, old, ".replace()"), _text(cx, new, ".replace()")
+    cx.budget.text(len(text) + (text.count(old) + 1) * len(new))
+    return text.replace(old, new)
+
+
+def _join(cx: Context, text: str, parts: object) -> object:
+    strings = [_text(cx, part, ".join()") for part in builtins.items(cx, parts)]
+    cx.budget.text(sum(map(len, strings)) + len(text) * len(strings))
+    return text.join(strings)
+
+
+def _split(cx: Context, text: str, separator: object = None) -> object:
+    cx.budget.text(len(text))
+    return text.split() if separator is None else text.split(_text(cx, separator, ".split()"))
+
+
+def _affix(name: str) -> Callable[..., object]:
+    def run(cx: Context, text: str, affix: object) -> object:
+        wanted = tuple(_text(cx, part, name) for part in (affix if isinstance(affix, tuple) else (affix,)))
+        return text.startswith(wanted) if name == ".startswith()" else text.endswith(wanted)
+
+    return run
+
+
+def _strip(cx: Context, text: str, characters: object = None) -> object:
+    return text.strip(None if characters is None else _text(cx, characters, ".strip()"))
+
+
+def _position(cx: Context, values: object, item: object) -> object:
+    for at, other in enumerate(builtins.items(cx, values)):
+        if operators.binary(cx.budget, "==", item, other) is True:
+            return at
+    raise Fault("T2C-F014", f"{describe(item)} is not in {describe(values)}")
+
+
+def _occurrences(cx: Context, values: object, item: object) -> object:
+    if isinstance(values, str):
+        return values.count(_text(cx, item, ".count()"))
+    return sum(operators.binary(cx.budget, "==", item, other) is True for other in builtins.items(cx, values))
+
+
+def _append(cx: Context, values: list[object], item: object) -> object:
+    cx.budget.sequence(1)
+    _grow(values, 1)
+    values.append(item)
+    return None
+
+
+def _extend(cx: Context, values: list[object], more: object) -> object:
+    added = builtins.items(cx, more)
+    _grow(values, len(added))
+    values.extend(added)
+    return None
+
+
+def _grow(values: list[object], count: int) -> None:
+    if len(values) + count > MAX_TEXT:
+        raise Fault("T2C-F016", f"a list of {len(values) + count:,} items is too large")
+
+
+def _insert(cx: Context, values: list[object], at: object, item: object) -> object:
+    cx.budget.sequence(len(values) + 1)
+    values.insert(int(static_int(at, ".insert()")), item)
+    return None
+
+
+def _pop(cx: Context, values: list[object], at: object = -1) -> object:
+    cx.budget.step(len(values) // 16)
+    return values.pop(int(static_int(at, ".pop()")))
+
+
+def _reverse(cx: Context, values: list[object]) -> object:
+    cx.budget.sequence(len(values))
+    values.reverse()
+    return None
+
+
+def _sort(cx: Context, values: list[object], *, key: object = None, reverse: object = False) -> object:
+    values[:] = builtins.sort(cx, list(values), key, reverse)
+    return None
+
+
+def _get(cx: Context, table: dict[object, object], wanted: object, default: object = None) -> object:
+    return table.get(builtins.key(cx, wanted), default)
+
+
+def _setdefault(cx: Context, table: dict[object, object], wanted: object, default: object = None) -> object:
+    return table.setdefault(builtins.key(cx, wanted), default)
+
+
+def _update(cx: Context, table: dict[object, object], more: object = None, **named: object) -> object:
+    if isinstance(more, dict):
+        table.update(more)
+    table.update(named)
+    cx.budget.sequence(len(table))
+    return None
+
+
+def _dict_pop(cx: Context, table: dict[object, object], wanted: object, *default: object) -> object:
+    return table.pop(builtins.key(cx, wanted), *default)
+
+
+_METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = MappingProxyType(
+    {
+        str: {
+            "upper": lambda cx, text: text.upper(),
+            "lower": lambda cx, text: text.lower(),
+            "strip": _strip,
+            "split": _split,
+            "join": _join,
+            "replace": _replace,
+            "startswith": _affix(".startswith()"),
+            "endswith": _affix(".endswith()"),
+            "count": _occurrences,
+            "isdigit": lambda cx, text: text.isdigit(),
+        },
+        list: {
+            "append": _append,
+            "extend": _extend,
+            "insert": _insert,
+            "pop": _pop,
+            "reverse": _reverse,
+            "sort": _sort,
+            "index": _position,
+            "count": _occurrences,
+            "copy": lambda cx, values: builtins.items(cx, values),
+        },
+        tuple: {"index": _position, "count": _occurrences},
+        dict: {
+            "get": _get,
+            "setdefault": _setdefault,
+            "update": _update,
+            "pop": _dict_pop,
+            "keys": lambda cx, table: builtins.items(cx, table),
+            "values": lambda cx, table: builtins.items(cx, tuple(table.values())),
+            "items": lambda cx, table: builtins.items(cx, tuple(table.items())),
+            "copy": lambda cx, table: dict(builtins.items(cx, tuple(table.items()))),
+        },
+        float: {"is_integer": lambda cx, value: float(value).is_integer()},
+        int: {"bit_length": lambda cx, value: int(value).bit_length()},
+    }
+)

@@ -1,0 +1,115 @@
+"""What one attempt to trace a kernel carries along: the file, the budget, the bindings, the names, the record."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Expr, Named, Role, Var
+from tile2cu.core.program import Constant
+from tile2cu.core.span import Span
+from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.parse import SourceFile
+from tile2cu.frontend.record import Recorder
+from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
+
+
+@dataclass
+class Constants:
+    """The static numbers that have a name, by that name. A name that is given two values is numbered."""
+
+    by_name: dict[str, Constant] = field(default_factory=dict)
+
+    def bind(self, constant: Constant) -> NamedInt | NamedFloat:
+        """Declare a constant and give the number that knows its name."""
+        name = constant.name
+        count = 0
+        while name in self.by_name and not _same(self.by_name[name], constant):
+            count += 1
+            name = f"{constant.name}_{count}"
+        declared = self.by_name.setdefault(
+            name,
+            Constant(
+                name=name,
+                value=constant.value,
+                dtype=constant.dtype,
+                span=constant.span,
+                formula=constant.formula,
+                origin=constant.origin,
+                comment=constant.comment,
+            ),
+        )
+        named = Named(declared.dtype, name, declared.value)
+        if isinstance(declared.value, int):
+            return NamedInt(declared.value, named)
+        return NamedFloat(declared.value, named)
+
+
+def _same(a: Constant, b: Constant) -> bool:
+    return (a.value, a.dtype) == (b.value, b.dtype)
+
+
+@dataclass
+class Bindings:
+    """Values for the parameters of a kernel.
+
+    `given` come from -D; `called` from a call in the file, used only for names in `demanded`: those whose value
+    turned out to be needed at transpile time. `known` collects every name that could be bound.
+    """
+
+    given: Mapping[str, object]
+    called: Mapping[str, tuple[object, Span]] = field(default_factory=dict)
+    demanded: frozenset[str] = frozenset()
+    known: dict[str, None] = field(default_factory=dict)
+
+    def find(self, name: str) -> tuple[object, str] | None:
+        """The value of a name and where it came from, or None."""
+        self.known[name] = None
+        if name in self.given:
+            return self.given[name], "-D"
+        if name in self.demanded and name in self.called:
+            value, span = self.called[name]
+            return value, f"call at {span.file}:{span.line}"
+        return None
+
+
+@dataclass(eq=False)
+class Context:
+    """One attempt to trace a kernel.
+
+    `call_function` runs a function of the user's file; it is given from above, since the evaluator of expressions
+    and the executor of statements need each other.
+    """
+
+    source: SourceFile
+    budget: Budget
+    bindings: Bindings
+    call_function: Callable[["Context", Function, Arguments], object]
+    constants: Constants = field(default_factory=Constants)
+    recorder: Recorder = field(default_factory=Recorder)
+    here: Span | None = None  # the call being carried out
+
+    def bind_static(self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = "") -> object:
+        """The value to store under `name`: a static number becomes a Constant that keeps the name."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        plain = float(value) if isinstance(value, float) else int(value)
+        if plain != plain or plain in (float("inf"), float("-inf")):
+            return value
+        if isinstance(plain, int) and not -(2**63) <= plain < 2**63:
+            return value
+        dtype = value.expr.dtype if isinstance(value, NamedFloat) else number_dtype(plain)
+        return self.constants.bind(
+            Constant(name=name, value=plain, dtype=dtype, span=span, formula=formula, origin=origin, comment=comment)
+        )
+
+    def size(self, name: str, span: Span, comment: str = "") -> object:
+        """A size by its name: the number it is bound to, or a variable that is known only at run time."""
+        found = self.bindings.find(name)
+        if found is None:
+            return Var(INT32, name, Role.SIZE)
+        value, origin = found
+        return self.bind_static(name, value, span, formula="", comment=comment, origin=origin)
+
+    def expression(self, expr: Expr) -> Expr:
+        """An expression, if it is not too large."""
+        return self.budget.expression(expr)

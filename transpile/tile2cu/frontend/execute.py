@@ -1,0 +1,344 @@
+"""The executor of plain Python: bodies of factories and helpers, which run to completion at transpile time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tile2cu.core.program import Scope
+from tile2cu.frontend import attributes, builtins, operators
+from tile2cu.frontend.assign import bind_target, unpack
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.limits import MAX_CALLS
+from tile2cu.frontend.operators import truth
+from tile2cu.frontend.parse import trailing_comment
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.values import (
+    Allocation,
+    Arguments,
+    Builtin,
+    Function,
+    FunctionKind,
+    Jit,
+    Opaque,
+    describe,
+)
+
+
+@dataclass(frozen=True)
+class Return:
+    """A `return` statement was reached."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A `break` or `continue` statement was reached."""
+
+    leave: bool
+
+
+Flow = Return | Jump | None
+
+
+def statements(body: cst.BaseSuite) -> Sequence[cst.BaseStatement | cst.BaseSmallStatement]:
+    """The statements of a block, or of `if x: a; b` on one line."""
+    return body.body
+
+
+def run_body(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> Flow:
+    """Run statements until one returns or jumps."""
+    for node in body:
+        flow = run_statement(cx, node, env)
+        if flow is not None:
+            return flow
+    return None
+
+
+def run_statement(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
+    """Run one statement of plain Python."""
+    try:
+        cx.budget.step()
+        match node:
+            case cst.SimpleStatementLine():
+                return _run_line(cx, node, env)
+            case cst.If():
+                return _run_if(cx, node, env)
+            case cst.For():
+                return _run_for(cx, node, env)
+            case cst.While():
+                return _run_while(cx, node, env)
+            case cst.FunctionDef():
+                define(cx, node, env)
+                return None
+            case cst.BaseSmallStatement():
+                return run_small(cx, node, env, "")
+            case _:
+                raise unsupported(node)
+    except Fault as fault:
+        raise fault.at(cx.source.span(node)) from None
+
+
+def unsupported(node: cst.CSTNode) -> Fault:
+    """The fault of a form of statement that is not supported."""
+    word = _WORDS.get(type(node).__name__, type(node).__name__)
+    return Fault("T2C-F012", f"`{word}` is not supported here")
+
+
+_WORDS = {
+    "ClassDef": "class", "Try": "try", "TryStar": "try", "With": "with", "Match": "match", "While": "while",
+    "Del": "del", "Global": "global", "Nonlocal": "nonlocal", "Raise": "raise", "Break": "break", "For": "for",
+    "Continue": "continue", "Return": "return", "Import": "import", "ImportFrom": "import", "FunctionDef": "def",
+}  # fmt: skip
+
+
+def _run_line(cx: Context, line: cst.SimpleStatementLine, env: Env) -> Flow:
+    for node in line.body:
+        flow = run_small(cx, node, env, trailing_comment(line))
+        if flow is not None:
+            return flow
+    return None
+
+
+def run_small(cx: Context, node: cst.BaseSmallStatement, env: Env, comment: str) -> Flow:
+    """Run a statement without a body."""
+    match node:
+        case cst.Expr():
+            evaluate(cx, node.value, env)
+        case cst.Assign():
+            value = evaluate(cx, node.value, env)
+            for target in node.targets:
+                assign(cx, target.target, value, env, formula=cx.source.code(node.value), comment=comment)
+        case cst.AnnAssign():
+            if node.value is not None:
+                value = evaluate(cx, node.value, env)
+                assign(cx, node.target, value, env, formula=cx.source.code(node.value), comment=comment)
+        case cst.AugAssign():
+            _run_augmented(cx, node, env, comment)
+        case cst.Return():
+            return Return(None if node.value is None else evaluate(cx, node.value, env))
+        case cst.Break():
+            return Jump(leave=True)
+        case cst.Continue():
+            return Jump(leave=False)
+        case cst.Pass():
+            pass
+        case cst.Assert():
+            run_assert(cx, node, env)
+        case cst.Import() | cst.ImportFrom():
+            run_import(cx, node, env)
+        case cst.Raise():
+            raise Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
+        case _:
+            raise unsupported(node)
+    return None
+
+
+def assign(
+    cx: Context, target: cst.BaseExpression, value: object, env: Env, *, formula: str, comment: str = ""
+) -> None:
+    """`target = value` in plain Python; a static number keeps the name where the scope declares constants."""
+    match target:
+        case cst.Name(value=name):
+            env.bind(name, named(cx, name, value, env, target, formula, comment), cx.source.span(target))
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            parts = unpack(cx, value, len(elements))
+            formulas = _part_formulas(cx, formula, target, len(elements))
+            for element, part, text in zip(elements, parts, formulas, strict=True):
+                assign(cx, element.value, part, env, formula=text, comment=comment)
+        case cst.Subscript():
+            store_item(cx, evaluate(cx, target.value, env), subscript_items(cx, target, env), value)
+        case _:
+            raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be assigned to")
+
+
+def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -> list[str]:
+    """The text of each part of `a, b = 1, 2`; the whole text where it cannot be told apart."""
+    parts = [part.strip() for part in formula.strip("()").split(",")]
+    simple = len(parts) == count and not any(mark in formula.strip("()") for mark in "([{")
+    return parts if simple else [formula] * count
+
+
+def named(
+    cx: Context, name: str, value: object, env: Env, node: cst.CSTNode, formula: str, comment: str
+) -> object:
+    """A value as it is stored under a name."""
+    if isinstance(value, Allocation) and isinstance(value.scope, Scope):
+        return cx.recorder.allocate(name, value.shape, value.dtype, value.scope)
+    if not env.declares:
+        return value
+    return cx.bind_static(name, value, cx.source.span(node), formula=formula, comment=comment)
+
+
+def store_item(cx: Context, base: object, items: tuple[object, ...], value: object) -> None:
+    """`base[item] = value` for Python's own containers."""
+    index = items[0] if len(items) == 1 else items
+    match base:
+        case list():
+            at = int(operators.static_int(index, "the index of a list"))
+            if not -len(base) <= at < len(base):
+                raise Fault("T2C-F014", f"index {at} is outside of a list of {len(base)} items")
+            base[at] = value
+        case dict():
+            base[builtins.key(cx, index)] = value
+        case Opaque():
+            pass
+        case _:
+            raise Fault("T2C-F031", f"an item of {describe(base)} cannot be assigned here")
+
+
+def _run_augmented(cx: Context, node: cst.AugAssign, env: Env, comment: str) -> None:
+    old = evaluate(cx, node.target, env)
+    value = operators.binary(cx.budget, operator_text(node.operator), old, evaluate(cx, node.value, env))
+    assign(cx, node.target, value, env, formula=cx.source.code(node), comment=comment)
+
+
+def run_assert(cx: Context, node: cst.Assert, env: Env) -> None:
+    """`assert` of something static."""
+    if not truth(evaluate(cx, node.test, env), "this assertion"):
+        message = "" if node.msg is None else evaluate(cx, node.msg, env)
+        text = f": {message[:200]}" if isinstance(message, str) and message else ""
+        raise Fault("T2C-F019", f"the assertion fails{text}")
+
+
+def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None:
+    """`import`: known modules are bound to what the front end knows of them, others stay opaque."""
+    if isinstance(node.names, cst.ImportStar):
+        raise Fault("T2C-F012", "`from ... import *` is not supported", help="name what is imported")
+    place = cx.source.span(node)
+    origin = cx.source.code(node.module) if isinstance(node, cst.ImportFrom) and node.module is not None else ""
+    for alias in node.names:
+        path = cx.source.code(alias.name)
+        name = cx.source.code(alias.asname.name) if alias.asname is not None else path
+        if isinstance(node, cst.Import):
+            first = path.partition(".")[0]
+            env.bind(name if alias.asname else first, attributes.module(path if alias.asname else first), place)
+        else:
+            env.bind(name, _imported(origin, path), place)
+
+
+def _imported(origin: str, name: str) -> object:
+    module = attributes.module(f"{origin}.{name}")
+    if not isinstance(module, Opaque):
+        return module
+    parent = attributes.module(origin)
+    return module if isinstance(parent, Opaque) else attributes.member(parent, name, name)  # type: ignore[arg-type]
+
+
+def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
+    if truth(evaluate(cx, node.test, env), "the condition of this `if`"):
+        return run_body(cx, statements(node.body), env)
+    match node.orelse:
+        case cst.If() as chained:
+            return run_statement(cx, chained, env)
+        case cst.Else(body=body):
+            return run_body(cx, statements(body), env)
+        case _:
+            return None
+
+
+def _run_for(cx: Context, node: cst.For, env: Env) -> Flow:
+    values = evaluate(cx, node.iter, env)
+    turns = values if isinstance(values, range) else builtins.items(cx, values)
+    for value in turns:
+        cx.budget.step()
+        bind_target(cx, node.target, value, env)
+        flow = run_body(cx, statements(node.body), env)
+        if isinstance(flow, Return):
+            return flow
+        if isinstance(flow, Jump) and flow.leave:
+            return None
+    return None if node.orelse is None else run_body(cx, statements(node.orelse.body), env)
+
+
+def _run_while(cx: Context, node: cst.While, env: Env) -> Flow:
+    while truth(evaluate(cx, node.test, env), "the condition of this `while`"):
+        cx.budget.step()
+        flow = run_body(cx, statements(node.body), env)
+        if isinstance(flow, Return):
+            return flow
+        if isinstance(flow, Jump) and flow.leave:
+            return None
+    return None if node.orelse is None else run_body(cx, statements(node.orelse.body), env)
+
+
+def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
+    """`def`: binds a closure; decorators say what kind of function it is."""
+    kind, out_idx = FunctionKind.PLAIN, None
+    for decorator in node.decorators:
+        match evaluate(cx, decorator.decorator, env):
+            case Builtin(name="T.prim_func"):
+                kind = FunctionKind.PRIM_FUNC
+            case Builtin(name="T.macro"):
+                kind = FunctionKind.MACRO
+            case Builtin(name="tilelang.jit"):
+                kind = FunctionKind.JIT
+            case Jit(out_idx=found):
+                kind, out_idx = FunctionKind.JIT, found
+            case _:
+                pass  # a decorator that changes how the function is called, not what it computes
+    name = node.name.value
+    defaults = parameter_defaults(cx, node.params, env)
+    env.bind(name, Function(name, node, env, defaults, kind, out_idx), cx.source.span(node.name))
+
+
+def bind_parameters(cx: Context, function: Function, arguments: Arguments) -> dict[str, object]:
+    """The values of a function's parameters in a call, by Python's rules."""
+    params = function.node.params
+    listed = [param.name.value for param in (*params.posonly_params, *params.params)]
+    keyword_only = [param.name.value for param in params.kwonly_params]
+    found: dict[str, object] = dict(zip(listed, arguments.positional, strict=False))
+    extra = arguments.positional[len(listed) :]
+    if isinstance(params.star_arg, cst.Param):
+        found[params.star_arg.name.value] = tuple(extra)
+    elif extra:
+        raise Fault("T2C-F017", f"{function.name}() takes {len(listed)} arguments, not {len(arguments.positional)}")
+    others: dict[object, object] = {}
+    for name, value in arguments.named.items():
+        if name in found and name in listed:
+            raise Fault("T2C-F017", f"{function.name}() got `{name}` twice")
+        if name in listed or name in keyword_only:
+            found[name] = value
+        elif params.star_kwarg is not None:
+            others[name] = value
+        else:
+            raise Fault("T2C-F017", f"{function.name}() has no parameter `{name}`")
+    if params.star_kwarg is not None:
+        found[params.star_kwarg.name.value] = others
+    return _with_defaults(function, [*listed, *keyword_only], found)
+
+
+def bind_loosely(function: Function, arguments: Arguments) -> dict[str, object]:
+    """The parameters that a call names, whatever else is wrong with it."""
+    params = function.node.params
+    listed = [param.name.value for param in (*params.posonly_params, *params.params)]
+    return dict(zip(listed, arguments.positional, strict=False)) | dict(arguments.named)
+
+
+def _with_defaults(function: Function, names: Sequence[str], found: dict[str, object]) -> dict[str, object]:
+    defaults: Mapping[str, object] = function.defaults
+    for name in names:
+        if name not in found and name not in defaults:
+            raise Fault("T2C-F017", f"{function.name}() needs `{name}`")
+        found.setdefault(name, defaults.get(name))
+    return found
+
+
+def call_plain(cx: Context, function: Function, arguments: Arguments) -> object:
+    """Run a helper or a lambda to completion."""
+    env = Env(function.env, values=bind_parameters(cx, function, arguments))
+    if isinstance(function.node, cst.Lambda):
+        return evaluate(cx, function.node.body, env)
+    flow = run_body(cx, statements(function.node.body), env)
+    return flow.value if isinstance(flow, Return) else None
+
+
+def enter_call(cx: Context, function: Function) -> None:
+    """Count a call of the user's functions; the caller leaves with `cx.budget.calls -= 1`."""
+    cx.budget.calls += 1
+    if cx.budget.calls > MAX_CALLS:
+        raise Fault("T2C-F015", f"{function.name}() is called more than {MAX_CALLS} levels deep")
+

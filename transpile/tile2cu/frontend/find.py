@@ -1,0 +1,123 @@
+"""Which functions of a file are kernels: factories, eager functions and module-level prim_funcs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import libcst as cst
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.evaluate import evaluate
+from tile2cu.frontend.execute import statements
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.values import Builtin, Function, FunctionKind
+
+
+class Form(Enum):
+    """How a kernel is written."""
+
+    FACTORY = "factory"  # a function that returns a prim_func
+    EAGER = "eager"  # a jit function whose own body has `with T.Kernel`
+    PRIM_FUNC = "prim_func"  # a prim_func at module level
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel of the file; `name` is the outermost function's."""
+
+    name: str
+    form: Form
+    function: Function
+
+
+def kernels(cx: Context, env: Env) -> tuple[Kernel, ...]:
+    """The kernels of a module, in the order of the file."""
+    functions = [value for value in env.values.values() if isinstance(value, Function)]
+    found = [kernel for function in functions if (kernel := _as_kernel(cx, function)) is not None]
+    used = {name for kernel in found for name in _called_names(kernel)}
+    tops = [kernel for kernel in found if kernel.function.kind is not FunctionKind.PLAIN or kernel.name not in used]
+    return tuple(sorted(tops, key=lambda kernel: cx.source.span(kernel.function.node).line))
+
+
+def _as_kernel(cx: Context, function: Function) -> Kernel | None:
+    if not isinstance(function.node, cst.FunctionDef):
+        return None
+    match function.kind:
+        case FunctionKind.PRIM_FUNC:
+            return Kernel(function.name, Form.PRIM_FUNC, function)
+        case FunctionKind.JIT:
+            eager = _launches(cx, function.node, function.env)
+            return Kernel(function.name, Form.EAGER if eager else Form.FACTORY, function)
+        case FunctionKind.PLAIN if _defines_prim_func(cx, function.node, function.env):
+            return Kernel(function.name, Form.FACTORY, function)
+        case _:
+            return None
+
+
+def _body(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """All statements below a statement, those of nested functions included."""
+    body = getattr(node, "body", None)
+    if isinstance(body, cst.BaseSuite):
+        for inner in statements(body):
+            yield inner
+            yield from _body(inner)
+    orelse = getattr(node, "orelse", None)
+    if isinstance(orelse, cst.If | cst.Else):
+        yield orelse
+        yield from _body(orelse)
+
+
+def _own_body(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """All statements below a statement, those of nested functions left out."""
+    nested = {inner for each in _body(node) if isinstance(each, cst.FunctionDef) for inner in _body(each)}
+    return (inner for inner in _body(node) if inner not in nested)
+
+
+def _launches(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    """Whether a function's own body has `with T.Kernel(...)`."""
+    calls = (
+        item.item.func
+        for inner in _own_body(node)
+        if isinstance(inner, cst.With)
+        for item in inner.items
+        if isinstance(item.item, cst.Call)
+    )
+    return any(_is(cx, call, env, "T.Kernel") for call in calls)
+
+
+def _defines_prim_func(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    return any(
+        _is(cx, decorator.decorator, env, "T.prim_func")
+        for inner in _body(node)
+        if isinstance(inner, cst.FunctionDef)
+        for decorator in inner.decorators
+    )
+
+
+def _is(cx: Context, node: cst.BaseExpression, env: Env, name: str) -> bool:
+    """Whether an expression is the builtin of that name."""
+    try:
+        value = evaluate(cx, node, env)
+    except Tile2CuError:
+        return False
+    return isinstance(value, Builtin) and value.name == name
+
+
+def _called_names(kernel: Kernel) -> Iterator[str]:
+    """The names that a kernel's statements call directly, as in `return make(M)`."""
+    for node in _body(kernel.function.node):
+        if isinstance(node, cst.SimpleStatementLine):
+            for small in node.body:
+                value = getattr(small, "value", None)
+                if isinstance(value, cst.Call) and isinstance(value.func, cst.Name):
+                    yield value.func.value
+
+
+def parameter_names(kernel: Kernel) -> Iterator[str]:
+    """The names of parameters of a kernel's function and of the factories inside it."""
+    for node in (kernel.function.node, *_body(kernel.function.node)):
+        if isinstance(node, cst.FunctionDef):
+            for param in (*node.params.params, *node.params.kwonly_params):
+                yield param.name.value
+

@@ -1,0 +1,307 @@
+"""From a kernel's function to its Program: bind the arguments, run the factory, trace the body."""
+
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Role, Var
+from tile2cu.core.program import Buffer, Program, Scope
+from tile2cu.core.span import Span
+from tile2cu.frontend import execute, host, trace
+from tile2cu.frontend.bind import Calls
+from tile2cu.frontend.context import Bindings, Context
+from tile2cu.frontend.evaluate import evaluate
+from tile2cu.frontend.fault import Fault, UnboundSize, did_you_mean
+from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
+from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.uses import constant_names, expressions, size_names, solvable_sizes
+from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, Opaque, TensorType, describe
+
+MAX_FACTORIES = 8  # factories that return factories
+
+
+def find_kernels(source: SourceFile, budget: Budget) -> tuple[Kernel, ...]:
+    """The kernels of a file, in its order."""
+    cx = Context(source, budget, Bindings({}), call_function)
+    return kernels(cx, host.module_scope(cx, main=False))
+
+
+def call_function(cx: Context, function: Function, arguments: Arguments) -> object:
+    """Run a function of the user's file."""
+    execute.enter_call(cx, function)
+    try:
+        match function.kind:
+            case FunctionKind.PLAIN:
+                return execute.call_plain(cx, function, arguments)
+            case FunctionKind.MACRO:
+                cx.recorder.require_kernel(f"the macro `{function.name}`")
+                return trace.call_macro(cx, function, execute.bind_parameters(cx, function, arguments))
+            case _:
+                raise Fault("T2C-F012", f"the kernel `{function.name}` cannot be called here")
+    finally:
+        cx.budget.calls -= 1
+
+
+def program(
+    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object]
+) -> tuple[Program, tuple[str, ...]]:
+    """Trace one kernel; gives its Program and the names that -D can bind in it.
+
+    A parameter that nothing binds is a run-time size, until its value is needed: then the trace starts again with
+    the value from a call in the file, or fails.
+    """
+    demanded: frozenset[str] = frozenset()
+    calls = Calls(source, budget, name)
+    while True:
+        bindings = Bindings(given, calls.found if demanded else {}, demanded)
+        cx = Context(source, budget, bindings, call_function)
+        try:
+            return _Trace(cx, name).program(), tuple(bindings.known)
+        except UnboundSize as error:
+            calls.read()
+            missing = [size for size in error.names if size not in calls.found or size in demanded]
+            if missing:
+                raise _unbound(error, given, bindings) from None
+            demanded |= frozenset(error.names)
+
+
+def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
+    """The error of an open size; a misspelt -D is the likelier cause where there is one."""
+    unknown = next((name for name in given if name not in bindings.known), None)
+    return error if unknown is None else unknown_binding(unknown, bindings.known)
+
+
+def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Tile2CuError:
+    """The error of a -D whose name no kernel has."""
+    listed = ", ".join(known) or "nothing"
+    return Tile2CuError(
+        "T2C-F005",
+        f"-D {name}: no parameter or size has this name",
+        help=did_you_mean(name, known) or f"what can be bound: {listed}",
+    )
+
+
+class _Trace:
+    """One attempt at one kernel."""
+
+    def __init__(self, cx: Context, name: str) -> None:
+        self.cx = cx
+        module = host.module_scope(cx, main=False)
+        self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
+        for parameter in parameter_names(self.kernel):
+            cx.bindings.known[parameter] = None
+
+    def program(self) -> Program:
+        """The kernel's Program."""
+        outer = self.kernel.function
+        if self.kernel.form is Form.EAGER:
+            traced, outputs = outer, self._eager()
+        else:
+            traced = outer if self.kernel.form is Form.PRIM_FUNC else self._run_factory()
+            self._prim_func(traced)
+            outputs = self._outputs(outer)
+        return self._finish(traced, outputs)
+
+    def _run_factory(self) -> Function:
+        """The prim_func that the factory makes; a factory of factories is run through."""
+        value: object = self.kernel.function
+        for _ in range(MAX_FACTORIES):
+            if not isinstance(value, Function) or value.kind is FunctionKind.PRIM_FUNC:
+                break
+            value = self._call_factory(value)
+        if isinstance(value, tuple | list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, Function) and value.kind is FunctionKind.PRIM_FUNC:
+            return value
+        raise self._error("T2C-F032", f"`{self.kernel.name}` returns {describe(value)}, not a T.prim_func")
+
+    def _call_factory(self, factory: Function) -> object:
+        assert isinstance(factory.node, cst.FunctionDef)
+        env = Env(factory.env, declares=True)
+        for param in (*factory.node.params.params, *factory.node.params.kwonly_params):
+            env.bind(param.name.value, self._argument(factory, param), self.cx.source.span(param.name))
+        if isinstance(factory.node.params.star_arg, cst.Param):
+            env.values[factory.node.params.star_arg.name.value] = ()
+        if factory.node.params.star_kwarg is not None:
+            env.values[factory.node.params.star_kwarg.name.value] = {}
+        flow = execute.run_body(self.cx, execute.statements(factory.node.body), env)
+        return flow.value if isinstance(flow, execute.Return) else None
+
+    def _argument(self, function: Function, param: cst.Param) -> object:
+        """The value of a factory's parameter: from -D, its default, a call in the file, or open."""
+        name, cx = param.name.value, self.cx
+        span, comment = cx.source.span(param.name), param_comment(param)
+        if name in function.defaults and name not in cx.bindings.given:
+            cx.bindings.known[name] = None
+            value = function.defaults[name]
+            return cx.bind_static(name, value, span, formula="", comment=comment, origin="default")
+        return cx.size(name, span, comment)
+
+    def _prim_func(self, function: Function) -> None:
+        """Trace a prim_func: its parameters are the kernel's, its body is the program."""
+        assert isinstance(function.node, cst.FunctionDef)
+        cx = self.cx
+        env = Env(function.env, declares=True)
+        for param in function.node.params.params:
+            value = self._parameter(function, param)
+            cx.recorder.add_param(param.name.value, value)
+            env.bind(param.name.value, value, cx.source.span(param.name))
+        cx.recorder.tracing = True
+        flow = trace.trace_body(cx, function.node.body, env)
+        if flow is not None and flow.value is not None:
+            raise self._error("T2C-F031", "a T.prim_func returns nothing", function)
+
+    def _parameter(self, function: Function, param: cst.Param) -> Buffer | Var:
+        """A parameter of a prim_func by its annotation."""
+        if param.annotation is None:
+            raise Fault(
+                "T2C-F029", f"the parameter `{param.name.value}` has no type", help="write `A: T.Tensor(shape, dtype)`"
+            ).at(self.cx.source.span(param.name))
+        annotation = evaluate(self.cx, param.annotation.annotation, function.env)
+        value = self._from_annotation(param, annotation)
+        if value is None:
+            raise Fault(
+                "T2C-F029",
+                f"`{param.name.value}` is annotated with {describe(annotation)}, not a tensor or a scalar type",
+                help="write `A: T.Tensor(shape, dtype)` or `alpha: T.float32`",
+            ).at(self.cx.source.span(param.annotation.annotation))
+        return value
+
+    def _from_annotation(self, param: cst.Param, annotation: object) -> Buffer | Var | None:
+        name = param.name.value
+        match annotation:
+            case TensorType():
+                return Buffer(
+                    name=name,
+                    shape=annotation.shape,
+                    dtype=annotation.dtype,
+                    scope=Scope.GLOBAL,
+                    span=self.cx.source.span(param.name),
+                    comment=param_comment(param),
+                    strides=annotation.strides,
+                )
+            case DType():
+                return Var(annotation, name, Role.SCALAR)
+            case Builtin(name="int" | "float" | "bool" as python):
+                return Var({"int": INT32, "float": FLOAT32, "bool": BOOL}[python], name, Role.SCALAR)
+            case _:
+                return None
+
+    def _eager(self) -> tuple[int, ...]:
+        """Trace an eager function; gives the outputs that it returns."""
+        function, cx = self.kernel.function, self.cx
+        assert isinstance(function.node, cst.FunctionDef)
+        env = Env(function.env, declares=True)
+        listed = (*function.node.params.params, *function.node.params.kwonly_params)
+        cx.recorder.signature = tuple(param.name.value for param in listed)
+        for param in listed:
+            value = self._eager_parameter(function, param)
+            env.bind(param.name.value, value, cx.source.span(param.name))
+        cx.recorder.tracing = True
+        flow = trace.trace_body(cx, function.node.body, env)
+        self._order_params()
+        return self._returned(None if flow is None else flow.value)
+
+    def _eager_parameter(self, function: Function, param: cst.Param) -> object:
+        """A parameter of an eager function: a tensor or scalar where its annotation says so, else a value."""
+        if param.annotation is not None and param.default is None:
+            annotation = evaluate(self.cx, param.annotation.annotation, function.env)
+            found = None if isinstance(annotation, Builtin | Opaque) else self._from_annotation(param, annotation)
+            if found is not None:
+                self.cx.recorder.add_param(param.name.value, found)
+                return found
+        return self._argument(function, param)
+
+    def _order_params(self) -> None:
+        """Parameters in the order of the signature; outputs from T.empty follow."""
+        recorder = self.cx.recorder
+        names = [name for name in recorder.signature if name in recorder.params]
+        names += [name for name in recorder.params if name not in recorder.signature]
+        recorder.params = {name: recorder.params[name] for name in names}
+
+    def _returned(self, value: object) -> tuple[int, ...]:
+        """The indices of the returned tensors; every tensor from T.empty must be returned."""
+        recorder = self.cx.recorder
+        values = value if isinstance(value, tuple | list) else () if value is None else (value,)
+        params = list(recorder.params.values())
+        made = [name for name in recorder.params if name not in recorder.signature]
+        for part in values:
+            if not isinstance(part, Buffer) or part.name not in made:
+                raise self._error("T2C-F028", f"an eager kernel returns tensors from T.empty, not {describe(part)}")
+        forgotten = next((name for name in made if all(recorder.params[name] is not part for part in values)), None)
+        if forgotten is not None:
+            raise self._error("T2C-F028", f"`{forgotten}` comes from T.empty, but is not returned")
+        return tuple(next(at for at, param in enumerate(params) if param is part) for part in values)
+
+    def _outputs(self, outer: Function) -> tuple[int, ...]:
+        """The parameters that `out_idx` of the jit decorator names."""
+        if outer.out_idx is None:
+            return ()
+        listed = outer.out_idx if isinstance(outer.out_idx, list | tuple) else [outer.out_idx]
+        params = list(self.cx.recorder.params.values())
+        found: list[int] = []
+        for index in listed:
+            number = int(static_int(index, "`out_idx`"))
+            if not -len(params) <= number < len(params) or not isinstance(params[number], Buffer):
+                raise self._error("T2C-F028", f"`out_idx` names parameter {number}, which is no tensor of the kernel")
+            found.append(number % len(params))
+        return tuple(found)
+
+    def _finish(self, traced: Function, outputs: tuple[int, ...]) -> Program:
+        recorder, cx = self.cx.recorder, self.cx
+        assert isinstance(traced.node, cst.FunctionDef)
+        if not recorder.launches:
+            raise self._error("T2C-F025", f"`{traced.name}` has no `with T.Kernel(...)`", traced)
+        params, launches = tuple(recorder.params.values()), tuple(recorder.launches)
+        used = tuple(expressions(params, launches))
+        sizes = size_names(used)
+        self._require_solvable(sizes, solvable_sizes(params), traced)
+        named = constant_names(used)
+        return Program(
+            name=self.kernel.name,
+            function=traced.name,
+            doc=_docstring(self.kernel.function),
+            source=cx.source.source,
+            params=params,
+            outputs=outputs,
+            sizes=tuple(Var(INT32, size, Role.SIZE) for size in sizes),
+            constants=tuple(constant for name, constant in cx.constants.by_name.items() if name in named),
+            launches=launches,
+            span=self._name_span(self.kernel.function),
+            comments=leading_comments(traced.node),
+        )
+
+    def _require_solvable(self, sizes: Sequence[str], solvable: frozenset[str], traced: Function) -> None:
+        """Every open size must follow from the shapes of a caller's tensors."""
+        missing = tuple(size for size in sizes if size not in solvable)
+        if not missing:
+            return
+        options = " ".join(f"-D {name}=..." for name in missing)
+        error = UnboundSize(
+            "T2C-F006",
+            f"`{missing[0]}` is left unbound, and no tensor's shape gives its value",
+            self._name_span(traced),
+            help=f"bind it with `{options}`, a default, or a call in the file",
+        )
+        error.names = missing
+        raise error
+
+    def _error(self, code: str, message: str, function: Function | None = None) -> Tile2CuError:
+        return Tile2CuError(code, message, self._name_span(function or self.kernel.function))
+
+    def _name_span(self, function: Function) -> Span:
+        assert isinstance(function.node, cst.FunctionDef)
+        return self.cx.source.span(function.node.name)
+
+
+def _docstring(function: Function) -> str:
+    """The docstring of a function, without its indentation."""
+    assert isinstance(function.node, cst.FunctionDef)
+    text = function.node.get_docstring()
+    return text.strip() if text else ""
+

@@ -1,0 +1,36 @@
+"""The tile language's names: what each `T.name` is, which names exist but are not supported, and the nearest name."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tile2cu.core.dtype import BY_NAME
+from tile2cu.frontend.fault import Fault, did_you_mean
+from tile2cu.frontend.lower import alloc, copy, elementwise, gemm, loop, program, reduce
+from tile2cu.frontend.unsupported import HELP, NAMES
+from tile2cu.frontend.values import Builtin
+
+ceildiv = elementwise.ceildiv
+
+_FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
+    program.FUNCTIONS
+    | alloc.FUNCTIONS
+    | copy.FUNCTIONS
+    | gemm.FUNCTIONS
+    | reduce.FUNCTIONS
+    | loop.FUNCTIONS
+    | elementwise.FUNCTIONS
+)
+_TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})
+
+
+def lookup(name: str) -> object:
+    """The value of `T.name`. Raises for names that are not supported and for names that do not exist."""
+    if name in _TABLE:
+        return _TABLE[name]
+    if name in BY_NAME:
+        return BY_NAME[name]
+    if name in NAMES:
+        raise Fault("T2C-F011", f"T.{name} is not supported yet", help=HELP.get(name, ""))
+    known = [*_TABLE, *BY_NAME]
+    suggestion = did_you_mean(name, known, "T.") or did_you_mean(name, NAMES, "T.")
+    raise Fault("T2C-F010", f"T.{name} does not exist", help=suggestion)

@@ -1,0 +1,141 @@
+"""T.copy, T.fill and T.clear."""
+
+from collections.abc import Callable
+
+from tile2cu.core.expr import Expr, Load, static_value
+from tile2cu.core.program import Buffer, Copy, Fill, Region, Scope, Store
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.elementwise import cast
+from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent, text
+
+
+def copy(
+    cx: Context,
+    src: object,
+    dst: object,
+    *,
+    coalesced_width: object = None,
+    disable_tma: object = False,
+    eviction_policy: object = None,
+    prefer_instruction: object = None,
+    annotations: object = None,
+    loop_layout: object = None,
+) -> object:
+    """`T.copy(src, dst)`: the same box of elements, converted to dst's type. The options are hints and dropped."""
+    cx.recorder.require_kernel("T.copy")
+    cx.recorder.require_tile_operation("T.copy")
+    if isinstance(src, Load) and isinstance(dst, Load):
+        _copy_element(cx, src, dst)
+        return None
+    source, target = _sides(cx, src, dst)
+    source, target = _drop_ones(source), _drop_ones(target)
+    _require_equal(source, target)
+    at = cx.recorder.take()
+    cx.recorder.emit(Copy(src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing))
+    return None
+
+
+def _copy_element(cx: Context, src: Load, dst: Load) -> None:
+    assert isinstance(dst.buffer, Buffer)
+    value = cast(cx, src, dst.dtype)
+    assert isinstance(value, Expr)
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Store(
+            buffer=dst.buffer,
+            indices=dst.indices,
+            value=value,
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+
+
+def _sides(cx: Context, src: object, dst: object) -> tuple[Region, Region]:
+    """Both operands as regions; a point takes the extents of the other side."""
+    if isinstance(src, Load):
+        target = as_region(cx, dst, "the destination of T.copy")
+        return _at_point(cx, src, target), target
+    source = as_region(cx, src, "the source of T.copy")
+    if isinstance(dst, Load):
+        return source, _at_point(cx, dst, source)
+    return source, as_region(cx, dst, "the destination of T.copy")
+
+
+def _at_point(cx: Context, load: Load, other: Region) -> Region:
+    """The region that starts at an element and is as large as the other side."""
+    buffer = load.buffer
+    assert isinstance(buffer, Buffer)
+    extents = other.extents
+    while len(extents) > buffer.rank and static_value(extents[0]) == 1:
+        extents = extents[1:]
+    if len(extents) > buffer.rank:
+        raise Fault(
+            "T2C-F020",
+            f"T.copy: `{other.buffer.name}` of {len(extents)} dimensions {text(extents)} does not fit "
+            f"`{buffer.name}` of {buffer.rank}",
+        )
+    return point(load, extents, place(cx))
+
+
+def _drop_ones(region: Region) -> Region:
+    """The region without its kept dimensions of extent 1; one is left if all are 1."""
+    kept = tuple(dim for dim in region.kept if static_value(region.ranges[dim].extent) != 1)
+    if not kept:
+        kept = (region.kept or tuple(range(region.buffer.rank)))[-1:]
+    return Region(buffer=region.buffer, ranges=region.ranges, kept=kept, whole=region.whole, span=region.span)
+
+
+def _require_equal(src: Region, dst: Region) -> None:
+    """Ranks must agree, and extents where both are static; an open one takes the other side's number."""
+    agree = len(src.kept) == len(dst.kept)
+    for a, b in zip(src.extents, dst.extents, strict=False):
+        both_static = static_value(a) is not None and static_value(b) is not None
+        agree = agree and (same_extent(a, b) or not both_static)
+    if not agree:
+        raise Fault(
+            "T2C-F020",
+            f"T.copy from `{src.buffer.name}` {text(src.extents)} to `{dst.buffer.name}` {text(dst.extents)}: "
+            "the shapes do not agree",
+            help=_help(src, dst),
+        )
+
+
+def _help(src: Region, dst: Region) -> str:
+    side = next((region for region in (src, dst) if region.buffer.scope is Scope.GLOBAL), None)
+    if side is None:
+        return "write a broadcast as a T.Parallel loop"
+    zeros = ", ".join(["0"] * side.buffer.rank)
+    return f"name the corner only, `{side.buffer.name}[{zeros}]`: the box is then as large as the other side"
+
+
+def fill(cx: Context, dst: object, value: object) -> object:
+    """`T.fill(buffer, value)`."""
+    _fill(cx, "T.fill", dst, value, is_clear=False)
+    return None
+
+
+def clear(cx: Context, dst: object) -> object:
+    """`T.clear(buffer)`: fills with 0."""
+    _fill(cx, "T.clear", dst, 0, is_clear=True)
+    return None
+
+
+def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool) -> None:
+    cx.recorder.require_kernel(name)
+    cx.recorder.require_tile_operation(name)
+    if isinstance(dst, Load):
+        raise Fault("T2C-F023", f"{name} takes a buffer or a slice, not an element", help="assign to the element")
+    region = as_region(cx, dst, f"the destination of {name}")
+    written = as_number(value, f"the value of {name}")
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Fill(
+            dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing
+        )
+    )
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {"copy": copy, "fill": fill, "clear": clear}

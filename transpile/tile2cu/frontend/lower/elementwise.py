@@ -1,0 +1,140 @@
+"""Scalar functions of the tile language. Numbers stay numbers where the result is exact; the rest is program."""
+
+from collections.abc import Callable
+
+from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.expr import Call, Const, Expr, Role, Var, is_weak, result_dtype, static_value
+from tile2cu.frontend import builtins, operators
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Demand, Fault
+from tile2cu.frontend.lower.operand import as_dtype, as_number
+from tile2cu.frontend.operators import truth
+from tile2cu.frontend.values import Builtin, as_expr, describe, from_expr
+
+
+def cast_to(dtype: DType) -> Builtin:
+    """`T.float32(x)`: the conversion that a type is when it is called."""
+
+    def run(cx: Context, value: object) -> object:
+        return cast(cx, value, dtype)
+
+    return Builtin(f"T.{dtype.name}", run)
+
+
+def cast(cx: Context, value: object, dtype: object, **options: object) -> object:
+    """`T.cast(value, dtype)`: the value converted in the program."""
+    to = as_dtype(dtype, "the type of T.cast")
+    written = as_number(value, "the value of T.cast")
+    number = static_value(written)
+    if isinstance(written, Const) and number is not None:
+        return Const(to, float(number) if to.is_float else int(number), weak=False)
+    if written.dtype == to and not is_weak(written):
+        return written
+    return cx.expression(Call(to, "cast", (written,)))
+
+
+def ceildiv(cx: Context, a: object, b: object) -> object:
+    """`T.ceildiv(a, b)`: the quotient rounded up."""
+    left, right = as_number(a, "T.ceildiv"), as_number(b, "T.ceildiv")
+    if static_value(right) == 0:
+        raise Fault("T2C-F014", "T.ceildiv divides by zero")
+    if left.dtype.is_float or right.dtype.is_float:
+        raise Fault("T2C-F014", f"T.ceildiv takes integers, not {left.dtype} and {right.dtype}")
+    return from_expr(cx.expression(Call(result_dtype(left, right), "ceildiv", (left, right))))
+
+
+def infinity(cx: Context, dtype: object = FLOAT32) -> object:
+    """`T.infinity(dtype)`."""
+    to = as_dtype(dtype, "the type of T.infinity")
+    if not to.is_float:
+        raise Fault("T2C-F018", f"{to} has no infinity")
+    return Call(to, "infinity", ())
+
+
+def if_then_else(cx: Context, condition: object, then: object, orelse: object) -> object:
+    """`T.if_then_else(c, a, b)`: a select; the arm not taken is not evaluated."""
+    written = as_expr(condition)
+    if written is None:
+        return then if truth(condition, "the condition of T.if_then_else") else orelse
+    if isinstance(written, Var) and written.role is Role.SIZE:
+        raise Demand("the condition of T.if_then_else", (written.name,))
+    number = static_value(written)
+    if number is not None:
+        return then if number else orelse
+    return select(cx, written, then, orelse)
+
+
+def select(cx: Context, condition: Expr, then: object, orelse: object) -> object:
+    """`then if condition else orelse` in the program; both arms get one type."""
+    left, right = as_expr(then), as_expr(orelse)
+    if left is None or right is None:
+        wrong = then if left is None else orelse
+        raise Fault("T2C-F007", f"a run-time condition cannot choose {describe(wrong)}")
+    return cx.expression(Call(result_dtype(left, right), "if_then_else", (condition, left, right)))
+
+
+def _extreme(name: str) -> Callable[..., object]:
+    def run(cx: Context, a: object, b: object) -> object:
+        """`T.max(a, b)` and `T.min(a, b)`."""
+        return builtins.extreme(cx, name, [a, b])
+
+    return run
+
+
+def clamp(cx: Context, value: object, low: object, high: object) -> object:
+    """`T.clamp(x, low, high)`."""
+    return builtins.extreme(cx, "min", [builtins.extreme(cx, "max", [value, low]), high])
+
+
+def _operator(name: str, op: str) -> Callable[..., object]:
+    def run(cx: Context, a: object, b: object) -> object:
+        """A function that is the same as an operator."""
+        as_number(a, f"T.{name}")
+        as_number(b, f"T.{name}")
+        return operators.binary(cx.budget, op, a, b)
+
+    return run
+
+
+def _function(name: str) -> Callable[..., object]:
+    def run(cx: Context, value: object) -> object:
+        """A function of one number; integers are converted to float32 first."""
+        argument = as_number(value, f"T.{name}")
+        dtype = argument.dtype if argument.dtype.is_float else FLOAT32
+        if not argument.dtype.is_float and not is_weak(argument):
+            argument = Call(FLOAT32, "cast", (argument,))
+        return cx.expression(Call(dtype, name, (argument,)))
+
+    return run
+
+
+def absolute(cx: Context, value: object) -> object:
+    """`T.abs(x)`."""
+    argument = as_number(value, "T.abs")
+    return cx.expression(Call(argument.dtype, "abs", (argument,)))
+
+
+def bitwise_not(cx: Context, value: object) -> object:
+    """`T.bitwise_not(x)`."""
+    return operators.unary(cx.budget, "~", value)
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "cast": cast,
+    "Cast": lambda cx, dtype, value: cast(cx, value, dtype),
+    "ceildiv": ceildiv,
+    "infinity": infinity,
+    "if_then_else": if_then_else,
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "clamp": clamp,
+    "abs": absolute,
+    "floordiv": _operator("floordiv", "//"),
+    "floormod": _operator("floormod", "%"),
+    "shift_left": _operator("shift_left", "<<"),
+    "shift_right": _operator("shift_right", ">>"),
+    "bitwise_and": _operator("bitwise_and", "&"),
+    "bitwise_or": _operator("bitwise_or", "|"),
+    "bitwise_xor": _operator("bitwise_xor", "^"),
+    "bitwise_not": bitwise_not,
+} | {name: _function(name) for name in "exp exp2 log log2 sqrt rsqrt tanh sigmoid floor ceil".split()}

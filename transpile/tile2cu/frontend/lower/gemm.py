@@ -1,0 +1,111 @@
+"""T.gemm: products of tiles."""
+
+from collections.abc import Callable
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Gemm, Policy, Region, Scope
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.operand import as_flag, as_region, text
+from tile2cu.frontend.values import describe
+
+
+def gemm(
+    cx: Context,
+    A: object,  # noqa: N803 (the language's own names)
+    B: object,  # noqa: N803
+    C: object,  # noqa: N803
+    transpose_A: object = False,  # noqa: N803
+    transpose_B: object = False,  # noqa: N803
+    policy: object = Policy.SQUARE,
+    clear_accum: object = False,
+    k_pack: object = 1,
+    wg_wait: object = 0,
+    mbar: object = None,
+    annotations: object = None,
+) -> object:
+    """`T.gemm(A, B, C)`: C += op(A) @ op(B), all tiles of two dimensions."""
+    cx.recorder.require_kernel("T.gemm")
+    cx.recorder.require_tile_operation("T.gemm")
+    if mbar is not None:
+        raise Fault("T2C-F011", "T.gemm with `mbar` is not supported yet")
+    if not isinstance(policy, Policy):
+        raise Fault("T2C-F023", f"`policy` of T.gemm is one of T.GemmWarpPolicy, not {describe(policy)}")
+    a, b, c = (_matrix(cx, value, name) for value, name in ((A, "A"), (B, "B"), (C, "C")))
+    flags = as_flag(transpose_A, "`transpose_A` of T.gemm"), as_flag(transpose_B, "`transpose_B` of T.gemm")
+    _require_shapes(a, b, c, *flags)
+    _require_scopes(a, b, c)
+    clear = as_flag(clear_accum, "`clear_accum` of T.gemm")
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Gemm(
+            a=a,
+            b=b,
+            c=c,
+            transpose_a=flags[0],
+            transpose_b=flags[1],
+            policy=policy,
+            clear=clear,
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+    return None
+
+
+def _matrix(cx: Context, value: object, name: str) -> Region:
+    """An operand as a region of two dimensions; leading dimensions of extent 1 are dropped."""
+    region = as_region(cx, value, f"{name} of T.gemm")
+    kept = region.kept
+    while len(kept) > 2 and static_value(region.ranges[kept[0]].extent) == 1:
+        kept = kept[1:]
+    if len(kept) != 2:
+        raise Fault("T2C-F021", f"T.gemm: {name} is `{region.buffer.name}` {text(region.extents)}, not a matrix")
+    return Region(buffer=region.buffer, ranges=region.ranges, kept=kept, whole=region.whole, span=region.span)
+
+
+def _require_shapes(a: Region, b: Region, c: Region, transpose_a: bool, transpose_b: bool) -> None:
+    """M, N and K must be the same wherever they appear."""
+    a_rows, a_columns = (static_value(extent) for extent in a.extents)
+    b_rows, b_columns = (static_value(extent) for extent in b.extents)
+    m, k_of_a = (a_columns, a_rows) if transpose_a else (a_rows, a_columns)
+    k_of_b, n = (b_columns, b_rows) if transpose_b else (b_rows, b_columns)
+    operands = (
+        f"`{a.buffer.name}` {text(a.extents)}{' transposed' if transpose_a else ''} @ "
+        f"`{b.buffer.name}` {text(b.extents)}{' transposed' if transpose_b else ''}"
+    )
+    if k_of_a != k_of_b:
+        help = _transpose_help(a, b, transpose_a, transpose_b)
+        raise Fault("T2C-F021", f"T.gemm: {operands}: k is {k_of_a} in A and {k_of_b} in B", help=help)
+    if (m, n) != tuple(static_value(extent) for extent in c.extents):
+        raise Fault(
+            "T2C-F021", f"T.gemm: {operands} is ({m}, {n}), but `{c.buffer.name}` is {text(c.extents)}"
+        )
+
+
+def _transpose_help(a: Region, b: Region, transpose_a: bool, transpose_b: bool) -> str:
+    """The change of a flag that would make the k extents agree, if there is one."""
+    for flip_a, flip_b in ((False, True), (True, False)):
+        k_of_a = static_value(a.extents[0 if transpose_a != flip_a else 1])
+        k_of_b = static_value(b.extents[1 if transpose_b != flip_b else 0])
+        if k_of_a == k_of_b:
+            return f"transpose_{'B' if flip_b else 'A'}={not (transpose_b if flip_b else transpose_a)} would agree"
+    return ""
+
+
+def _require_scopes(a: Region, b: Region, c: Region) -> None:
+    for region, name in ((a, "A"), (b, "B")):
+        if region.buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
+            raise Fault(
+                "T2C-F023",
+                f"T.gemm: {name} is {describe(region.buffer)}",
+                help="copy it into a tile from T.alloc_shared first",
+            )
+    if c.buffer.scope is not Scope.FRAGMENT:
+        raise Fault(
+            "T2C-F023", f"T.gemm: C is {describe(c.buffer)}", help="accumulate in a tile from T.alloc_fragment"
+        )
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {"gemm": gemm}

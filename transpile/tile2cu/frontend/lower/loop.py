@@ -1,0 +1,100 @@
+"""Loops of the program: T.serial, T.unroll, T.vectorized, T.Pipelined and T.Parallel."""
+
+from collections.abc import Callable
+
+from tile2cu.core.expr import Expr, int_const, static_value
+from tile2cu.core.program import LoopKind
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.operand import as_count, as_integer
+from tile2cu.frontend.operators import static
+from tile2cu.frontend.values import LoopFrame
+
+PARALLEL = "parallel"
+
+
+def serial(cx: Context, start: object, stop: object = None, step: object = None) -> object:
+    """`T.serial(start, stop, step)`; `range` of a kernel's body is the same."""
+    cx.recorder.require_kernel("T.serial")
+    return LoopFrame(LoopKind.SERIAL.value, _bounds("T.serial", start, stop, step))
+
+
+def unroll(
+    cx: Context,
+    start: object,
+    stop: object = None,
+    step: object = None,
+    explicit: object = False,
+    unroll_factor: object = None,
+) -> object:
+    """`T.unroll(start, stop, step)`: a serial loop that the device compiler unrolls."""
+    cx.recorder.require_kernel("T.unroll")
+    return LoopFrame(LoopKind.UNROLL.value, _bounds("T.unroll", start, stop, step))
+
+
+def vectorized(cx: Context, start: object, stop: object = None) -> object:
+    """`T.vectorized(start, stop)`: a short loop that asks for wide memory accesses."""
+    cx.recorder.require_kernel("T.vectorized")
+    bounds = _bounds("T.vectorized", start, stop, None)
+    for bound in bounds:
+        static(bound, "a bound of T.vectorized")
+    return LoopFrame(LoopKind.VECTORIZED.value, bounds)
+
+
+def pipelined(
+    cx: Context,
+    start: object,
+    stop: object = None,
+    num_stages: object = 0,
+    order: object = None,
+    stage: object = None,
+    sync: object = None,
+    group: object = None,
+) -> object:
+    """`T.Pipelined(start, stop, num_stages)`: serial meaning; copies from global memory run ahead."""
+    cx.recorder.require_kernel("T.Pipelined")
+    given = {"order": order, "stage": stage, "sync": sync, "group": group}
+    for name, value in given.items():
+        if value not in (None, [], ()):
+            raise Fault("T2C-F011", f"T.Pipelined with `{name}` is not supported yet", help="leave it out")
+    stages = as_count(num_stages, "`num_stages` of T.Pipelined")
+    return LoopFrame(LoopKind.PIPELINED.value, _bounds("T.Pipelined", start, stop, None), stages)
+
+
+def _bounds(name: str, start: object, stop: object, step: object) -> tuple[Expr, ...]:
+    """(start, stop, step) of a loop."""
+    if stop is None:
+        start, stop = 0, start
+    first, last = as_integer(start, f"the start of {name}"), as_integer(stop, f"the end of {name}")
+    stride = int_const(1) if step is None else as_integer(step, f"the step of {name}")
+    if static_value(stride) == 0:
+        raise Fault("T2C-F026", f"the step of {name} is 0")
+    static(stride, f"the step of {name}")
+    return first, last, stride
+
+
+def parallel(
+    cx: Context,
+    *extents: object,
+    coalesced_width: object = None,
+    loop_layout: object = None,
+    prefer_async: object = None,
+) -> object:
+    """`T.Parallel(M, N)`: all elements at once, spread over the block's threads. The options are hints."""
+    cx.recorder.require_kernel("T.Parallel")
+    if not extents:
+        raise Fault("T2C-F026", "T.Parallel takes at least one extent")
+    bounds = tuple(as_integer(extent, "an extent of T.Parallel") for extent in extents)
+    for extent in bounds:
+        static(extent, "an extent of T.Parallel")
+    return LoopFrame(PARALLEL, bounds)
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "serial": serial,
+    "Serial": serial,
+    "unroll": unroll,
+    "vectorized": vectorized,
+    "Pipelined": pipelined,
+    "Parallel": parallel,
+}

@@ -1,0 +1,181 @@
+"""Arguments of tile-language functions: buffers, shapes, types and regions from values."""
+
+from collections.abc import Sequence
+
+from tile2cu.core.dtype import BY_NAME, DType
+from tile2cu.core.expr import Expr, Load, Named, Role, Var, int_const, static_value
+from tile2cu.core.program import Buffer, Range, Region
+from tile2cu.core.span import Span
+from tile2cu.frontend import builtins
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Demand, Fault, did_you_mean
+from tile2cu.frontend.linear import difference
+from tile2cu.frontend.operators import static, static_int, truth, unknown
+from tile2cu.frontend.values import Interval, Opaque, View, as_expr, describe
+
+
+def place(cx: Context) -> Span:
+    """The call that is being carried out."""
+    assert cx.here is not None
+    return cx.here
+
+
+def as_dtype(value: object, what: str) -> DType:
+    """An element type from a type object or its name."""
+    match value:
+        case DType():
+            return value
+        case str():
+            if value not in BY_NAME:
+                raise Fault("T2C-F018", f"{what}: {value[:40]!r} is no element type", help=did_you_mean(value, BY_NAME))
+            return BY_NAME[value]
+        case Var(role=Role.SIZE):
+            raise Demand(what, (value.name,))
+        case Opaque():
+            raise unknown(value, what)
+        case _:
+            raise Fault("T2C-F018", f"{what} must be an element type, not {describe(value)}")
+
+
+def as_number(value: object, what: str) -> Expr:
+    """A number or expression."""
+    if isinstance(value, Opaque):
+        raise unknown(value, what)
+    expr = as_expr(value)
+    if expr is None:
+        raise Fault("T2C-F023", f"{what} must be a number, not {describe(value)}")
+    return expr
+
+
+def as_integer(value: object, what: str) -> Expr:
+    """An integer or integer expression."""
+    expr = as_number(value, what)
+    if expr.dtype.is_float:
+        number = static_value(expr)
+        if number is None or number != int(number):
+            raise Fault("T2C-F023", f"{what} must be an integer, not {expr.dtype}")
+        return int_const(int(number))
+    return expr
+
+
+def as_shape(cx: Context, value: object, what: str) -> tuple[Expr, ...]:
+    """A shape from a tuple, a list or a single extent."""
+    if isinstance(value, Opaque):
+        raise unknown(value, what)
+    extents = builtins.items(cx, value) if isinstance(value, tuple | list) else [value]
+    if not extents:
+        raise Fault("T2C-F023", f"{what} has no extents")
+    shape = tuple(as_integer(extent, what) for extent in extents)
+    for extent in shape:
+        number = static_value(extent)
+        if number is not None and number < 0:
+            raise Fault("T2C-F023", f"{what} has the negative extent {number}")
+    return shape
+
+
+def as_static_shape(cx: Context, value: object, what: str) -> tuple[Expr, ...]:
+    """A shape whose extents are all known at transpile time, and positive."""
+    shape = as_shape(cx, value, what)
+    for extent in shape:
+        if static(extent, what) <= 0:
+            raise Fault("T2C-F023", f"{what} has the extent {static_value(extent)}; a tile needs at least 1")
+    return shape
+
+
+def as_flag(value: object, what: str) -> bool:
+    """A static bool."""
+    return truth(value, what)
+
+
+def as_count(value: object, what: str, least: int = 0) -> int:
+    """A static integer of at least `least`."""
+    number = int(static_int(value, what))
+    if number < least:
+        raise Fault("T2C-F023", f"{what} must be at least {least}, not {number}")
+    return number
+
+
+def as_buffer(cx: Context, value: object, what: str) -> Buffer:
+    """A whole buffer; a slice that covers all of it counts as whole."""
+    if isinstance(value, View) and all(item == Interval(None, None) for item in value.items):
+        value = value.buffer
+    if isinstance(value, Opaque):
+        raise unknown(value, what)
+    if not isinstance(value, Buffer):
+        raise Fault("T2C-F023", f"{what} must be a buffer, not {describe(value)}")
+    if not cx.recorder.owns(value):
+        raise Fault("T2C-F025", f"`{value.name}` belongs to a `with T.Kernel(...)` that has ended")
+    return value
+
+
+def as_region(cx: Context, value: object, what: str) -> Region:
+    """A whole buffer or a slice of one; indices fix their dimensions, slices keep theirs."""
+    if not isinstance(value, View):
+        return whole(as_buffer(cx, value, what), place(cx))
+    if not cx.recorder.owns(value.buffer):
+        raise Fault("T2C-F025", f"`{value.buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    ranges = tuple(slice_range(value.buffer, dim, item) for dim, item in enumerate(value.items))
+    kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
+    return Region(
+        buffer=value.buffer, ranges=ranges, kept=kept, whole=_covers(value.buffer, ranges), span=place(cx)
+    )
+
+
+def whole(buffer: Buffer, span: Span) -> Region:
+    """All of a buffer."""
+    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in buffer.shape)
+    return Region(buffer=buffer, ranges=ranges, kept=tuple(range(buffer.rank)), whole=True, span=span)
+
+
+def slice_range(buffer: Buffer, dim: int, item: object) -> Range:
+    """One dimension of a slice: `start:stop`, `:` or an index."""
+    if not isinstance(item, Interval):
+        assert isinstance(item, Expr)
+        return Range(start=item, extent=int_const(1))
+    start = int_const(0) if item.start is None else as_integer(item.start, "the start of a slice")
+    if item.stop is None:
+        return Range(start=start, extent=difference(buffer.shape[dim], start))
+    stop = as_integer(item.stop, "the end of a slice")
+    extent = difference(stop, start)
+    number = static_value(extent)
+    if number is not None and number <= 0:
+        raise Fault("T2C-F023", f"a slice of `{buffer.name}` has {number} elements in dimension {dim}")
+    return Range(start=start, extent=extent)
+
+
+def _covers(buffer: Buffer, ranges: Sequence[Range]) -> bool:
+    return all(
+        static_value(found.start) == 0 and same_extent(found.extent, extent)
+        for found, extent in zip(ranges, buffer.shape, strict=True)
+    )
+
+
+def same_extent(a: Expr, b: Expr) -> bool:
+    """Whether two extents are known to be equal."""
+    left, right = static_value(a), static_value(b)
+    return left == right if left is not None and right is not None else a == b
+
+
+def point(load: Load, extents: Sequence[Expr], span: Span) -> Region:
+    """The box at `buffer[i, j]` with the other side's extents, right-aligned; missing leading ones are 1."""
+    buffer = load.buffer
+    assert isinstance(buffer, Buffer)
+    missing = buffer.rank - len(extents)
+    boxes = (*(int_const(1) for _ in range(missing)), *extents)
+    ranges = tuple(Range(start=start, extent=extent) for start, extent in zip(load.indices, boxes, strict=True))
+    return Region(
+        buffer=buffer, ranges=ranges, kept=tuple(range(missing, buffer.rank)), whole=_covers(buffer, ranges), span=span
+    )
+
+
+def text(extents: Sequence[Expr]) -> str:
+    """Extents as diagnostics show them: `(128, 32)`; a name stands for what is open."""
+    shown = [_extent_text(extent) for extent in extents]
+    return "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
+
+
+def _extent_text(extent: Expr) -> str:
+    number = static_value(extent)
+    if number is not None:
+        return str(number)
+    return extent.name if isinstance(extent, Var | Named) else "?"

@@ -1,0 +1,127 @@
+"""The outer forms: kernels, tensors, open sizes, hints on the whole launch."""
+
+from collections.abc import Callable
+
+from tile2cu.core.dtype import FLOAT32, INT32, DType
+from tile2cu.core.program import Swizzle
+from tile2cu.frontend import builtins
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_shape, place
+from tile2cu.frontend.values import KernelFrame, OutputTensor, TensorType
+
+DEFAULT_THREADS = 128
+
+
+def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object = None) -> object:
+    """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents."""
+    if prelude is not None:
+        raise Fault("T2C-F011", "T.Kernel with `prelude` is not supported yet")
+    if not 1 <= len(blocks) <= 3:
+        raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
+    grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks)
+    return KernelFrame(grid, _thread_count(cx, threads))
+
+
+def _thread_count(cx: Context, threads: object) -> int:
+    """Threads of a block; the product where three are given."""
+    if threads is None:
+        return DEFAULT_THREADS
+    counts = builtins.items(cx, threads) if isinstance(threads, tuple | list) else [threads]
+    total = 1
+    for count in counts:
+        total *= as_count(count, "`threads` of T.Kernel", least=1)
+    if total > 1024:
+        raise Fault("T2C-F025", f"T.Kernel asks for {total} threads; a block has at most 1024")
+    return total
+
+
+def tensor(cx: Context, shape: object, dtype: object = FLOAT32) -> object:
+    """`T.Tensor(shape, dtype)`: a row-major tensor in global memory."""
+    return TensorType(as_shape(cx, shape, "the shape of T.Tensor"), as_dtype(dtype, "the type of T.Tensor"))
+
+
+def strided_tensor(cx: Context, shape: object, strides: object, dtype: object = FLOAT32) -> object:
+    """`T.StridedTensor(shape, strides, dtype)`; strides are in elements."""
+    extents = as_shape(cx, shape, "the shape of T.StridedTensor")
+    steps = as_shape(cx, strides, "the strides of T.StridedTensor")
+    if len(extents) != len(steps):
+        raise Fault("T2C-F023", f"T.StridedTensor has {len(extents)} extents and {len(steps)} strides")
+    return TensorType(extents, as_dtype(dtype, "the type of T.StridedTensor"), steps)
+
+
+def open_sizes(cx: Context, names: object, dtype: object = INT32) -> object:
+    """`T.const("M, N")` and `T.dynamic("m")`: sizes that come from the tensors' shapes."""
+    if not isinstance(names, str):
+        raise Fault("T2C-F023", 'the names of open sizes are given as one string: "M, N"')
+    as_dtype(dtype, "the type of an open size")
+    found = [name for name in names.replace(",", " ").split() if name]
+    wrong = next((name for name in found if not name.isidentifier()), None)
+    if wrong is not None or not found:
+        raise Fault("T2C-F023", f"{(wrong or names)!r} is no name of a size")
+    sizes = tuple(cx.size(name, place(cx)) for name in found)
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def empty(cx: Context, *shape: object, dtype: object = FLOAT32) -> object:
+    """`T.empty(shape, dtype)`: a tensor that the caller allocates and gets back."""
+    extents = shape
+    if isinstance(shape[0] if shape else None, tuple | list):
+        extents, rest = tuple(builtins.items(cx, shape[0])), shape[1:]
+        dtype = rest[0] if rest else dtype
+    elif len(shape) > 1 and isinstance(shape[-1], str | DType):
+        extents, dtype = shape[:-1], shape[-1]
+    return OutputTensor(as_shape(cx, extents, "the shape of T.empty"), as_dtype(dtype, "the type of T.empty"))
+
+
+def dtype(cx: Context, value: object) -> object:
+    """`T.dtype("float16")`."""
+    return as_dtype(value, "T.dtype")
+
+
+def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: object = True) -> object:
+    """`T.use_swizzle(panel_size)`: blocks take output tiles panel by panel, for the sake of the L2 cache."""
+    cx.recorder.require_kernel("T.use_swizzle")
+    panel = as_count(panel_size, "the panel of T.use_swizzle", least=1)
+    if order not in ("row", "column", "col"):
+        raise Fault("T2C-F023", '`order` of T.use_swizzle is "row" or "column"')
+    if as_flag(enable, "`enable` of T.use_swizzle"):
+        at = cx.recorder.take()
+        cx.recorder.emit(
+            Swizzle(panel=panel, order=str(order), span=at.span, comments=at.comments, trailing=at.trailing)
+        )
+    return None
+
+
+def hint(cx: Context, *arguments: object) -> object:
+    """A hint to another compiler that changes no result."""
+    return None
+
+
+def not_called(name: str) -> Callable[..., object]:
+    """Names that are decorators or have members only."""
+
+    def run(cx: Context, *arguments: object, **named: object) -> object:
+        raise Fault("T2C-F012", f"T.{name} cannot be called here")
+
+    return run
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "Kernel": kernel,
+    "Tensor": tensor,
+    "Buffer": tensor,
+    "StridedTensor": strided_tensor,
+    "const": open_sizes,
+    "dynamic": open_sizes,
+    "symbolic": open_sizes,
+    "empty": empty,
+    "dtype": dtype,
+    "use_swizzle": use_swizzle,
+    "assume": hint,
+    "disable_warp_group_reg_alloc": hint,
+    "no_set_max_nreg": hint,
+    "prim_func": not_called("prim_func"),
+    "macro": not_called("macro"),
+    "GemmWarpPolicy": not_called("GemmWarpPolicy"),
+}

@@ -1,0 +1,82 @@
+"""T.reduce_*: reductions of a tile along one dimension."""
+
+from collections.abc import Callable
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Buffer, Reduce, Reduction, Scope
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.operand import as_buffer, as_flag, text
+from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.values import describe
+
+
+def _reduction(kind: Reduction) -> Callable[..., object]:
+    name = f"T.reduce_{kind.value}"
+
+    def run(
+        cx: Context,
+        buffer: object,
+        out: object,
+        dim: object = -1,
+        clear: object = True,
+        batch: object = 1,
+        nan_propagate: object = False,
+    ) -> object:
+        """`T.reduce_max(buffer, out, dim, clear)`: with `clear=False`, out takes part in the reduction."""
+        cx.recorder.require_kernel(name)
+        cx.recorder.require_tile_operation(name)
+        if as_flag(nan_propagate, f"`nan_propagate` of {name}"):
+            raise Fault("T2C-F011", f"{name} with `nan_propagate` is not supported yet")
+        src, dst = as_buffer(cx, buffer, f"the source of {name}"), as_buffer(cx, out, f"the result of {name}")
+        axis = _dimension(name, src, dim)
+        _require_tiles(name, src, dst)
+        _require_shape(name, src, dst, axis)
+        at = cx.recorder.take()
+        cx.recorder.emit(
+            Reduce(
+                kind=kind,
+                src=src,
+                dst=dst,
+                dim=axis,
+                clear=as_flag(clear, f"`clear` of {name}"),
+                span=at.span,
+                comments=at.comments,
+                trailing=at.trailing,
+            )
+        )
+        return None
+
+    return run
+
+
+def _dimension(name: str, src: Buffer, dim: object) -> int:
+    axis = int(static_int(dim, f"`dim` of {name}"))
+    if not -src.rank <= axis < src.rank:
+        raise Fault("T2C-F022", f"{name}: `{src.name}` {text(src.shape)} has no dimension {axis}")
+    return axis % src.rank
+
+
+def _require_tiles(name: str, src: Buffer, dst: Buffer) -> None:
+    for buffer in (src, dst):
+        if buffer.scope is Scope.GLOBAL:
+            raise Fault("T2C-F023", f"{name} takes tiles, not {describe(buffer)}", help="copy it into a tile first")
+
+
+def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
+    """The result has the source's shape without the dimension, or with extent 1 there."""
+    found = [static_value(extent) for extent in dst.shape]
+    extents = [static_value(extent) for extent in src.shape]
+    without = extents[:axis] + extents[axis + 1 :]
+    kept = [*extents[:axis], 1, *extents[axis + 1 :]]
+    if found not in (without, kept):
+        wanted = kept if not without else without
+        shape = "(" + ", ".join(map(str, wanted)) + ("," if len(wanted) == 1 else "") + ")"
+        raise Fault(
+            "T2C-F022",
+            f"{name} of `{src.name}` {text(src.shape)} along dimension {axis} gives {shape}, "
+            f"but `{dst.name}` is {text(dst.shape)}",
+        )
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {f"reduce_{kind.value}": _reduction(kind) for kind in Reduction}

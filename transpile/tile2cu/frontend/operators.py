@@ -1,0 +1,243 @@
+"""Operators on values: Python's on what is static, expressions of the program on the rest."""
+
+import operator
+from collections.abc import Callable
+
+from tile2cu.core import expr as ex
+from tile2cu.core.dtype import BOOL, BY_NAME, FLOAT32, DType
+from tile2cu.core.errors import Note
+from tile2cu.core.expr import Expr, Role, Unary, Var, static_value, walk
+from tile2cu.core.program import Buffer
+from tile2cu.frontend.fault import Demand, Fault
+from tile2cu.frontend.limits import MAX_DEPTH, MAX_NODES, Budget
+from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, View, as_expr, describe
+
+Number = int | float
+
+_NATIVE: dict[str, Callable[[object, object], object]] = {
+    "+": operator.add,  # type: ignore[dict-item]
+    "-": operator.sub,  # type: ignore[dict-item]
+    "*": operator.mul,  # type: ignore[dict-item]
+    "/": operator.truediv,  # type: ignore[dict-item]
+    "//": operator.floordiv,  # type: ignore[dict-item]
+    "%": operator.mod,  # type: ignore[dict-item]
+    "**": operator.pow,  # type: ignore[dict-item]
+    "<<": operator.lshift,  # type: ignore[dict-item]
+    ">>": operator.rshift,  # type: ignore[dict-item]
+    "&": operator.and_,  # type: ignore[dict-item]
+    "|": operator.or_,  # type: ignore[dict-item]
+    "^": operator.xor,  # type: ignore[dict-item]
+    "<": operator.lt,  # type: ignore[dict-item]
+    "<=": operator.le,  # type: ignore[dict-item]
+    ">": operator.gt,  # type: ignore[dict-item]
+    ">=": operator.ge,  # type: ignore[dict-item]
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+
+
+def binary(budget: Budget, op: str, lhs: object, rhs: object) -> object:
+    """`lhs op rhs` for any two values."""
+    if isinstance(lhs, Opaque) or isinstance(rhs, Opaque):
+        return lhs if isinstance(lhs, Opaque) else rhs
+    if isinstance(lhs, Expr) or isinstance(rhs, Expr):
+        return _symbolic(budget, op, lhs, rhs)
+    if isinstance(lhs, int | float) and isinstance(rhs, int | float):
+        return _numbers(budget, op, lhs, rhs)
+    if op in ("==", "!="):
+        return _equal(budget, lhs, rhs) == (op == "==")
+    return _sequences(budget, op, lhs, rhs)
+
+
+def _numbers(budget: Budget, op: str, lhs: Number, rhs: Number) -> object:
+    _bound_result(budget, op, lhs, rhs)
+    value = native(op, _plain(lhs), _plain(rhs))
+    if op in COMPARISONS or not (isinstance(lhs, NamedInt | NamedFloat) or isinstance(rhs, NamedInt | NamedFloat)):
+        return value
+    return _with_names(budget, op, lhs, rhs, value)
+
+
+def _with_names(budget: Budget, op: str, lhs: Number, rhs: Number, value: object) -> object:
+    """The number `value` that still knows that it is `lhs op rhs`."""
+    left, right = as_expr(lhs), as_expr(rhs)
+    assert left is not None and right is not None
+    dtype = ex.result_dtype(left, right)
+    if op == "/" or isinstance(value, float):
+        dtype = dtype if dtype.is_float else FLOAT32
+    written = ex.binary(op, left, right)
+    if isinstance(written, ex.Binary) and written.dtype != dtype:
+        written = ex.Binary(dtype, op, left, right)
+    nodes, depth = budget.measure(written)
+    if nodes > MAX_NODES // 16 or depth > MAX_DEPTH // 4 or static_value(written) != value:
+        return value  # no reader gains from a name inside so large a formula
+    if isinstance(value, int) and not isinstance(value, bool):
+        return NamedInt(value, written)
+    return NamedFloat(value, written) if isinstance(value, float) else value
+
+
+def _bound_result(budget: Budget, op: str, lhs: Number, rhs: Number) -> None:
+    """Refuse an integer result that would be too large, before it is computed."""
+    if not (isinstance(lhs, int) and isinstance(rhs, int)):
+        return
+    if op == "**" and rhs > 0:
+        budget.integer(max(lhs.bit_length(), 1) * rhs if abs(lhs) > 1 else 1)
+    elif op == "<<":
+        budget.integer(lhs.bit_length() + max(rhs, 0))
+    elif op == "*":
+        budget.integer(lhs.bit_length() + rhs.bit_length())
+    elif op in ("+", "-"):
+        budget.integer(max(lhs.bit_length(), rhs.bit_length()) + 1)
+
+
+def native(op: str, lhs: object, rhs: object) -> object:
+    """Python's own operator; what it raises becomes a Fault."""
+    try:
+        value = _NATIVE[op](lhs, rhs)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise Fault("T2C-F014", f"`{op}` fails here: {error}") from None
+    if isinstance(value, complex):
+        raise Fault("T2C-F014", f"`{op}` gives a complex number here")
+    return value
+
+
+def _plain(value: Number) -> Number:
+    """The number without its name, so that Python's operators give plain numbers."""
+    if isinstance(value, NamedInt):
+        return int(value)
+    return float(value) if isinstance(value, NamedFloat) else value
+
+
+def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
+    left, right = as_expr(lhs), as_expr(rhs)
+    if left is None or right is None:
+        if op in ("==", "!="):
+            return op == "!="  # a run-time number is no string, no None, ...
+        raise Fault("T2C-F014", f"`{op}` does not go with {describe(rhs if left is not None else lhs)}")
+    if op == "/" and not left.dtype.is_float and not right.dtype.is_float:
+        raise Fault(
+            "T2C-F033", "`/` of two integers is not allowed in a kernel", help="write `//`, or cast with T.float32(...)"
+        )
+    if op in ("&", "|", "^", "<<", ">>") and (left.dtype.is_float or right.dtype.is_float):
+        raise Fault("T2C-F014", f"`{op}` takes integers, not {left.dtype} and {right.dtype}")
+    zero = static_value(right)
+    if op in ("//", "%", "/") and zero == 0 and not isinstance(zero, float):
+        raise Fault("T2C-F014", "division by zero")
+    return budget.expression(ex.binary(op, left, right))
+
+
+def _equal(budget: Budget, lhs: object, rhs: object) -> bool:
+    if isinstance(lhs, DType) or isinstance(rhs, DType):
+        return _dtype_or_self(lhs) == _dtype_or_self(rhs)
+    budget.structure(lhs)
+    budget.structure(rhs)
+    return bool(lhs == rhs)
+
+
+def _dtype_or_self(value: object) -> object:
+    return BY_NAME.get(value, value) if isinstance(value, str) else value
+
+
+def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
+    match op, lhs, rhs:
+        case "+", str(), str():
+            budget.text(len(lhs) + len(rhs))
+        case ("+", list(), list()) | ("+", tuple(), tuple()):
+            budget.sequence(len(lhs) + len(rhs))
+        case ("*", str(), int()) | ("*", int(), str()):
+            text, count = (lhs, rhs) if isinstance(lhs, str) else (rhs, lhs)
+            budget.text(len(text) * max(int(count), 0))  # type: ignore[arg-type, call-overload]
+        case ("*", list() | tuple(), int()) | ("*", int(), list() | tuple()):
+            items, count = (lhs, rhs) if isinstance(lhs, list | tuple) else (rhs, lhs)
+            budget.sequence(len(items) * max(int(count), 0))  # type: ignore[arg-type, call-overload]
+        case ("|", dict(), dict()):
+            budget.sequence(len(lhs) + len(rhs))
+        case ("<" | "<=" | ">" | ">=", str(), str()) | ("<" | "<=" | ">" | ">=", list() | tuple(), list() | tuple()):
+            budget.structure((lhs, rhs))
+        case _:
+            raise Fault("T2C-F014", f"`{op}` does not go with {describe(lhs)} and {describe(rhs)}")
+    return native(op, lhs, rhs)
+
+
+def unary(budget: Budget, op: str, value: object) -> object:
+    """`-value`, `+value`, `~value`; `not` is in the evaluator, since it asks for truth."""
+    if isinstance(value, Opaque) or op == "+":
+        return value
+    if isinstance(value, NamedInt | NamedFloat):
+        result = -_plain(value) if op == "-" else ~int(value)
+        written = budget.expression(Unary(value.expr.dtype, op, value.expr))
+        return NamedInt(result, written) if isinstance(result, int) else NamedFloat(result, written)
+    if isinstance(value, int) or (isinstance(value, float) and op == "-"):
+        return -value if op == "-" else ~int(value)
+    if isinstance(value, Expr):
+        if op == "~" and value.dtype == BOOL:
+            return negation(budget, value)
+        if op == "~" and not value.dtype.is_int:
+            raise Fault("T2C-F014", f"`~` takes an integer, not {value.dtype}")
+        return budget.expression(Unary(value.dtype, op, value))
+    raise Fault("T2C-F014", f"`{op}` does not go with {describe(value)}")
+
+
+def negation(budget: Budget, value: Expr) -> Expr:
+    """`not value` in the program."""
+    return budget.expression(Unary(BOOL, "not", value))
+
+
+def binary_logical(budget: Budget, word: str, lhs: Expr, rhs: Expr) -> Expr:
+    """`lhs and rhs` or `lhs or rhs` in the program."""
+    return budget.expression(ex.binary(word, lhs, rhs))
+
+
+def truth(value: object, what: str = "this condition") -> bool:
+    """Whether a static value is true. Raises for what is known only at run time."""
+    if isinstance(value, Expr):
+        return bool(static(value, what))
+    if isinstance(value, Opaque):
+        raise unknown(value, what)
+    if isinstance(value, Buffer | View):
+        raise Fault("T2C-F014", f"{describe(value)} has no truth value", help="compare an element of it")
+    return bool(value)
+
+
+def static(value: object, what: str) -> Number:
+    """The number that `value` is at transpile time. Asks for open sizes that it depends on."""
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, Opaque):
+        raise unknown(value, what)
+    if not isinstance(value, Expr):
+        raise Fault("T2C-F014", f"{what} must be a number, not {describe(value)}")
+    number = static_value(value)
+    if number is not None:
+        return number
+    open_sizes = dict.fromkeys(part.name for part in walk(value) if isinstance(part, Var) and part.role is Role.SIZE)
+    if open_sizes:
+        raise Demand(what, tuple(open_sizes))
+    causes = [part for part in walk(value) if isinstance(part, Var)]
+    cause = f": it depends on `{causes[0].name}`" if causes else ""
+    raise Fault("T2C-F007", f"{what} must be known at transpile time{cause}")
+
+
+def static_int(value: object, what: str) -> int:
+    """`static`, for a value that must be an integer; named numbers keep their names."""
+    number = static(value, what)
+    if isinstance(number, float):
+        if not number.is_integer():
+            raise Fault("T2C-F014", f"{what} must be an integer, not {number}")
+        return int(number)
+    return number
+
+
+def unknown(value: Opaque, what: str) -> Fault:
+    """The fault of needing a value that only running the file would give."""
+    notes: tuple[Note, ...] = ()
+    if value.reason is not None:
+        notes = (Note(f"it could not be evaluated: {value.reason.message}", value.reason.span),)
+    elif value.span is not None:
+        notes = (Note("it comes from here", value.span),)
+    return Fault(
+        "T2C-F008",
+        f"{what} needs `{value.what}`, which is known only by running the file",
+        notes=notes,
+        help="tile2cu reads the file without running it; make the value a parameter and bind it with -D",
+    )

@@ -1,0 +1,174 @@
+"""Source text to a LibCST tree with places and comments. The file is read, never executed."""
+
+import ast
+import functools
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Source
+from tile2cu.core.span import Span
+
+MAX_CHARACTERS = 500_000
+MAX_NESTING = 120  # levels of the syntax tree; deeper files would exhaust the stack of a recursive reader
+
+
+class SourceFile:
+    """A parsed file: its tree, and where each node stands."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self.lines = text.splitlines()
+        self._reject_hostile()
+        self.module = _parse(file, text, self.lines)
+        self._positions = _positions(self)
+
+    @property
+    def source(self) -> Source:
+        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return Source(name=Path(self.file).name, sha256=digest, text=self.text)
+
+    def range(self, node: cst.CSTNode) -> CodeRange:
+        return self._positions[node]
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """The place of a node; one of several lines is cut after its first."""
+        place = self._positions[node]
+        text = self.line(place.start.line)
+        end = place.end.column if place.end.line == place.start.line else len(text.rstrip())
+        return Span(self.file, place.start.line, place.start.column + 1, max(end, place.start.column + 1) + 1, text)
+
+    def line(self, number: int) -> str:
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node on one line, as the user wrote it."""
+        place = self._positions[node]
+        if place.start.line == place.end.line:
+            return self.line(place.start.line)[place.start.column : place.end.column]
+        first = self.line(place.start.line)[place.start.column :]
+        between = self.lines[place.start.line : place.end.line - 1]
+        last = self.line(place.end.line)[: place.end.column]
+        return " ".join(part.strip() for part in (first, *between, last))
+
+    def start(self) -> Span:
+        """The first line of the file."""
+        return Span(self.file, 1, 1, len(self.line(1)) + 1, self.line(1))
+
+    def _reject_hostile(self) -> None:
+        """Refuse text that would take the parser's time or stack; the check itself is cheap and bounded."""
+        if len(self.text) > MAX_CHARACTERS:
+            raise Tile2CuError(
+                "T2C-F002", f"the file has {len(self.text):,} characters; at most {MAX_CHARACTERS:,} are read", self.start()
+            )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(self.text)
+        except SyntaxError as error:
+            raise _syntax_error(self.file, self.lines, error) from None
+        except (RecursionError, MemoryError):
+            raise self._too_deep(1) from None
+        except ValueError as error:  # a null byte, a lone surrogate, a number of too many digits
+            raise Tile2CuError("T2C-F001", f"the file is not Python: {error}", self.start()) from None
+        line = _first_line_too_deep(tree)
+        if line is not None:
+            raise self._too_deep(line)
+
+    def _too_deep(self, line: int) -> Tile2CuError:
+        text = self.line(line)
+        span = Span(self.file, line, 1, min(len(text), 100) + 1, text[:100])
+        return Tile2CuError(
+            "T2C-F002", f"the code is nested more than {MAX_NESTING} levels deep", span, help="name parts of it"
+        )
+
+
+def _first_line_too_deep(tree: ast.Module) -> int | None:
+    """The line of a node below MAX_NESTING levels, or None. Iterative: the tree may be deep."""
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_NESTING):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return None
+    return next((node.lineno for node in level if hasattr(node, "lineno")), 1)
+
+
+def _syntax_error(file: str, lines: Sequence[str], error: SyntaxError) -> Tile2CuError:
+    number = max(1, min(error.lineno or 1, len(lines) or 1))
+    text = lines[number - 1] if lines else ""
+    column = max(1, min(error.offset or 1, len(text) + 1))
+    if "nested parentheses" in error.msg or "levels of indentation" in error.msg:
+        span = Span(file, number, 1, min(len(text), 100) + 1, text[:100])
+        return Tile2CuError("T2C-F002", f"the code is nested too deeply: {error.msg}", span)
+    return Tile2CuError("T2C-F001", f"syntax error: {error.msg}", Span(file, number, column, column + 1, text))
+
+
+def _parse(file: str, text: str, lines: Sequence[str]) -> cst.Module:
+    try:
+        return cst.parse_module(text)
+    except cst.ParserSyntaxError as error:
+        number = max(1, min(error.raw_line, len(lines) or 1))
+        line = lines[number - 1] if lines else ""
+        span = Span(file, number, error.raw_column + 1, error.raw_column + 2, line)
+        raise Tile2CuError("T2C-F001", "syntax error", span) from None
+
+
+def _positions(source: SourceFile) -> Mapping[cst.CSTNode, CodeRange]:
+    wrapper = MetadataWrapper(source.module, unsafe_skip_copy=True)
+    return wrapper.resolve(PositionProvider)
+
+
+def comment_text(comment: cst.Comment | None) -> str:
+    """A comment without its `#`."""
+    return comment.value.lstrip("#").strip() if comment is not None else ""
+
+
+def comment_lines(lines: Sequence[cst.EmptyLine]) -> tuple[str, ...]:
+    """The comments among the empty lines above a statement."""
+    return tuple(comment_text(line.comment) for line in lines if line.comment is not None)
+
+
+def leading_comments(node: cst.CSTNode) -> tuple[str, ...]:
+    """The comments above a statement; those between decorators and `def` included."""
+    match node:
+        case cst.FunctionDef():
+            return comment_lines(node.leading_lines) + comment_lines(node.lines_after_decorators)
+        case cst.SimpleStatementLine() | cst.If() | cst.For() | cst.With() | cst.While():
+            return comment_lines(node.leading_lines)
+        case _:
+            return ()
+
+
+def trailing_comment(node: cst.CSTNode) -> str:
+    """The comment at the end of a statement's line; for a compound statement, of its header."""
+    match node:
+        case cst.SimpleStatementLine():
+            return comment_text(node.trailing_whitespace.comment)
+        case cst.FunctionDef() | cst.If() | cst.For() | cst.With() | cst.While():
+            body = node.body
+            return comment_text(body.header.comment) if isinstance(body, cst.IndentedBlock) else ""
+        case _:
+            return ""
+
+
+def footer_comments(body: cst.BaseSuite) -> tuple[str, ...]:
+    """The comments after the last statement of a block."""
+    return comment_lines(body.footer) if isinstance(body, cst.IndentedBlock) else ()
+
+
+def param_comment(param: cst.Param) -> str:
+    """The comment behind a parameter on its own line."""
+    space = param.comma.whitespace_after if isinstance(param.comma, cst.Comma) else param.whitespace_after_param
+    return comment_text(space.first_line.comment) if isinstance(space, cst.ParenthesizedWhitespace) else ""
+
+
+@functools.lru_cache(maxsize=8)
+def source_file(file: str, text: str) -> SourceFile:
+    """The parsed file; asking twice for the same text parses once."""
+    return SourceFile(file, text)

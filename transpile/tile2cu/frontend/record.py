@@ -1,0 +1,174 @@
+"""The recorder: collects the statements of a kernel while its body is traced."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tile2cu.core.dtype import INT32, DType
+from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.program import Buffer, Launch, Scope, Stmt
+from tile2cu.core.span import Span
+from tile2cu.frontend.fault import Fault
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a statement stands, and the user's comments on it."""
+
+    span: Span
+    comments: tuple[str, ...] = ()
+    trailing: str = ""
+
+
+@dataclass(eq=False)
+class _OpenLaunch:
+    grid: tuple[Expr, ...]
+    blocks: tuple[Var, ...]
+    threads: int
+    place: Place
+    tiles: list[Buffer] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Recorder:
+    """The launches recorded so far, and the block of statements that is being filled.
+
+    `tracing` is on while the body of a kernel is read. `depth` counts the loops and branches of the program around the current statement; `parallel` those of
+    T.Parallel, in which only elementwise statements are allowed. `signature` lists the parameters that the kernel's
+    own `def` names, `params` those that turned out to be tensors or scalars, in order of declaration.
+    """
+
+    launches: list[Launch] = field(default_factory=list)
+    signature: tuple[str, ...] = ()
+    params: dict[str, Buffer | Var] = field(default_factory=dict)
+    tracing: bool = False
+    depth: int = 0
+    parallel: int = 0
+    _launch: _OpenLaunch | None = None
+    _blocks: list[list[Stmt]] = field(default_factory=list)
+    _live: list[set[str]] = field(default_factory=lambda: [set()])
+    _pending: list[str] = field(default_factory=list)
+    _span: Span | None = None
+    _trailing: str = ""
+
+    @property
+    def in_kernel(self) -> bool:
+        return self._launch is not None
+
+    def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
+        """Start a statement of the user's file: what is emitted next stands there."""
+        self._span = span
+        self._pending += comments
+        self._trailing = trailing
+
+    def note(self, comments: Sequence[str]) -> None:
+        """Comments that wait for the next statement."""
+        self._pending += comments
+
+    def take(self) -> Place:
+        """The current place with all waiting comments, which are then used up."""
+        assert self._span is not None, "a statement is emitted outside of any statement of the file"
+        place = Place(self._span, tuple(self._pending), self._trailing)
+        self._pending.clear()
+        self._trailing = ""
+        return place
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the current block."""
+        self._blocks[-1].append(stmt)
+
+    def require_kernel(self, what: str) -> None:
+        """Refuse what makes sense only inside `with T.Kernel`."""
+        if self._launch is None:
+            raise Fault("T2C-F025", f"{what} is used outside of `with T.Kernel(...)`")
+
+    def require_tile_operation(self, what: str) -> None:
+        """Refuse an operation on whole tiles inside T.Parallel, where each thread is on its own."""
+        if self.parallel:
+            raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot stand inside T.Parallel")
+
+    @contextmanager
+    def launch(self, grid: tuple[Expr, ...], names: Sequence[str], threads: int) -> Iterator[tuple[Var, ...]]:
+        """Record one `with T.Kernel(...)`; gives the variables of its block indices."""
+        if self._launch is not None:
+            raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside another")
+        if self.depth:
+            raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside a loop or branch of the program")
+        place = self.take()
+        with self.scope():
+            blocks = tuple(self.variable(name, INT32, Role.BLOCK) for name in names)
+            self._launch = opened = _OpenLaunch(grid, blocks, threads, place)
+            with self.block() as body:
+                yield blocks
+            self._launch = None
+        comments = place.comments + ((place.trailing,) if place.trailing else ())
+        self.launches.append(
+            Launch(
+                grid=grid,
+                blocks=blocks,
+                threads=threads,
+                tiles=tuple(opened.tiles),
+                body=tuple(body),
+                span=place.span,
+                comments=comments,
+            )
+        )
+
+    @contextmanager
+    def block(self) -> Iterator[list[Stmt]]:
+        """A nested block of statements, and a scope for the names of its variables."""
+        body: list[Stmt] = []
+        self._blocks.append(body)
+        with self.scope():
+            yield body
+        self._blocks.pop()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names made inside may be made again after it."""
+        self._live.append(set())
+        yield
+        self._live.pop()
+
+    def variable(self, name: str, dtype: DType, role: Role) -> Var:
+        """A new variable, named as the user named it unless that name is in use around it."""
+        return Var(dtype, self.unique("unused" if name == "_" else name), role)
+
+    def unique(self, name: str) -> str:
+        """The name, numbered if it is in use here; it is in use from now on until the scope ends."""
+        taken = set().union(*self._live)
+        if self._launch is not None:
+            taken |= {tile.name for tile in self._launch.tiles}
+        found, count = name, 0
+        while found in taken:
+            count += 1
+            found = f"{name}_{count}"
+        self._live[-1].add(found)
+        return found
+
+    @property
+    def trailing(self) -> str:
+        """The comment at the end of the current statement's line, if nothing has taken it."""
+        return self._trailing
+
+    def add_param(self, name: str, param: Buffer | Var) -> None:
+        """A parameter of the kernel; no variable takes its name."""
+        if name in self.params:
+            raise Fault("T2C-F029", f"the parameter `{name}` is declared twice")
+        self.params[name] = param
+        self._live[0].add(name)
+
+    def allocate(self, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
+        """A new tile of the open launch."""
+        assert self._launch is not None
+        place = self.take()
+        comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
+        tile = Buffer(
+            name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment
+        )
+        self._launch.tiles.append(tile)
+        return tile
+
+    def owns(self, buffer: Buffer) -> bool:
+        """Whether a buffer can be used in the open launch: a tensor, or a tile of this launch."""
+        return buffer.scope is Scope.GLOBAL or (self._launch is not None and buffer in self._launch.tiles)

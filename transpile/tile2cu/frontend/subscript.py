@@ -1,0 +1,115 @@
+"""`value[...]`: elements and slices of buffers, and Python's own subscripts on static values."""
+
+from tile2cu.core.expr import Expr, Load, Role, Var, static_value
+from tile2cu.core.program import Buffer
+from tile2cu.frontend import builtins
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Demand, Fault
+from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.values import Builtin, Interval, Opaque, View, as_expr, describe, from_expr
+
+
+def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
+    """The value of `base[items]`."""
+    match base:
+        case Buffer():
+            return element_or_view(cx, base, items)
+        case View():
+            raise Fault("T2C-F012", f"{describe(base)} cannot be indexed again", help="index the buffer in one step")
+        case Var(role=Role.MUTABLE):
+            _require_zero(base, items)
+            return base
+        case Var(role=Role.SIZE):
+            raise Demand("this subscript", (base.name,))
+        case str() | tuple() | list() | range():
+            return _of_sequence(cx, base, items)
+        case dict():
+            return _of_dict(cx, base, items)
+        case Opaque():
+            return base
+        case Builtin(name="T.Tensor" | "T.Buffer" | "T.StridedTensor"):
+            return builtins.invoke_with(cx, base, items)
+        case _:
+            raise Fault("T2C-F014", f"{describe(base)} cannot be indexed")
+
+
+def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> object:
+    """One element of a buffer if all indices are numbers, else a View."""
+    if not cx.recorder.owns(buffer):
+        raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    if len(items) != buffer.rank:
+        shape = ", ".join(str(extent) for extent in map(written, buffer.shape))
+        raise Fault(
+            "T2C-F024", f"`{buffer.name}` of shape ({shape}) takes {buffer.rank} indices, not {len(items)}"
+        )
+    if any(isinstance(item, Interval) for item in items):
+        return View(buffer, tuple(item if isinstance(item, Interval) else _index(buffer, item) for item in items))
+    indices = tuple(_in_range(buffer, dim, _index(buffer, item)) for dim, item in enumerate(items))
+    return Load(buffer.dtype, buffer, indices)
+
+
+def _index(buffer: Buffer, item: object) -> Expr:
+    index = as_expr(item)
+    if index is None:
+        raise Fault("T2C-F024", f"an index of `{buffer.name}` must be an integer, not {describe(item)}")
+    if index.dtype.is_float:
+        raise Fault("T2C-F024", f"an index of `{buffer.name}` must be an integer, not {index.dtype}")
+    return index
+
+
+def _in_range(buffer: Buffer, dim: int, index: Expr) -> Expr:
+    """The index, if it is not a number outside of the buffer."""
+    value, extent = static_value(index), static_value(buffer.shape[dim])
+    if value is not None and (value < 0 or (extent is not None and value >= extent)):
+        bound = "" if extent is None else f" of {extent} elements"
+        raise Fault("T2C-F024", f"index {value} is outside of dimension {dim} of `{buffer.name}`{bound}")
+    return index
+
+
+def _require_zero(var: Var, items: tuple[object, ...]) -> None:
+    if len(items) != 1 or items[0] != 0:
+        raise Fault("T2C-F024", f"`{var.name}` holds one value; write `{var.name}` or `{var.name}[0]`")
+
+
+def _of_sequence(cx: Context, base: str | tuple[object, ...] | list[object] | range, items: tuple[object, ...]) -> object:
+    if len(items) != 1:
+        raise Fault("T2C-F014", f"{describe(base)} takes one index, not {len(items)}")
+    (item,) = items
+    if isinstance(item, Opaque):
+        return item
+    if isinstance(item, Interval):
+        start, stop = (None if end is None else int(static_int(end, "a slice")) for end in (item.start, item.stop))
+        cx.budget.sequence(len(base))
+        return base[start:stop]
+    index = int(static_int(item, "the index of a sequence"))
+    try:
+        return base[index]
+    except IndexError:
+        raise Fault("T2C-F014", f"index {index} is outside of {describe(base)} of {len(base)} items") from None
+
+
+def _of_dict(cx: Context, base: dict[object, object], items: tuple[object, ...]) -> object:
+    wanted = builtins.key(cx, items[0] if len(items) == 1 else items)
+    if wanted not in base:
+        raise Fault("T2C-F014", f"the dict has no key {wanted!r}"[:200])
+    return base[wanted]
+
+
+def written(expr: Expr) -> object:
+    """An expression as a diagnostic shows it: its number, or its name."""
+    value = static_value(expr)
+    if value is not None:
+        return value
+    if isinstance(expr, Var):
+        return expr.name
+    return "?"
+
+
+def shape_text(extents: tuple[Expr, ...]) -> str:
+    """Extents as a diagnostic shows them."""
+    return "(" + ", ".join(str(written(extent)) for extent in extents) + ("," if len(extents) == 1 else "") + ")"
+
+
+def shape_value(buffer: Buffer) -> tuple[object, ...]:
+    """`buffer.shape` as a value: numbers where they are static."""
+    return tuple(from_expr(extent) for extent in buffer.shape)

@@ -1,0 +1,239 @@
+"""What an expression of the user's file can evaluate to.
+
+Plain Python numbers, strings, tuples, lists and dicts stand for themselves. A static number that has a name is a
+NamedInt or NamedFloat: a number that also knows how it is written. What is known only at run time is a core Expr.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import libcst as cst
+
+from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Call, Const, Expr, Named, Unary, static_value, walk
+from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.scope import Env
+
+
+class NamedInt(int):
+    """A static integer and the expression that it is written as."""
+
+    expr: Expr
+
+    def __new__(cls, value: int, expr: Expr) -> "NamedInt":
+        self = super().__new__(cls, value)
+        self.expr = expr
+        return self
+
+
+class NamedFloat(float):
+    """A static floating-point number and the expression that it is written as."""
+
+    expr: Expr
+
+    def __new__(cls, value: float, expr: Expr) -> "NamedFloat":
+        self = super().__new__(cls, value)
+        self.expr = expr
+        return self
+
+
+class FunctionKind(Enum):
+    PLAIN = "plain"
+    JIT = "jit"
+    PRIM_FUNC = "prim_func"
+    MACRO = "macro"
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A `def` or a lambda of the user's file, with the scope that it closes over."""
+
+    name: str
+    node: cst.FunctionDef | cst.Lambda
+    env: Env
+    defaults: Mapping[str, object]
+    kind: FunctionKind = FunctionKind.PLAIN
+    out_idx: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """A value that only running the file would give. Harmless until something needs it.
+
+    `reason` is the diagnostic of the statement that could not be evaluated, if that is why.
+    """
+
+    what: str
+    span: Span | None = None
+    reason: Tile2CuError | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Namespace:
+    """A module that the front end knows: `tilelang`, `tilelang.language`, `math` or `torch`."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Builtin:
+    """A function that the front end carries out itself.
+
+    `run` takes the context first, then the call's arguments. `name` is as users write it.
+    """
+
+    name: str
+    run: Callable[..., object]
+
+
+@dataclass(frozen=True, eq=False)
+class Jit:
+    """`tilelang.jit(...)`, a decorator."""
+
+    out_idx: object = None
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """`T.Tensor(shape, dtype)` as an annotation."""
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+    strides: tuple[Expr, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """`start:stop` in a subscript; None where it is left out."""
+
+    start: object
+    stop: object
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """`buffer[...]` with at least one slice: an index or an Interval a dimension."""
+
+    buffer: Buffer
+    items: tuple[object, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFrame:
+    """`T.Kernel(...)`, before `with` enters it."""
+
+    grid: tuple[Expr, ...]
+    threads: int
+
+
+@dataclass(frozen=True, eq=False)
+class LoopFrame:
+    """`T.serial(...)`, `T.Parallel(...)` and so on, before `for` enters it."""
+
+    kind: str
+    bounds: tuple[Expr, ...]
+    num_stages: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """`T.alloc_*(...)`, before an assignment names it."""
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+    scope: object  # a program.Scope, or None for T.alloc_var
+    init: Expr | None = None
+
+
+@dataclass(eq=False)
+class OutputTensor:
+    """`T.empty(...)`, before an assignment names it."""
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of a call, evaluated."""
+
+    positional: tuple[object, ...]
+    named: Mapping[str, object] = field(default_factory=dict)
+
+
+def number_dtype(value: int | float) -> DType:
+    """The type of a Python number that stands for itself."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT32 if -(2**31) <= value < 2**31 else INT64
+    return FLOAT32
+
+
+def as_expr(value: object) -> Expr | None:
+    """A number or expression as an Expr; None for anything else."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, NamedInt | NamedFloat):
+        return value.expr
+    if isinstance(value, float) and math.isinf(value):
+        infinity = Call(FLOAT32, "infinity", ())
+        return infinity if value > 0 else Unary(FLOAT32, "-", infinity)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise Fault("T2C-F016", f"the integer {_short(value)} does not fit into 64 bits")
+    if isinstance(value, bool | int | float):
+        return Const(number_dtype(value), value)
+    return None
+
+
+def from_expr(expr: Expr) -> object:
+    """An expression as a value: a number (named if it has names) where it is static, else itself."""
+    leaves = [part for part in walk(expr) if isinstance(part, Const | Named)]
+    value = static_value(expr)
+    if value is None or not leaves or not all(leaf.weak for leaf in leaves) or not math.isfinite(value):
+        return expr
+    if isinstance(value, bool) or not any(isinstance(leaf, Named) for leaf in leaves):
+        return value
+    return NamedInt(value, expr) if isinstance(value, int) else NamedFloat(value, expr)
+
+
+def _short(value: int) -> str:
+    return str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
+
+
+def describe(value: object) -> str:
+    """What a value is, for a diagnostic: `a string`, `a tensor`, `the number 3`."""
+    match value:
+        case None | bool():
+            return f"`{value}`"
+        case int() | float():
+            return f"the number {_short(value) if isinstance(value, int) else value}"
+        case str():
+            return f"the string {value[:40]!r}"
+        case tuple():
+            return "a tuple"
+        case list():
+            return "a list"
+        case dict():
+            return "a dict"
+        case Buffer():
+            return f"`{value.name}`, a {value.scope.value} {'tensor' if value.scope.value == 'global' else 'buffer'}"
+        case View():
+            return f"a slice of `{value.buffer.name}`"
+        case Expr():
+            return "a value known only at run time"
+        case DType():
+            return f"the type {value}"
+        case Function():
+            return f"the function `{value.name}`"
+        case Builtin():
+            return f"`{value.name}`"
+        case Opaque():
+            return f"`{value.what}`"
+        case _:
+            return f"a {type(value).__name__}"
