@@ -22,7 +22,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
-from prebuilt import Prebuilt, build, texts  # noqa: E402
+from prebuilt import Prebuilt, build, device_arch, texts  # noqa: E402
 
 L2_FLUSH_BYTES = 256 << 20  # over four times an H200's 60 MB of L2
 SLEEP_CYCLES = 150_000  # some 80 us, in which the host enqueues the call that is timed
@@ -292,11 +292,6 @@ def report(results: list[Result]) -> None:
             f"{best / result.ms:5.2f} of best peer  spread {result.spread:5.1%}{error}",
             flush=True,
         )
-
-
-def device_arch() -> str:
-    major, minor = torch.cuda.get_device_capability()
-    return f"{major}{minor}" + ("a" if major >= 9 else "")
 
 
 def main() -> int:

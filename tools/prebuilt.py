@@ -112,3 +112,11 @@ def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
     entry = getattr(ctypes.CDLL(str(library)), text.manifest["entry"])
     entry.restype = ctypes.c_int
     return Prebuilt(path=text.path, manifest=text.manifest, entry=entry)
+
+
+def device_arch() -> str:
+    """The architecture of torch's current GPU as nvcc spells it, with Hopper's and later ones' own instructions."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    return f"{major}{minor}" + ("a" if major >= 9 else "")

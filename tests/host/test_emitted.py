@@ -1,0 +1,44 @@
+"""The emitted texts on the CPU engine with every check on: right to NumPy, no finding, no bank conflict in a GEMM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cases import case_of
+from comparison import on_cpu, rows_of
+from prebuilt import Text, texts
+from tile2cu_runtime import load_kernel
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXTS = texts(ROOT / "emitted/cuda/sm_80")
+SCHEDULES = ("round-robin", "reverse", "shuffle")
+
+
+def test_every_family_of_kernels_is_there() -> None:
+    found = {case_of(text.manifest["kernel"]) for text in TEXTS}
+    assert None not in found, "a kernel without a case in tools/cases.py"
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.label)
+def test_matches_numpy_without_a_finding(text: Text) -> None:
+    rows = list(rows_of(text, on_cpu(text, SCHEDULES)))
+    assert rows
+    assert not [row for row in rows if row.wrong]
+
+
+@pytest.mark.parametrize(
+    "text", [text for text in TEXTS if "gemm" in text.manifest["kernel"]], ids=lambda text: text.label
+)
+def test_operand_loads_have_no_bank_conflict(text: Text) -> None:
+    kernel = load_kernel(text.path, device="cpu", statistics=True)
+    sizes = {"M": 128, "N": 128, "K": 128}
+    arrays = [np.ones(shape, np.float16) for shape in text.shapes(sizes)]
+    kernel(*arrays)
+    assert kernel.report is not None
+    loads = [access for access in kernel.report.shared if access.access == "read"]
+    assert loads
+    assert [access for access in loads if not access.is_free_of_conflicts] == []
