@@ -8,13 +8,14 @@
 #include <utility>
 
 // CUDA's built-in variables. Kernels read them directly, so they are rewritten whenever another thread goes on.
-__thread uint3 threadIdx, blockIdx;
-__thread dim3 blockDim, gridDim;
-__thread int tl_engine_thread;
+#define TILE2CU_VARIABLE __thread __attribute__((tls_model("initial-exec")))
+TILE2CU_VARIABLE uint3 threadIdx, blockIdx;
+TILE2CU_VARIABLE dim3 blockDim, gridDim;
+TILE2CU_VARIABLE int tl_engine_thread;
 
 namespace tile2cu::engine {
 
-__thread Worker* active_worker = nullptr;
+TILE2CU_VARIABLE Worker* active_worker = nullptr;
 
 namespace {
 

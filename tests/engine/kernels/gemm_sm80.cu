@@ -103,7 +103,7 @@ template <Fault fault> int run(const void* A, const void* B, void* C, int M, int
 
 }  // namespace gemm_sm80
 
-extern "C" int gemm_sm80_run(int fault, const void* A, const void* B, void* C, int M, int N, int K) {
+extern "C" __attribute__((visibility("default"))) int gemm_sm80_run(int fault, const void* A, const void* B, void* C, int M, int N, int K) {
   using namespace gemm_sm80;
   switch (fault) {
     case none: return run<none>(A, B, C, M, N, K);

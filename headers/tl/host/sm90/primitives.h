@@ -1,0 +1,5 @@
+// All primitives of sm_90 on the CPU engine.
+#pragma once
+#include "mbarrier.h"
+#include "tma.h"
+#include "wgmma.h"

@@ -1,0 +1,209 @@
+// Small kernels, each clean with fault 0 and with one planted fault otherwise. Comments name the lines that tests
+// expect in findings. All take (input, output) floats; see the table at the end for threads and shared bytes.
+#include <tl/sm90.h>
+
+namespace micro {
+
+template <class T> __device__ __forceinline__ T& shared() { return *static_cast<T*>(tl::shared_memory()); }
+
+// ---- plain shared accesses, shuffles and __syncthreads ----------------------------------------------------------
+struct Sum {
+  float part[8];
+  float total;
+};
+template <int fault> __global__ void block_sum(const float* in, float* out) {
+  Sum& s = shared<Sum>();
+  float v = 0;
+  for (int i = tl::thread(); i < 4096; i += 256) v += in[i];
+  for (int mask = 16; mask; mask /= 2) v += tl::shuffle_xor(v, mask);
+  if (tl::lane() == 0) s.part[tl::warp()] = v;  // @sum_part
+  if (fault != 1) tl::sync_threads();
+  if (tl::thread() == 0) {
+    const float* parts = &shared<float>();
+    float total = 0;
+    for (int i = 0; i < (fault == 2 ? 9 : 8); i++) total += parts[i];  // @sum_total
+    s.total = total;
+  }
+  tl::sync_threads();
+  const float* past = &s.total + (fault == 3 && tl::thread() == 255 ? 5 : 0);
+  out[tl::thread()] = *past;  // @sum_out
+}
+
+// ---- exchange inside a warp ---------------------------------------------------------------------------------------
+template <int fault> __global__ void warp_exchange(const float*, float* out) {
+  float* s = &shared<float>();
+  s[tl::lane()] = float(tl::lane());  // @exchange_write
+  if (fault != 1) tl::sync_warp();
+  out[tl::lane()] = s[31 - tl::lane()];  // @exchange_read
+}
+
+// ---- named barriers: warp 0 produces, warp 1 consumes ---------------------------------------------------------------
+template <int fault> __global__ void named(const float*, float* out) {
+  float* s = &shared<float>();
+  if (tl::warp() == 0) {
+    s[tl::lane()] = float(tl::lane());  // @named_write
+    tl::barrier_arrive(1, 64);  // @named_arrive
+  } else {
+    if (fault != 1) tl::barrier_sync(1, fault == 2 ? 96 : 64);  // @named_sync
+    out[tl::lane()] = s[31 - tl::lane()];  // @named_read
+  }
+}
+
+// ---- a barrier that not all threads reach, or reach elsewhere --------------------------------------------------------
+template <int fault> __global__ void diverged(const float*, float* out) {
+  if (fault == 1 && tl::warp() == 0) {
+    tl::sync_threads();  // @diverged_then
+    out[tl::thread()] = 1;
+  } else if (fault == 2 && tl::warp() == 0) {
+    return;
+  } else if (fault == 3 && tl::warp() == 0) {
+    tl::barrier_sync(2, 64);  // @diverged_stuck
+  } else {
+    tl::sync_threads();  // @diverged_else
+    out[tl::thread()] = 2;
+  }
+}
+
+// ---- a collective that half of a warp reaches ------------------------------------------------------------------------
+template <int fault> __global__ void half_warp(const float*, float* out) {
+  float v = float(tl::lane());
+  if (fault == 0 || tl::lane() < 16) v = tl::shuffle_xor(v, 1);  // @half_shuffle
+  out[tl::thread()] = v;
+}
+
+// ---- cp.async --------------------------------------------------------------------------------------------------------
+template <int fault> __global__ void copy(const float* in, float* out) {
+  float* s = &shared<float>();
+  const int shift = fault == 3 ? 1 : 0;
+  tl::cp_async<16>(&s[tl::thread() * 4], &in[tl::thread() * 4 + shift], fault == 4 ? 8 : 16);  // @copy_issue
+  tl::cp_async_commit();
+  if (fault != 1 && fault != 2) tl::cp_async_wait<0>();
+  if (fault != 2) tl::sync_threads();
+  if (fault != 2) out[tl::thread()] = s[(tl::thread() + 4) % 128];  // @copy_read
+}
+
+// ---- global memory ---------------------------------------------------------------------------------------------------
+template <int fault> __global__ void global(const float* in, float* out) {
+  const int i = blockIdx.x * 32 + tl::thread();
+  if (fault == 1) {
+    out[i] = in[4096 + i];  // @global_past
+  } else if (fault == 2) {
+    out[i] = out[i + 64];  // @global_uninitialised
+  } else if (fault == 3) {
+    out[tl::thread()] = in[i];  // @global_two_blocks
+  } else if (fault == 4) {
+    tl::store16(&out[tl::thread() * 4 + 1], tl::load16(&in[0]));  // @global_misaligned
+  } else {
+    out[i] = in[i];
+  }
+}
+
+// Blocks 0 and 1 write even and odd bytes: no race. Block 2 reads nothing.
+template <int fault> __global__ void bytes(const float*, float* out) {
+  auto* to = reinterpret_cast<uint8_t*>(out);
+  to[2 * tl::thread() + (fault == 1 ? 0 : blockIdx.x)] = uint8_t(blockIdx.x);  // @bytes_write
+}
+// The same inside a block, in shared memory: neighbours write neighbouring bytes.
+template <int fault> __global__ void shared_bytes(const float*, float* out) {
+  auto* s = &shared<uint8_t>();
+  s[tl::thread()] = uint8_t(tl::thread());  // @shared_bytes_write
+  if (fault == 1) s[tl::thread() ^ 1] = 0;  // @shared_bytes_other
+  tl::sync_threads();
+  out[tl::thread()] = s[31 - tl::thread()];
+}
+
+// ---- atomics and order ------------------------------------------------------------------------------------------------
+struct Counter {
+  int count;
+  int slot[64];
+};
+template <int fault> __global__ void counter(const float*, float* out) {
+  Counter& s = shared<Counter>();
+  if (tl::thread() == 0) s.count = 0;
+  tl::sync_threads();
+  const int slot = fault == 1 ? tl::atomic_add(&s.count, 1) : tl::thread();  // fault 1: no data race, yet wrong
+  if (fault == 2) s.count += 1;  // @counter_plain
+  tl::sync_threads();
+  s.slot[slot] = tl::thread();
+  tl::sync_threads();
+  out[tl::thread()] = float(s.slot[tl::thread()]);
+}
+template <int fault> __global__ void atomics(const float*, float* out) {
+  if (blockIdx.x == 0 && tl::thread() == 0) out[0] = 0;  // fault 0 expects zeroed memory from the host
+  auto* halves = reinterpret_cast<tl::half*>(out + 32);
+  tl::atomic_add(&out[1], 1.0f);
+  tl::atomic_add(reinterpret_cast<int*>(out) + 2, 1);
+  tl::atomic_add(&halves[tl::lane() % 2], tl::half(1.0f));
+}
+
+// ---- wgmma and its fences ----------------------------------------------------------------------------------------------
+struct __align__(1024) Operands {
+  tl::half A[64 * 64];
+  tl::half B[128 * 64];
+};
+template <int fault> __global__ void fences(const float*, float* out) {
+  Operands& s = shared<Operands>();
+  for (int i = tl::thread(); i < 64 * 64; i += 128) s.A[i] = tl::half(1.0f);  // @fences_write_A
+  for (int i = tl::thread(); i < 128 * 64; i += 128) s.B[i] = tl::half(1.0f);  // @fences_write_B
+  if (fault != 1) tl::fence_async_proxy();
+  tl::sync_threads();
+  float acc[64];
+  if (fault != 2) tl::wgmma_fence();
+  tl::wgmma_m64k16<128>(acc, tl::wgmma_descriptor(s.A, 16, 1024), tl::wgmma_descriptor(s.B, 16, 1024), false, tl::half());  // @fences_wgmma
+  tl::wgmma_commit();
+  if (fault == 3) acc[0] = 0;
+  tl::wgmma_wait<0>();
+  out[tl::thread()] = acc[0] + acc[63];
+}
+
+// ---- memory barriers ---------------------------------------------------------------------------------------------------
+struct Handover {
+  float value[32];
+  tl::Barrier ready;
+};
+template <int fault> __global__ void handover(const float*, float* out) {
+  Handover& s = shared<Handover>();
+  if (fault != 1 && tl::thread() == 0) tl::mbarrier_init(s.ready, fault == 4 ? 64 : 32);
+  tl::sync_threads();
+  if (tl::warp() == 0) {
+    s.value[tl::lane()] = float(tl::lane());
+    tl::mbarrier_arrive(s.ready);  // @handover_arrive
+    if (fault == 3 && tl::lane() == 0) tl::store8(&s.ready, uint2{0, 0});  // @handover_plain
+  } else {
+    tl::mbarrier_wait(s.ready, 0);  // @handover_wait
+    out[tl::lane()] = s.value[31 - tl::lane()];
+  }
+}
+
+}  // namespace micro
+
+namespace {
+
+template <class Kernel> int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void* in, void* out) {
+  return tl::launch_kernel(kernel, dim3(blocks), dim3(threads), shared_bytes, nullptr, static_cast<const float*>(in),
+                           static_cast<float*>(out));
+}
+
+}  // namespace
+
+#define RUN(fault_, ...) \
+  if (fault == fault_) return run(__VA_ARGS__, in, out);
+#define MICRO(kernel, blocks, threads, bytes)                                                                  \
+  extern "C" __attribute__((visibility("default"))) int kernel##_run(int fault, const void* in, void* out) {   \
+    RUN(0, micro::kernel<0>, blocks, threads, bytes) RUN(1, micro::kernel<1>, blocks, threads, bytes)          \
+    RUN(2, micro::kernel<2>, blocks, threads, bytes) RUN(3, micro::kernel<3>, blocks, threads, bytes)          \
+    RUN(4, micro::kernel<4>, blocks, threads, bytes) return -1;                                                \
+  }
+MICRO(block_sum, 1, 256, fault == 2 ? 64 : sizeof(micro::Sum))
+MICRO(warp_exchange, 1, 32, 128)
+MICRO(named, 1, 64, 128)
+MICRO(diverged, 1, 64, 0)
+MICRO(half_warp, 1, 32, 0)
+MICRO(copy, 1, 32, 512)
+MICRO(global, 2, 32, 0)
+MICRO(bytes, 2, 32, 0)
+MICRO(shared_bytes, 1, 32, 32)
+MICRO(counter, 1, 64, sizeof(micro::Counter))
+MICRO(atomics, 4, 64, 0)
+MICRO(fences, 1, 128, sizeof(micro::Operands))
+MICRO(handover, 1, 64, sizeof(micro::Handover))

@@ -1,0 +1,39 @@
+// AMD's wave64: a matrix product on mfma, and copies straight to LDS with planted faults.
+#define TL_WARP_SIZE 64
+#include <tl/tl.h>
+#include <tl/host/cdna/mfma.h>
+
+namespace wave64 {
+
+// d[size][size] = a[size][k] * b[k][size] by one instruction; operands as four halves a lane.
+template <int size> __global__ void mfma(const uint2* a, const uint2* b, float* d) {
+  float registers[size * size / 64] = {};
+  if (size == 32) tl::mfma_32x32x8_f16(registers, a[tl::lane()], b[tl::lane()]);
+  if (size == 16) tl::mfma_16x16x16_f16(registers, a[tl::lane()], b[tl::lane()]);
+  for (int v = 0; v < size * size / 64; ++v) d[tl::lane() * (size * size / 64) + v] = registers[v];
+}
+
+template <int fault> __global__ void load_lds(const float* in, float* out) {
+  auto* s = static_cast<float*>(tl::shared_memory());
+  tl::global_load_lds_4(fault == 2 ? s + tl::lane() : s, in + tl::lane());  // @lds_load
+  if (fault != 1) tl::wait_vector_memory<0>();
+  tl::sync_threads();
+  out[tl::lane()] = s[63 - tl::lane()];  // @lds_read
+}
+
+}  // namespace wave64
+
+extern "C" __attribute__((visibility("default"))) int mfma_run(int size, const void* a, const void* b, void* d) {
+  const auto run = [&](auto kernel) {
+    return tl::launch_kernel(kernel, dim3(1), dim3(64), 0, nullptr, static_cast<const uint2*>(a),
+                             static_cast<const uint2*>(b), static_cast<float*>(d));
+  };
+  return size == 32 ? run(wave64::mfma<32>) : run(wave64::mfma<16>);
+}
+extern "C" __attribute__((visibility("default"))) int load_lds_run(int fault, const void* in, void* out) {
+  const auto run = [&](auto kernel) {
+    return tl::launch_kernel(kernel, dim3(1), dim3(64), 256, nullptr, static_cast<const float*>(in),
+                             static_cast<float*>(out));
+  };
+  return fault == 0 ? run(wave64::load_lds<0>) : fault == 1 ? run(wave64::load_lds<1>) : run(wave64::load_lds<2>);
+}

@@ -1,0 +1,141 @@
+"""Kernels of tests/engine/kernels as ctypes libraries, and launches of them on the engine with a report."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.engine import Engine, EngineOptions
+
+SOURCES = Path(__file__).parent / "kernels"
+_JOBS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a launch returned, wrote and reported."""
+
+    status: int
+    arrays: Sequence[np.ndarray]
+    report: dict[str, Any]
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        return self.report["findings"]
+
+    @property
+    def kinds(self) -> set[str]:
+        return {finding["kind"] for finding in self.findings}
+
+    def lines(self, kind: str) -> set[int]:
+        """The lines of the places of all findings of a kind."""
+        return {place["line"] for f in self.findings if f["kind"] == kind for place in f["places"]}
+
+
+@dataclass(frozen=True)
+class Library:
+    """A kernel source, compiled with hooks (checked) and without (fast)."""
+
+    source: Path
+    checked: ctypes.CDLL
+    fast: ctypes.CDLL
+
+    def line(self, anchor: str) -> int:
+        """The line of the source that ends in the comment `@anchor`."""
+        return self._anchors[anchor]
+
+    @cached_property
+    def _anchors(self) -> dict[str, int]:
+        lines = enumerate(self.source.read_text().splitlines(), start=1)
+        return {match[1]: number for number, text in lines if (match := re.search(r"// @(\w+)$", text))}
+
+
+@dataclass(frozen=True)
+class Uninitialised:
+    """An argument that the kernel has to write: memory without content."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass
+class Bench:
+    """Compiles kernels and launches them."""
+
+    engine: Engine
+    gxx: str
+    headers: Path
+    folder: Path
+    _libraries: dict[str, Library] = field(default_factory=dict)
+
+    def compile(self, source: Path, *, check: bool, flags: Sequence[str] = ()) -> Path:
+        """A shared library of one kernel source."""
+        stem = self.folder / f"{source.stem}{'_checked' if check else ''}"
+        command = [self.gxx, "-x", "c++", *host_flags(check=check), *flags, "-I", str(self.headers)]
+        subprocess.run([*command, "-c", str(source), "-o", f"{stem}.o"], check=True)
+        subprocess.run([self.gxx, "-shared", f"{stem}.o", "-o", f"{stem}.so"], check=True)
+        return stem.with_suffix(".so")
+
+    def compile_all(self) -> None:
+        """All sources both ways, two compilers at a time."""
+        jobs = [(source, check) for source in sorted(SOURCES.glob("*.cu")) for check in (True, False)]
+        with ThreadPoolExecutor(_JOBS) as pool:
+            built = list(pool.map(lambda job: self.compile(job[0], check=job[1]), jobs))
+        loaded = {job: ctypes.CDLL(str(path)) for job, path in zip(jobs, built, strict=True)}
+        for source, _ in jobs:
+            self._libraries[source.stem] = Library(source, loaded[source, True], loaded[source, False])
+
+    def library(self, name: str) -> Library:
+        if not self._libraries:
+            self.compile_all()
+        return self._libraries[name]
+
+    def launch(
+        self, library: str, function: str, *arguments: int | np.ndarray | Uninitialised, **options: Any
+    ) -> Outcome:
+        """Calls a C function of a library with copies of the arrays in checked memory, or with the arrays themselves
+        when nothing is checked."""
+        settings = EngineOptions(**options)
+        observed = settings.check or settings.statistics or settings.preempt > 0
+        code = self.library(library)
+        call = getattr(code.checked if observed else code.fast, function)
+        with ExitStack() as stack:
+            arrays: list[np.ndarray] = []
+            values = [self._value(argument, arrays, stack, settings.check) for argument in arguments]
+            with self.engine.turn(settings):
+                status = call(*values)
+                report = dict(self.engine.report())
+            copies = list(self._contents(values, arrays))
+        return Outcome(status=status, arrays=copies, report=report)
+
+    def _value(self, argument: Any, arrays: list[np.ndarray], stack: ExitStack, check: bool) -> Any:
+        if isinstance(argument, int):
+            return ctypes.c_int(argument)
+        if isinstance(argument, Uninitialised):
+            arrays.append(np.empty(argument.shape, argument.dtype))
+            content = None
+        else:
+            arrays.append(np.ascontiguousarray(argument).copy())
+            content = arrays[-1].ctypes.data
+        if not check:
+            return ctypes.c_void_p(arrays[-1].ctypes.data)
+        return ctypes.c_void_p(stack.enter_context(self.engine.memory(arrays[-1].nbytes, content)))
+
+    @staticmethod
+    def _contents(values: list[Any], arrays: list[np.ndarray]) -> Iterator[np.ndarray]:
+        pointers = [value for value in values if isinstance(value, ctypes.c_void_p)]
+        for pointer, array in zip(pointers, arrays, strict=True):
+            if pointer.value != array.ctypes.data:
+                ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
+            yield array
