@@ -64,7 +64,7 @@ def _choose(source: SourceFile, kernels: tuple[Kernel, ...], name: str | None) -
             "T2C-F003",
             "the file has no kernel",
             source.start(),
-            help="a kernel is a function with `with T.Kernel(...)` under @tilelang.jit, or one that returns a @T.prim_func",
+            help="a kernel is a @tilelang.jit function with `with T.Kernel(...)`, or one that returns a @T.prim_func",
         )
     if name is None:
         return kernels

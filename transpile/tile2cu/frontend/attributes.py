@@ -77,7 +77,9 @@ def _of_buffer(buffer: Buffer, name: str) -> object:
         case "name":
             return buffer.name
         case _:
-            raise Fault("T2C-F013", f"`{buffer.name}` has no attribute `{name}`", help="shape, dtype, ndim and name are known")
+            raise Fault(
+                "T2C-F013", f"`{buffer.name}` has no attribute `{name}`", help="shape, dtype, ndim and name are known"
+            )
 
 
 def _of_dtype(dtype: DType, name: str) -> object:
@@ -144,26 +146,29 @@ def _math_function(name: str, run: Callable[..., float | int]) -> Builtin:
     return Builtin(f"math.{name}", call)
 
 
+_MATH_FUNCTIONS: Mapping[str, Callable[..., float | int]] = MappingProxyType(
+    {
+        "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
+        "log": math.log, "log2": math.log2, "log10": math.log10, "pow": math.pow, "gcd": math.gcd, "lcm": math.lcm,
+        "isqrt": math.isqrt, "fabs": math.fabs, "isinf": math.isinf, "isnan": math.isnan, "sin": math.sin,
+        "cos": math.cos, "tanh": math.tanh,
+    }
+)  # fmt: skip
 _MATH: Mapping[str, object] = MappingProxyType(
     {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "tau": math.tau}
-    | {
-        name: _math_function(name, run)
-        for name, run in {
-            "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
-            "log": math.log, "log2": math.log2, "log10": math.log10, "pow": math.pow, "gcd": math.gcd,
-            "lcm": math.lcm, "isqrt": math.isqrt, "fabs": math.fabs, "isinf": math.isinf, "isnan": math.isnan,
-            "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
-        }.items()  # fmt: skip
-    }
+    | {name: _math_function(name, run) for name, run in _MATH_FUNCTIONS.items()}
 )
+
+
+def _bound_method(run: Callable[..., object], value: object) -> Callable[..., object]:
+    return lambda cx, *args, **named: run(cx, value, *args, **named)
 
 
 def _method(value: object, name: str) -> Builtin:
     """A method of a string, list, tuple, dict or number."""
     for kind, methods in _METHODS.items():
         if isinstance(value, kind) and name in methods:
-            run = methods[name]
-            return Builtin(f".{name}", lambda cx, *args, **named: run(cx, value, *args, **named))
+            return Builtin(f".{name}", _bound_method(methods[name], value))
     raise Fault("T2C-F013", f"{describe(value)} has no method `{name}` that tile2cu knows")
 
 
@@ -276,6 +281,11 @@ def _dict_pop(cx: Context, table: dict[object, object], wanted: object, *default
     return table.pop(builtins.key(cx, wanted), *default)
 
 
+def _dict_copy(cx: Context, table: dict[object, object]) -> object:
+    cx.budget.sequence(len(table))
+    return dict(table)
+
+
 _METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = MappingProxyType(
     {
         str: {
@@ -310,7 +320,7 @@ _METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = MappingProxyType(
             "keys": lambda cx, table: builtins.items(cx, table),
             "values": lambda cx, table: builtins.items(cx, tuple(table.values())),
             "items": lambda cx, table: builtins.items(cx, tuple(table.items())),
-            "copy": lambda cx, table: dict(builtins.items(cx, tuple(table.items()))),
+            "copy": _dict_copy,
         },
         float: {"is_integer": lambda cx, value: float(value).is_integer()},
         int: {"bit_length": lambda cx, value: int(value).bit_length()},

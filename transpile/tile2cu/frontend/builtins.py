@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.dtype import FLOAT32, INT32, DType
+from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, Expr, Role, Var, result_dtype
 from tile2cu.core.program import Buffer
 from tile2cu.frontend import operators
@@ -329,17 +329,15 @@ _CLASSES: Mapping[str, Callable[[object], bool]] = MappingProxyType(
     }
 )
 
-_TABLE: Mapping[str, Builtin] = MappingProxyType(
+_FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
-        name: Builtin(name, run)
-        for name, run in {
-            "range": _range, "len": _len, "min": _min, "max": _max, "int": _int, "float": _float, "bool": _bool,
-            "str": _str, "abs": _abs, "round": _round, "sum": _sum, "pow": _pow, "divmod": _divmod, "tuple": _tuple,
-            "list": _list, "dict": _dict, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed,
-            "sorted": _sorted, "isinstance": _isinstance, "any": _any, "all": _all, "print": _print,
-        }.items()  # fmt: skip
+        "range": _range, "len": _len, "min": _min, "max": _max, "int": _int, "float": _float, "bool": _bool,
+        "str": _str, "abs": _abs, "round": _round, "sum": _sum, "pow": _pow, "divmod": _divmod, "tuple": _tuple,
+        "list": _list, "dict": _dict, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed,
+        "sorted": _sorted, "isinstance": _isinstance, "any": _any, "all": _all, "print": _print,
     }
-)
+)  # fmt: skip
+_TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(name, run) for name, run in _FUNCTIONS.items()})
 NAMES = tuple(_TABLE)
 _LITERALS: Mapping[str, object] = MappingProxyType({"True": True, "False": False, "None": None})
 

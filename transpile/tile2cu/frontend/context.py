@@ -88,7 +88,9 @@ class Context:
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out
 
-    def bind_static(self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = "") -> object:
+    def bind_static(
+        self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = ""
+    ) -> object:
         """The value to store under `name`: a static number becomes a Constant that keeps the name."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value

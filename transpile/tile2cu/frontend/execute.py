@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tile2cu.core.program import Scope
 from tile2cu.frontend import attributes, builtins, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
@@ -108,33 +107,39 @@ def run_small(cx: Context, node: cst.BaseSmallStatement, env: Env, comment: str)
     match node:
         case cst.Expr():
             evaluate(cx, node.value, env)
-        case cst.Assign():
-            value = evaluate(cx, node.value, env)
-            for target in node.targets:
-                assign(cx, target.target, value, env, formula=cx.source.code(node.value), comment=comment)
-        case cst.AnnAssign():
-            if node.value is not None:
-                value = evaluate(cx, node.value, env)
-                assign(cx, node.target, value, env, formula=cx.source.code(node.value), comment=comment)
+        case cst.Assign() | cst.AnnAssign():
+            _run_assign(cx, node, env, comment)
         case cst.AugAssign():
             _run_augmented(cx, node, env, comment)
         case cst.Return():
             return Return(None if node.value is None else evaluate(cx, node.value, env))
-        case cst.Break():
-            return Jump(leave=True)
-        case cst.Continue():
-            return Jump(leave=False)
-        case cst.Pass():
-            pass
+        case cst.Break() | cst.Continue():
+            return Jump(leave=isinstance(node, cst.Break))
         case cst.Assert():
             run_assert(cx, node, env)
         case cst.Import() | cst.ImportFrom():
             run_import(cx, node, env)
-        case cst.Raise():
-            raise Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
+        case cst.Pass():
+            pass
         case _:
-            raise unsupported(node)
+            raise _other(cx, node)
     return None
+
+
+def _other(cx: Context, node: cst.BaseSmallStatement) -> Fault:
+    """The fault of a statement that plain Python has, but that stops the evaluation."""
+    if isinstance(node, cst.Raise):
+        return Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
+    return unsupported(node)
+
+
+def _run_assign(cx: Context, node: cst.Assign | cst.AnnAssign, env: Env, comment: str) -> None:
+    if node.value is None:
+        return
+    value = evaluate(cx, node.value, env)
+    targets = [node.target] if isinstance(node, cst.AnnAssign) else [target.target for target in node.targets]
+    for target in targets:
+        assign(cx, target, value, env, formula=cx.source.code(node.value), comment=comment)
 
 
 def assign(
@@ -162,11 +167,9 @@ def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -
     return parts if simple else [formula] * count
 
 
-def named(
-    cx: Context, name: str, value: object, env: Env, node: cst.CSTNode, formula: str, comment: str
-) -> object:
+def named(cx: Context, name: str, value: object, env: Env, node: cst.CSTNode, formula: str, comment: str) -> object:
     """A value as it is stored under a name."""
-    if isinstance(value, Allocation) and isinstance(value.scope, Scope):
+    if isinstance(value, Allocation) and value.scope is not None:
         return cx.recorder.allocate(name, value.shape, value.dtype, value.scope)
     if not env.declares:
         return value
@@ -341,4 +344,3 @@ def enter_call(cx: Context, function: Function) -> None:
     cx.budget.calls += 1
     if cx.budget.calls > MAX_CALLS:
         raise Fault("T2C-F015", f"{function.name}() is called more than {MAX_CALLS} levels deep")
-

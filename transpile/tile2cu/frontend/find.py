@@ -120,4 +120,3 @@ def parameter_names(kernel: Kernel) -> Iterator[str]:
         if isinstance(node, cst.FunctionDef):
             for param in (*node.params.params, *node.params.kwonly_params):
                 yield param.name.value
-

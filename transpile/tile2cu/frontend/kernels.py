@@ -304,4 +304,3 @@ def _docstring(function: Function) -> str:
     assert isinstance(function.node, cst.FunctionDef)
     text = function.node.get_docstring()
     return text.strip() if text else ""
-

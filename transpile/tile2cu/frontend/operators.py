@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from tile2cu.core import expr as ex
 from tile2cu.core.dtype import BOOL, BY_NAME, FLOAT32, DType
@@ -14,23 +15,23 @@ from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, View, as_expr,
 
 Number = int | float
 
-_NATIVE: dict[str, Callable[[object, object], object]] = {
-    "+": operator.add,  # type: ignore[dict-item]
-    "-": operator.sub,  # type: ignore[dict-item]
-    "*": operator.mul,  # type: ignore[dict-item]
-    "/": operator.truediv,  # type: ignore[dict-item]
-    "//": operator.floordiv,  # type: ignore[dict-item]
-    "%": operator.mod,  # type: ignore[dict-item]
-    "**": operator.pow,  # type: ignore[dict-item]
-    "<<": operator.lshift,  # type: ignore[dict-item]
-    ">>": operator.rshift,  # type: ignore[dict-item]
-    "&": operator.and_,  # type: ignore[dict-item]
-    "|": operator.or_,  # type: ignore[dict-item]
-    "^": operator.xor,  # type: ignore[dict-item]
-    "<": operator.lt,  # type: ignore[dict-item]
-    "<=": operator.le,  # type: ignore[dict-item]
-    ">": operator.gt,  # type: ignore[dict-item]
-    ">=": operator.ge,  # type: ignore[dict-item]
+_NATIVE: dict[str, Callable[[Any, Any], object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
 }
@@ -144,12 +145,12 @@ def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
             budget.text(len(lhs) + len(rhs))
         case ("+", list(), list()) | ("+", tuple(), tuple()):
             budget.sequence(len(lhs) + len(rhs))
-        case ("*", str(), int()) | ("*", int(), str()):
-            text, count = (lhs, rhs) if isinstance(lhs, str) else (rhs, lhs)
-            budget.text(len(text) * max(int(count), 0))  # type: ignore[arg-type, call-overload]
-        case ("*", list() | tuple(), int()) | ("*", int(), list() | tuple()):
-            items, count = (lhs, rhs) if isinstance(lhs, list | tuple) else (rhs, lhs)
-            budget.sequence(len(items) * max(int(count), 0))  # type: ignore[arg-type, call-overload]
+        case ("*", str() as text, int() as count) | ("*", int() as count, str() as text):
+            budget.text(len(text) * max(int(count), 0))
+        case ("*", list() | tuple(), int()):
+            budget.sequence(len(lhs) * max(int(rhs), 0))
+        case ("*", int(), list() | tuple()):
+            budget.sequence(len(rhs) * max(int(lhs), 0))
         case ("|", dict(), dict()):
             budget.sequence(len(lhs) + len(rhs))
         case ("<" | "<=" | ">" | ">=", str(), str()) | ("<" | "<=" | ">" | ">=", list() | tuple(), list() | tuple()):

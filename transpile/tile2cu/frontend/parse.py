@@ -65,7 +65,9 @@ class SourceFile:
         """Refuse text that would take the parser's time or stack; the check itself is cheap and bounded."""
         if len(self.text) > MAX_CHARACTERS:
             raise Tile2CuError(
-                "T2C-F002", f"the file has {len(self.text):,} characters; at most {MAX_CHARACTERS:,} are read", self.start()
+                "T2C-F002",
+                f"the file has {len(self.text):,} characters; at most {MAX_CHARACTERS:,} are read",
+                self.start(),
             )
         try:
             with warnings.catch_warnings():

@@ -33,9 +33,10 @@ class _OpenLaunch:
 class Recorder:
     """The launches recorded so far, and the block of statements that is being filled.
 
-    `tracing` is on while the body of a kernel is read. `depth` counts the loops and branches of the program around the current statement; `parallel` those of
-    T.Parallel, in which only elementwise statements are allowed. `signature` lists the parameters that the kernel's
-    own `def` names, `params` those that turned out to be tensors or scalars, in order of declaration.
+    `tracing` is on while the body of a kernel is read. `depth` counts the loops and branches of the program around
+    the current statement; `parallel` those of T.Parallel, in which only elementwise statements are allowed.
+    `signature` lists the parameters that the kernel's own `def` names, `params` those that turned out to be tensors
+    or scalars, in order of declaration.
     """
 
     launches: list[Launch] = field(default_factory=list)
@@ -163,9 +164,7 @@ class Recorder:
         assert self._launch is not None
         place = self.take()
         comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
-        tile = Buffer(
-            name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment
-        )
+        tile = Buffer(name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment)
         self._launch.tiles.append(tile)
         return tile
 

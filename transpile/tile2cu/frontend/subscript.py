@@ -39,9 +39,7 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
     if len(items) != buffer.rank:
         shape = ", ".join(str(extent) for extent in map(written, buffer.shape))
-        raise Fault(
-            "T2C-F024", f"`{buffer.name}` of shape ({shape}) takes {buffer.rank} indices, not {len(items)}"
-        )
+        raise Fault("T2C-F024", f"`{buffer.name}` of shape ({shape}) takes {buffer.rank} indices, not {len(items)}")
     if any(isinstance(item, Interval) for item in items):
         return View(buffer, tuple(item if isinstance(item, Interval) else _index(buffer, item) for item in items))
     indices = tuple(_in_range(buffer, dim, _index(buffer, item)) for dim, item in enumerate(items))
@@ -71,7 +69,9 @@ def _require_zero(var: Var, items: tuple[object, ...]) -> None:
         raise Fault("T2C-F024", f"`{var.name}` holds one value; write `{var.name}` or `{var.name}[0]`")
 
 
-def _of_sequence(cx: Context, base: str | tuple[object, ...] | list[object] | range, items: tuple[object, ...]) -> object:
+def _of_sequence(
+    cx: Context, base: str | tuple[object, ...] | list[object] | range, items: tuple[object, ...]
+) -> object:
     if len(items) != 1:
         raise Fault("T2C-F014", f"{describe(base)} takes one index, not {len(items)}")
     (item,) = items

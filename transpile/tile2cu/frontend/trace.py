@@ -65,27 +65,31 @@ def trace_statement(cx: Context, node: cst.CSTNode, env: Env) -> Return | None:
         cx.recorder.begin(header_span(cx, node), leading_comments(node), trailing_comment(node))
         match node:
             case cst.SimpleStatementLine():
-                for small in node.body:
-                    flow = _trace_small(cx, small, env)
-                    if flow is not None:
-                        return flow
+                flows = (_trace_small(cx, small, env) for small in node.body)
+                return next((flow for flow in flows if flow is not None), None)
             case cst.BaseSmallStatement():
                 return _trace_small(cx, node, env)
             case cst.If():
                 return _trace_if(cx, node, env)
-            case cst.For():
-                _trace_for(cx, node, env)
-            case cst.With():
-                _trace_with(cx, node, env)
-            case cst.FunctionDef():
-                execute.define(cx, node, env)
-            case cst.While():
-                _trace_while(cx, node, env)
             case _:
-                raise unsupported(node)
+                _trace_compound(cx, node, env)
+                return None
     except Fault as fault:
         raise fault.at(header_span(cx, node)) from None
-    return None
+
+
+def _trace_compound(cx: Context, node: cst.CSTNode, env: Env) -> None:
+    match node:
+        case cst.For():
+            _trace_for(cx, node, env)
+        case cst.With():
+            _trace_with(cx, node, env)
+        case cst.FunctionDef():
+            execute.define(cx, node, env)
+        case cst.While():
+            _trace_while(cx, node, env)
+        case _:
+            raise unsupported(node)
 
 
 def header_span(cx: Context, node: cst.CSTNode) -> Span:
@@ -145,8 +149,10 @@ def _assign(cx: Context, target: cst.BaseExpression, value: object, env: Env, fo
         case cst.Name(value=name):
             _assign_name(cx, name, value, env, cx.source.span(target), formula)
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
-            parts = [_settled(cx, part, element.value) for part, element in zip(
-                unpack(cx, value, len(elements)), elements, strict=True)]
+            parts = [
+                _settled(cx, part, element.value)
+                for part, element in zip(unpack(cx, value, len(elements)), elements, strict=True)
+            ]
             for element, part in zip(elements, parts, strict=True):
                 _assign(cx, element.value, part, env, formula)
         case cst.Subscript():
@@ -332,9 +338,7 @@ def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:
         assert isinstance(combined, Expr)
         written, op = combined, ""
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Assign(var=var, value=written, op=op, span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(Assign(var=var, value=written, op=op, span=at.span, comments=at.comments, trailing=at.trailing))
 
 
 def _scalar(value: object, what: str) -> Expr:
@@ -454,9 +458,7 @@ def _target_names(cx: Context, target: cst.BaseExpression) -> list[tuple[str, Sp
             raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be a loop's index")
 
 
-def _trace_loop(
-    cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, Span], at: Place, env: Env
-) -> None:
+def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, Span], at: Place, env: Env) -> None:
     kind = LoopKind(frame.kind)
     if kind is LoopKind.PIPELINED and cx.recorder.parallel:
         raise Fault("T2C-F026", "T.Pipelined cannot stand inside T.Parallel")
@@ -553,4 +555,3 @@ def call_macro(cx: Context, function: Function, values: dict[str, object]) -> ob
         env.bind(param, value, cx.source.span(function.node.name))
     flow = trace_body(cx, function.node.body, env)
     return flow.value if flow is not None else None
-

@@ -24,7 +24,10 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "get_thread_binding get_lane_idx get_warp_idx get_warp_idx_sync get_warp_group_idx thread_binding "
         "launch_thread shuffle_elect thread_return",
     ),
-    (_COPY, "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async transpose im2col c2d_im2col"),
+    (
+        _COPY,
+        "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async transpose im2col c2d_im2col",
+    ),
     (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp dp4a"),
     (_WARPS, "ws set_max_nreg annotate_producer_reg_dealloc annotate_consumer_reg_alloc annotate_ws_schedule ws_op"),
     (_LAYOUT, "annotate_layout Layout Fragment annotate_safe_value"),

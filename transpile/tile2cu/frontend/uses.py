@@ -84,7 +84,7 @@ def size_names(exprs: Iterable[Expr]) -> tuple[str, ...]:
 
 
 def solvable_sizes(params: Iterable[Buffer | Var]) -> frozenset[str]:
-    """The sizes that stand alone as an extent or stride of a tensor, from which a caller's tensors give their values."""
+    """The sizes that stand alone as an extent or stride of a tensor: a caller's tensors give their values."""
     return frozenset(
         extent.name
         for param in params
@@ -92,4 +92,3 @@ def solvable_sizes(params: Iterable[Buffer | Var]) -> frozenset[str]:
         for extent in (*param.shape, *(param.strides or ()))
         if isinstance(extent, Var) and extent.role is Role.SIZE
     )
-

@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, Const, Expr, Named, Unary, static_value, walk
-from tile2cu.core.program import Buffer
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.scope import Env
@@ -146,7 +147,7 @@ class Allocation:
 
     shape: tuple[Expr, ...]
     dtype: DType
-    scope: object  # a program.Scope, or None for T.alloc_var
+    scope: Scope | None  # None for T.alloc_var
     init: Expr | None = None
 
 
@@ -207,33 +208,38 @@ def _short(value: int) -> str:
 
 
 def describe(value: object) -> str:
-    """What a value is, for a diagnostic: `a string`, `a tensor`, `the number 3`."""
-    match value:
-        case None | bool():
-            return f"`{value}`"
-        case int() | float():
-            return f"the number {_short(value) if isinstance(value, int) else value}"
-        case str():
-            return f"the string {value[:40]!r}"
-        case tuple():
-            return "a tuple"
-        case list():
-            return "a list"
-        case dict():
-            return "a dict"
-        case Buffer():
-            return f"`{value.name}`, a {value.scope.value} {'tensor' if value.scope.value == 'global' else 'buffer'}"
-        case View():
-            return f"a slice of `{value.buffer.name}`"
-        case Expr():
-            return "a value known only at run time"
-        case DType():
-            return f"the type {value}"
-        case Function():
-            return f"the function `{value.name}`"
-        case Builtin():
-            return f"`{value.name}`"
-        case Opaque():
-            return f"`{value.what}`"
-        case _:
-            return f"a {type(value).__name__}"
+    """What a value is, for a diagnostic: `the number 3`, `a list`, `` `A_shared`, a shared buffer ``."""
+    if value is None or isinstance(value, bool):
+        return f"`{value}`"
+    if isinstance(value, int | float):
+        return f"the number {_short(value) if isinstance(value, int) else value}"
+    for kind, text in _DESCRIPTIONS:
+        if isinstance(value, kind):
+            return text(value)
+    return f"a {type(value).__name__}"
+
+
+def _describe_buffer(buffer: Buffer) -> str:
+    what = "tensor in global memory" if buffer.scope is Scope.GLOBAL else f"{buffer.scope.value} buffer"
+    return f"`{buffer.name}`, a {what}"
+
+
+_DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
+    (str, lambda value: f"the string {value[:40]!r}"),
+    (tuple, lambda value: "a tuple"),
+    (list, lambda value: "a list"),
+    (dict, lambda value: "a dict"),
+    (Buffer, _describe_buffer),
+    (View, lambda value: f"a slice of `{value.buffer.name}`"),
+    (Expr, lambda value: "a value known only at run time"),
+    (DType, lambda value: f"the type {value}"),
+    (Function, lambda value: f"the function `{value.name}`"),
+    (Builtin, lambda value: f"`{value.name}`"),
+    (Opaque, lambda value: f"`{value.what}`"),
+    (Namespace, lambda value: f"the module `{value.name}`"),
+    (TensorType, lambda value: "a tensor's type"),
+    (Allocation, lambda value: "a buffer without a name"),
+    (OutputTensor, lambda value: "a tensor without a name"),
+    (LoopFrame, lambda value: "a loop"),
+    (KernelFrame, lambda value: "T.Kernel(...)"),
+)

@@ -132,9 +132,7 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
     written = as_number(value, f"the value of {name}")
     at = cx.recorder.take()
     cx.recorder.emit(
-        Fill(
-            dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing
-        )
+        Fill(dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing)
     )
 
 

@@ -119,9 +119,25 @@ def bitwise_not(cx: Context, value: object) -> object:
     return operators.unary(cx.budget, "~", value)
 
 
+def _cast_to_first(cx: Context, dtype: object, value: object) -> object:
+    """`T.Cast(dtype, value)`, the older order."""
+    return cast(cx, value, dtype)
+
+
+_OPERATORS = {
+    "floordiv": "//",
+    "floormod": "%",
+    "shift_left": "<<",
+    "shift_right": ">>",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+_UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil")
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "cast": cast,
-    "Cast": lambda cx, dtype, value: cast(cx, value, dtype),
+    "Cast": _cast_to_first,
     "ceildiv": ceildiv,
     "infinity": infinity,
     "if_then_else": if_then_else,
@@ -129,12 +145,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": _extreme("min"),
     "clamp": clamp,
     "abs": absolute,
-    "floordiv": _operator("floordiv", "//"),
-    "floormod": _operator("floormod", "%"),
-    "shift_left": _operator("shift_left", "<<"),
-    "shift_right": _operator("shift_right", ">>"),
-    "bitwise_and": _operator("bitwise_and", "&"),
-    "bitwise_or": _operator("bitwise_or", "|"),
-    "bitwise_xor": _operator("bitwise_xor", "^"),
     "bitwise_not": bitwise_not,
-} | {name: _function(name) for name in "exp exp2 log log2 sqrt rsqrt tanh sigmoid floor ceil".split()}
+    **{name: _operator(name, op) for name, op in _OPERATORS.items()},
+    **{name: _function(name) for name in _UNARY},
+}

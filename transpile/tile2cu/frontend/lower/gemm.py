@@ -79,9 +79,7 @@ def _require_shapes(a: Region, b: Region, c: Region, transpose_a: bool, transpos
         help = _transpose_help(a, b, transpose_a, transpose_b)
         raise Fault("T2C-F021", f"T.gemm: {operands}: k is {k_of_a} in A and {k_of_b} in B", help=help)
     if (m, n) != tuple(static_value(extent) for extent in c.extents):
-        raise Fault(
-            "T2C-F021", f"T.gemm: {operands} is ({m}, {n}), but `{c.buffer.name}` is {text(c.extents)}"
-        )
+        raise Fault("T2C-F021", f"T.gemm: {operands} is ({m}, {n}), but `{c.buffer.name}` is {text(c.extents)}")
 
 
 def _transpose_help(a: Region, b: Region, transpose_a: bool, transpose_b: bool) -> str:
@@ -103,9 +101,7 @@ def _require_scopes(a: Region, b: Region, c: Region) -> None:
                 help="copy it into a tile from T.alloc_shared first",
             )
     if c.buffer.scope is not Scope.FRAGMENT:
-        raise Fault(
-            "T2C-F023", f"T.gemm: C is {describe(c.buffer)}", help="accumulate in a tile from T.alloc_fragment"
-        )
+        raise Fault("T2C-F023", f"T.gemm: C is {describe(c.buffer)}", help="accumulate in a tile from T.alloc_fragment")
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {"gemm": gemm}

@@ -116,9 +116,7 @@ def as_region(cx: Context, value: object, what: str) -> Region:
         raise Fault("T2C-F025", f"`{value.buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
     ranges = tuple(slice_range(value.buffer, dim, item) for dim, item in enumerate(value.items))
     kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
-    return Region(
-        buffer=value.buffer, ranges=ranges, kept=kept, whole=_covers(value.buffer, ranges), span=place(cx)
-    )
+    return Region(buffer=value.buffer, ranges=ranges, kept=kept, whole=_covers(value.buffer, ranges), span=place(cx))
 
 
 def whole(buffer: Buffer, span: Span) -> Region:

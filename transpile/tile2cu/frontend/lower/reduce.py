@@ -70,7 +70,7 @@ def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
     without = extents[:axis] + extents[axis + 1 :]
     kept = [*extents[:axis], 1, *extents[axis + 1 :]]
     if found not in (without, kept):
-        wanted = kept if not without else without
+        wanted = without if without else kept
         shape = "(" + ", ".join(map(str, wanted)) + ("," if len(wanted) == 1 else "") + ")"
         raise Fault(
             "T2C-F022",
