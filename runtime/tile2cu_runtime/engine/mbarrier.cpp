@@ -15,6 +15,7 @@ void MemoryBarriers::reset() {
 void MemoryBarriers::initialise(Worker& worker, const void* barrier, int arrivals, Site site) {
   const auto offset = std::uint32_t(worker.shared_offset(barrier));
   MemoryBarrier fresh;
+  fresh.initialised = true;
   fresh.arrivals = fresh.pending_arrivals = arrivals;
   fresh.agent = agents_++ % VectorClocks::agents;  // two barriers may share one: that only hides races between them
   if (worker.options.check) {
@@ -28,13 +29,13 @@ void MemoryBarriers::initialise(Worker& worker, const void* barrier, int arrival
 
 MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site site) {
   const auto offset = std::uint32_t(worker.shared_offset(barrier));
-  const auto found = barriers_.find(offset);
-  if (found == barriers_.end()) {
+  MemoryBarrier& state = barriers_[offset];
+  if (!state.initialised) {
     worker.report("mbarrier used before init", {site, nullptr, offset}, [&] {
       return text("%s uses the memory barrier at shared offset %u at {0} before its initialisation",
                   worker.describe_current().c_str(), offset);
     });
-    return barriers_[offset];
+    return state;
   }
   if (worker.options.check && offset + 8 <= worker.launch.request.shared_bytes) {
     const Granule& granule = worker.shared_shadow.at(offset);
@@ -45,11 +46,12 @@ MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site si
       });
     }
   }
-  return found->second;
+  return state;
 }
 
 void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_bytes, Site site) {
   MemoryBarrier& state = find(worker, barrier, site);
+  if (!state.initialised) return;
   if (worker.options.check) worker.clocks.release(worker.current->linear, state.arriving);
   state.pending_bytes += announced_bytes;
   if (state.pending_arrivals == 0) {

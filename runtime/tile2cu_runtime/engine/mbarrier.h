@@ -14,6 +14,7 @@ namespace tile2cu::engine {
 struct Worker;
 
 struct MemoryBarrier {
+  bool initialised = false;
   int arrivals = 0;           // of a phase
   int pending_arrivals = 0;   // still missing
   long pending_bytes = 0;     // announced and not yet delivered

@@ -163,7 +163,7 @@ struct Handover {
 };
 template <int fault> __global__ void handover(const float*, float* out) {
   Handover& s = shared<Handover>();
-  if (fault != 1 && tl::thread() == 0) tl::mbarrier_init(s.ready, fault == 4 ? 64 : 32);
+  if (fault != 1 && tl::thread() == 0) tl::mbarrier_init(s.ready, fault == 4 ? 64 : 32);  // @handover_init
   tl::sync_threads();
   if (tl::warp() == 0) {
     s.value[tl::lane()] = float(tl::lane());
