@@ -145,12 +145,10 @@ def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
             budget.text(len(lhs) + len(rhs))
         case ("+", list(), list()) | ("+", tuple(), tuple()):
             budget.sequence(len(lhs) + len(rhs))
-        case ("*", str() as text, int() as count) | ("*", int() as count, str() as text):
-            budget.text(len(text) * max(int(count), 0))
-        case ("*", list() | tuple(), int()):
-            budget.sequence(len(lhs) * max(int(rhs), 0))
-        case ("*", int(), list() | tuple()):
-            budget.sequence(len(rhs) * max(int(lhs), 0))
+        case ("*", str() | list() | tuple(), int()):
+            _bound_repetition(budget, lhs, rhs)
+        case ("*", int(), str() | list() | tuple()):
+            _bound_repetition(budget, rhs, lhs)
         case ("|", dict(), dict()):
             budget.sequence(len(lhs) + len(rhs))
         case ("<" | "<=" | ">" | ">=", str(), str()) | ("<" | "<=" | ">" | ">=", list() | tuple(), list() | tuple()):
@@ -158,6 +156,15 @@ def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
         case _:
             raise Fault("T2C-F014", f"`{op}` does not go with {describe(lhs)} and {describe(rhs)}")
     return native(op, lhs, rhs)
+
+
+def _bound_repetition(budget: Budget, value: object, count: object) -> None:
+    """Account for `value * count` before it is made."""
+    assert isinstance(count, int)
+    if isinstance(value, str):
+        budget.text(len(value) * max(int(count), 0))
+    elif isinstance(value, list | tuple):
+        budget.sequence(len(value) * max(int(count), 0))
 
 
 def unary(budget: Budget, op: str, value: object) -> object:
