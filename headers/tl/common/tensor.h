@@ -87,11 +87,12 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   TL_BOTH static constexpr bool is_ragged(int dim) { return ragged_dims >> dim & 1; }
   TL_DEVICE bool inside(int dim, int i) const { return !is_ragged(dim) || unsigned(i) < unsigned(extent[dim]); }
 
-  // Every row, and the element `at`, start at a multiple of `bytes`. Uniform over the block when `at` is.
-  TL_DEVICE bool aligned(const T_* at, int bytes) const {
-    bool result = reinterpret_cast<uintptr_t>(at) % bytes == 0 && stride[last] == 1;
+  // Every row of a tile at these indices starts at a multiple of `bytes`. The parts are tested one by one, so that what
+  // does not change in a loop is tested once.
+  TL_DEVICE bool aligned(const int (&at)[rank], int bytes) const {
+    bool result = reinterpret_cast<uintptr_t>(data) % bytes == 0 && stride[last] == 1;
     TL_UNROLL for (int d = 0; d < last; ++d) result = result && stride[d] * int64_t(sizeof(T)) % bytes == 0;
-    return result;
+    return result && unsigned(at[last]) * sizeof(T) % bytes == 0;
   }
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
@@ -132,7 +133,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     T_* const p = address(at);
     bool rows_inside = true;
     TL_UNROLL for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
-    const bool vector = alignment != 0 || aligned(p, width);
+    const bool vector = alignment != 0 || aligned(at, width);
     const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
                                                                   rows_inside, vector};
     if constexpr (std::is_const<T_>::value)
@@ -191,7 +192,7 @@ template <class View> struct Place {
   View view;
   int offset[rank];
 
-  TL_DEVICE bool aligned(int bytes) const { return view.aligned(view.address(offset), bytes); }
+  TL_DEVICE bool aligned(int bytes) const { return view.aligned(offset, bytes); }
   template <int bytes> TL_DEVICE auto with_row_start() const {
     Place<decltype(view.template with_row_start<bytes>())> place{view.template with_row_start<bytes>(), {}};
     TL_UNROLL for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];

@@ -29,6 +29,15 @@ TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = b
 TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value); }
 TL_DEVICE int atomic_add(int* to, int value) { return atomicAdd(to, value); }
 TL_DEVICE half atomic_add(half* to, half value) { return atomicAdd(to, value); }
-TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) { return atomicAdd(to, value); }
+// sm_80 has no such instruction: exchanges until nobody came between.
+TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
+  unsigned short* const bits = reinterpret_cast<unsigned short*>(to);
+  unsigned short seen = *bits, expected;
+  do {
+    expected = seen;
+    seen = atomicCAS(bits, expected, (bfloat16::from_bits(expected) + value).bits);
+  } while (seen != expected);
+  return bfloat16::from_bits(seen);
+}
 
 }  // namespace tl
