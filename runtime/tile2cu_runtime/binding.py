@@ -16,7 +16,8 @@ import sys
 import sysconfig
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from types import ModuleType
@@ -119,9 +120,9 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, cuda: bool) -
         addresses="".join(f", &given.{argument.name}" for argument in arguments),
         values=", ".join(_value(argument) for argument in arguments),
         name_of_status=(cuda_name if cuda else "") + "tl_status_string(static_cast<tl_status>(status))",
-        compile=json.dumps(build.compile),
-        link=json.dumps(build.link),
-        include=json.dumps(str(paths.headers_dir())),
+        compile=ascii(list(build.compile)),
+        link=ascii(list(build.link)),
+        include=ascii(str(paths.headers_dir())),
     )
 
 
@@ -142,17 +143,11 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
 
 def build_library(manifest: Manifest, folder: Path, build: Build, *, cuda: bool) -> Library:
     """The library of an emitted kernel, from the cache or built now. Errors: T2C-R01x when a compiler fails."""
-    sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     if not has_python_header() and sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise CompileError("T2C-R010", "a free-threaded Python needs its Python.h", help="install python3-dev")
-    parts: list[str | bytes] = [
-        *sources.values(),
-        binding_text(manifest, "module", build, cuda=cuda),
-        _ABI_HEADER.read_bytes(),
-    ]
+    sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
-    identity = (build.identity, find_gxx().version, suffix, str(has_python_header()))
-    key = cache.content_key(*parts, *identity, cache.tree_key(paths.headers_dir()))
+    key = _key(manifest, sources, build, suffix, cuda=cuda)
     module = f"{manifest.entry}_{key[:16]}"
 
     def make(temporary: Path, place: Path) -> None:
@@ -160,19 +155,27 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, cuda: bool)
         for name, content in sources.items():
             (temporary / name).write_bytes(content)
         shutil.copy(_ABI_HEADER, temporary)
-        # Debug information names the folder in which the text will lie, not the one in which it was compiled.
-        mapped = Build(
-            compile=(*build.compile, *_path_map(temporary, place, cuda=cuda)), link=build.link, identity=build.identity
-        )
-        (temporary / f"{module}.cpp").write_text(binding_text(manifest, module, mapped, cuda=cuda))
+        command = (*build.compile, *_path_map(temporary, place, cuda=cuda))
+        text = binding_text(manifest, module, replace(build, compile=command), cuda=cuda)
+        (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")
         _remove_scraps(temporary)
-        seconds = time.perf_counter() - started
-        (temporary / _BUILD).write_text(json.dumps({"command": mapped.compile, "seconds": round(seconds, 3)}) + "\n")
+        report = {"command": command, "seconds": round(time.perf_counter() - started, 3)}
+        (temporary / _BUILD).write_text(json.dumps(report, indent=1) + "\n")
 
     entry = cache.get_or_build("kernels", key, make)
     seconds = json.loads((entry.folder / _BUILD).read_text())["seconds"] if entry.built else 0.0
     return Library(folder=entry.folder, module=module, path=entry.folder / (module + suffix), seconds=seconds)
+
+
+def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, cuda: bool) -> str:
+    """All that decides what is in the library. Paths do not: a compiler is known by its version, headers by content."""
+    text = binding_text(manifest, "module", build, cuda=cuda)
+    for path, name in ((str(paths.headers_dir()), "<headers>"), (build.compile[0], "<compiler>")):
+        text = text.replace(ascii(path)[1:-1], name)
+    abi = (suffix, str(has_python_header()), _ABI_HEADER.read_bytes())
+    versions = (build.identity, find_gxx().version, cache.tree_key(paths.headers_dir()))
+    return cache.content_key(text, *sources.values(), *abi, *versions)
 
 
 def import_library(library: Library) -> ModuleType:
@@ -244,8 +247,11 @@ def _value(argument: Argument) -> str:
 
 
 def _path_map(temporary: Path, place: Path, *, cuda: bool) -> tuple[str, ...]:
+    """Debug information names the folder in which the text will lie, not the one in which it was compiled."""
     flag = f"-ffile-prefix-map={temporary}={place}"
-    return ("-Xcompiler", flag) if cuda else (flag,)
+    if not cuda:
+        return (flag,)
+    return () if "," in flag else ("-Xcompiler", flag)  # nvcc takes a comma for the end of the flag
 
 
 def _source_of(compile: list[str]) -> str:
@@ -271,6 +277,3 @@ def _child_environment() -> dict[str, str]:
     own = str(Path(__file__).resolve().parents[1])
     search = os.pathsep.join(dict.fromkeys([own, *(folder for folder in sys.path if folder)]))
     return environment | {"CC": gxx, "CXX": gxx, "PYTHONPATH": search}
-
-
-__all__: list[str] = ["Library", "add_kernel", "binding_text", "build_library", "import_library"]

@@ -59,8 +59,7 @@ def get_or_build(kind: str, key: str, build: Callable[[Path, Path], None], *, ro
     place = shelf / key
     if _is_whole(place):
         return Entry(place, built=False)
-    shelf.mkdir(parents=True, exist_ok=True)
-    with _locked(shelf / f"{key}.lock"):
+    with _locked(shelf, key):
         if _is_whole(place):
             return Entry(place, built=False)
         # We hold the lock: what lies about under this key is damaged, or left by a build that was killed.
@@ -120,10 +119,22 @@ def _kept(problem: CompileError, temporary: Path, place: Path) -> CompileError:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(shelf: Path, key: str) -> Iterator[None]:
+    """Holds the key's lock. Errors: T2C-R015 when the cache cannot be written."""
     import fcntl
 
     # Lock files stay: removing one would let two processes lock two files of the same name.
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        shelf.mkdir(parents=True, exist_ok=True)
+        lock = os.open(shelf / f"{key}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as problem:
+        raise CompileError(
+            "T2C-R015",
+            f"cannot write to the cache {shelf}: {problem.strerror}",
+            help="name a folder that can be written in TILE2CU_CACHE",
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)

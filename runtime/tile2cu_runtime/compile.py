@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile2cu_runtime import paths
-from tile2cu_runtime.compilers import Compiler, cudart_dir, find_gxx, find_nvcc
+from tile2cu_runtime.compilers import cudart_dir, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
 
 OBJECT = "kernel.o"
@@ -97,17 +97,3 @@ def read_dependencies(depfile: Path) -> tuple[str, ...]:
 
 def _common(text_file: str) -> tuple[str, ...]:
     return ("-I", str(paths.headers_dir()), "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)
-
-
-__all__ = [
-    "DEPENDENCIES",
-    "OBJECT",
-    "Build",
-    "Compiler",
-    "cuda_build",
-    "gencode",
-    "host_build",
-    "host_flags",
-    "read_dependencies",
-    "run_compiler",
-]

@@ -7,7 +7,6 @@ import functools
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +139,8 @@ def build_engine() -> Path:
     key = cache.content_key(gxx.version, *host_flags(check=False), cache.tree_key(paths.engine_dir()), headers)
 
     def make(temporary: Path, place: Path) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # not at the top: it imports logging, 5 ms
+
         def compile_one(source: Path) -> None:
             command = (gxx.path, *flags, "-c", str(source), "-o", f"{source.stem}.o")
             run_compiler(command, temporary, f"the CPU engine's {source.name}")

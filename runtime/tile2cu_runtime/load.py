@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from tile2cu_runtime import binding
+from tile2cu_runtime import binding, cache
 from tile2cu_runtime import device as devices
 from tile2cu_runtime.arguments import BoundCall, bind_call
 from tile2cu_runtime.compile import Build, cuda_build, host_build
-from tile2cu_runtime.engine import EngineOptions, load_engine
+from tile2cu_runtime.engine import Engine, EngineOptions, load_engine
 from tile2cu_runtime.errors import ArgumentError, DeviceError, LaunchError, ManifestError, OptionError, status_name
 from tile2cu_runtime.report import CheckError, Report, SourceMap, read_report
 from tile2cu_runtime.spec import Manifest, TensorArgument, read_manifest
@@ -41,7 +41,7 @@ class Kernel:
     ) -> None:
         self.manifest = manifest
         self.folder = folder
-        self.source = "\n".join(source_map.text) + "\n"
+        self.source = source_map.text
         self.report: Report | None = None
         self._library = library
         self._run = run
@@ -101,11 +101,12 @@ class Kernel:
 
     def _launch_checked(self, call: BoundCall) -> None:
         """Runs on copies in checked memory, once a schedule; what the first run wrote is copied back."""
+        assert self._engine is not None
         reports, statuses, contents = [], [], []
         for schedule in self._run.schedules:
-            with _device_copies(self, call, replace(self._run.options, schedule=schedule)) as addresses:
+            options = replace(self._run.options, schedule=schedule)
+            with self._engine.turn(options), _device_copies(self._engine, call) as addresses:
                 statuses.append(self._status(call, addresses, 0))
-                assert self._engine is not None
                 reports.append((schedule, self._engine.report()))
                 contents.append(_written(self.manifest, call, addresses))
         for name, content in contents[0].items():
@@ -198,6 +199,22 @@ def load_kernel(
     return Kernel(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
 
 
+def load_files(files: Mapping[str, str], **options: Any) -> Kernel:
+    """Loads an emitted kernel from its files' texts by name, .cu, .h and .json; `options` are those of `load_kernel`.
+
+    The files are kept in the cache, so that a debugger finds them.
+    """
+
+    def write(temporary: Path, place: Path) -> None:
+        for name, text in files.items():
+            (temporary / Path(name).name).write_text(text, encoding="utf-8")
+
+    manifest = next((name for name in files if name.endswith(".json")), "")
+    parts = [part for name, text in sorted(files.items()) for part in (name, text)]
+    entry = cache.get_or_build("texts", cache.content_key(*parts), write)
+    return load_kernel(entry.folder / (manifest or "manifest.json"), **options)
+
+
 def _manifest_path(path: Path) -> Path:
     """The manifest in a folder, beside a .cu file, or as given."""
     if path.is_dir():
@@ -246,18 +263,15 @@ def _build(manifest: Manifest, device: Device, *, check: bool) -> Build:
 
 
 @contextmanager
-def _device_copies(kernel: Kernel, call: BoundCall, options: EngineOptions) -> Iterator[dict[str, int]]:
+def _device_copies(engine: Engine, call: BoundCall) -> Iterator[dict[str, int]]:
     """Addresses of copies in the engine's checked memory. Outputs that we allocated are left uninitialised there, so
     that a kernel which reads them is found out."""
-    engine = load_engine()
     with ExitStack() as stack:
-        stack.enter_context(engine.turn(options))
-        yield {
-            name: stack.enter_context(engine.memory(view.bytes, None if name in call.allocated else view.address))
-            if view.bytes
-            else 0
-            for name, view in call.tensors.items()
-        }
+        addresses = {}
+        for name, view in call.tensors.items():
+            content = None if name in call.allocated else view.address
+            addresses[name] = stack.enter_context(engine.memory(view.bytes, content)) if view.bytes else 0
+        yield addresses
 
 
 def _written(manifest: Manifest, call: BoundCall, addresses: Mapping[str, int]) -> dict[str, bytes]:

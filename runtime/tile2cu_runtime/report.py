@@ -116,28 +116,30 @@ class CheckError(Tile2CuRuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceMap:
-    """Finds the Python line, and the text of both lines, for a line of the emitted text."""
+    """Finds the Python line, and the text of both lines, for a line of the emitted text.
+
+    `python` is the source if it is at hand and still what was transpiled. `trusted`: the emitted text is as it was
+    emitted, so that the manifest's lines hold; a text that was edited by hand has no Python lines.
+    """
 
     manifest: Manifest
-    text: tuple[str, ...]
-    python: tuple[str, ...] = ()
-    python_file: str = ""
-    trusted: bool = True
+    text: str
+    python: str
+    python_file: str
+    trusted: bool
 
     @staticmethod
     def of(manifest: Manifest, folder: Path, source: Path | None = None) -> SourceMap:
-        """The map of an emitted kernel. The Python text is used only where it still is what was transpiled; the
-        manifest's lines only where the emitted text is as it was emitted."""
+        """The map of the emitted kernel in a folder. `source` is the Python file, if it is not where it was."""
         content = (folder / manifest.text_file).read_bytes()
-        digest = dict(manifest.files)[manifest.text_file]
         usual = [folder / manifest.source_file, Path(manifest.source_file)]
         path = _find_source(manifest, [source] if source else usual)
         return SourceMap(
             manifest=manifest,
-            text=tuple(content.decode("utf-8", "replace").splitlines()),
-            python=tuple(path.read_text(encoding="utf-8").splitlines()) if path else (),
-            python_file=str(path) if path else manifest.source_file,
-            trusted=hashlib.sha256(content).hexdigest() == digest,
+            text=content.decode("utf-8", "replace"),
+            python=path.read_text(encoding="utf-8") if path else "",
+            python_file=str(path or manifest.source_file),
+            trusted=hashlib.sha256(content).hexdigest() == dict(manifest.files)[manifest.text_file],
         )
 
     def place(self, file: str, line: int) -> Place:
@@ -230,7 +232,8 @@ def _row_place(row: Mapping[str, Any], source_map: SourceMap) -> Place:
     return source_map.place(str(place.get("file", "?")), int(place.get("line", 0)))
 
 
-def _line(lines: tuple[str, ...], number: int) -> str:
+def _line(text: str, number: int) -> str:
+    lines = text.split("\n")
     return lines[number - 1] if 0 < number <= len(lines) else ""
 
 

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -112,7 +113,6 @@ class Manifest:
     source_file: str
     source_sha256: str
     files: tuple[tuple[str, str], ...]
-    headers_sha256: str
     arguments: tuple[Argument, ...]
     outputs: tuple[int, ...] = ()
     bindings: tuple[tuple[str, object], ...] = ()
@@ -130,20 +130,20 @@ class Manifest:
         """Name of the header that declares the launcher."""
         return next(name for name, _ in self.files if name.endswith(".h"))
 
-    @property
+    @cached_property
     def called(self) -> tuple[TensorArgument | ScalarArgument, ...]:
         """What a caller gives, in order: everything but sizes."""
         return tuple(argument for argument in self.arguments if not isinstance(argument, SizeArgument))
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[TensorArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, TensorArgument))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[SizeArgument, ...]:
         return tuple(argument for argument in self.arguments if isinstance(argument, SizeArgument))
 
-    @property
+    @cached_property
     def output_names(self) -> frozenset[str]:
         return frozenset(self.arguments[index].name for index in self.outputs)
 
@@ -189,7 +189,6 @@ def parse_manifest(data: object, *, where: str = "manifest") -> Manifest:
         source_file=source.take("file", str),
         source_sha256=source.take("sha256", str),
         files=_files(fields.take("files", dict), where),
-        headers_sha256=fields.take("headers_sha256", str),
         arguments=tuple(
             _argument(item, f"{where}: arguments[{i}]") for i, item in enumerate(fields.take("arguments", list))
         ),

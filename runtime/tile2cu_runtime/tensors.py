@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,7 @@ def _of_numpy(array: Any) -> TensorView:
         address=address,
         shape=array.shape,
         strides=tuple(stride // item_bytes for stride in array.strides) if item_bytes else (),
-        dtype=array.dtype.name if array.dtype.isnative else f"byte-swapped {array.dtype.name}",
+        dtype=_name_of(array.dtype),
         item_bytes=item_bytes,
         device="cpu",
         contiguous=array.flags.c_contiguous,
@@ -101,6 +102,13 @@ def _of_numpy(array: Any) -> TensorView:
         library="numpy",
         owner=array,
     )
+
+
+@functools.lru_cache
+def _name_of(dtype: Any) -> str:
+    """NumPy's or torch's name of an element type, which both work out anew each time."""
+    name = getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+    return name if getattr(dtype, "isnative", True) else f"byte-swapped {name}"
 
 
 def _of_torch(tensor: Any, torch: Any) -> TensorView:
@@ -114,7 +122,7 @@ def _of_torch(tensor: Any, torch: Any) -> TensorView:
         address=tensor.data_ptr(),
         shape=tuple(tensor.shape),
         strides=tensor.stride(),
-        dtype=("lazily negated " if lazy else "") + str(tensor.dtype).removeprefix("torch."),
+        dtype=f"lazily negated {_name_of(tensor.dtype)}" if lazy else _name_of(tensor.dtype),
         item_bytes=tensor.element_size(),
         device=device,
         contiguous=tensor.is_contiguous(),

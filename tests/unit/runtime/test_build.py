@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from tile2cu_runtime import CompileError, DeviceError, ManifestError, OptionError, binding, load_kernel, paths
+from tile2cu_runtime import (
+    CompileError,
+    DeviceError,
+    ManifestError,
+    OptionError,
+    binding,
+    load_files,
+    load_kernel,
+    paths,
+)
 from tile2cu_runtime import device as devices
 from tile2cu_runtime.compile import cuda_build, gencode, host_build, read_dependencies, run_compiler
 from tile2cu_runtime.compilers import find_gxx, find_nvcc
@@ -35,8 +44,7 @@ def test_each_part_of_the_key_builds_anew(axpy: Path, monkeypatch: pytest.Monkey
         assert (library.seconds > 0) == expected, "flags are in the key"
     headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
     monkeypatch.setattr(paths, "headers_dir", lambda: headers)
-    built(axpy)
-    assert not built(axpy)
+    assert not built(axpy), "headers are known by their content, not by their path"
     (headers / "tl" / "status.h").write_text((headers / "tl" / "status.h").read_text() + "/* edited */\n")
     assert built(axpy), "an edited header builds anew"
     (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// edited\n")
@@ -61,7 +69,8 @@ print(load.load_kernel(sys.argv[1], device="cpu").build_seconds > 0)
 
 
 def test_four_cold_processes_build_one_library(axpy: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(RUNTIME)}
+    search = os.pathsep.join(filter(None, [str(RUNTIME), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": search}
     command = [sys.executable, "-c", LOAD, str(axpy)]
     processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     answers = sorted(process.communicate(timeout=60)[0].strip() for process in processes)
@@ -109,6 +118,29 @@ def test_the_users_build_settings_do_not_matter(axpy: Path, monkeypatch: pytest.
     monkeypatch.setenv("CC", "nvcc")
     monkeypatch.setenv("CFLAGS", "--nonsense")
     assert built(axpy)
+
+
+def test_folders_with_odd_names(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    odd = tmp_path / "it's a \u00e9, $HOME ${x} # %> folder"
+    monkeypatch.setenv("TILE2CU_CACHE", str(odd / "cache"))
+    assert built(Path(shutil.copytree(axpy, odd / "kernel")))
+
+
+def test_a_cache_that_cannot_be_written(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "file"))
+    with pytest.raises(CompileError, match="TILE2CU_CACHE") as raised:
+        load_kernel(axpy, device="cpu")
+    assert raised.value.code == "T2C-R015"
+
+
+def test_texts_can_be_loaded(axpy: Path, cache: Path) -> None:
+    files = {path.name: path.read_text() for path in axpy.iterdir()}
+    kernel = load_files(files, device="cpu")
+    assert kernel.source == files["axpy.cu"] and kernel.folder.parent == cache / "texts"
+    assert load_files(files, device="cpu").build_seconds == 0
+    with pytest.raises(ManifestError):
+        load_files({"axpy.cu": files["axpy.cu"]}, device="cpu")
 
 
 def test_a_binding_needs_no_python_header(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
