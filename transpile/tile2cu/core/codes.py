@@ -4,17 +4,11 @@ Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C comma
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a code means: a title of one line, and a paragraph for whoever meets it for the first time."""
-
-    title: str
-    text: str
-
+from tile2cu.core.codes_decisions import DECISIONS
+from tile2cu.core.codes_runtime import RUNTIME
+from tile2cu.core.explanation import Explanation
 
 _FRONT_END = {
     "T2C-F001": Explanation(
@@ -136,8 +130,8 @@ _FRONT_END = {
     ),
     "T2C-F028": Explanation(
         "the outputs of the kernel are not clear",
-        "`out_idx` names tensors of the prim_func, from the end when negative. An eager kernel returns all tensors that "
-        "it makes with T.empty, and nothing else.",
+        "`out_idx` names tensors of the prim_func, from the end when negative. An eager kernel returns all tensors "
+        "that it makes with T.empty, and nothing else.",
     ),
     "T2C-F029": Explanation(
         "a parameter has no type, or a wrong one",
@@ -158,4 +152,6 @@ _FRONT_END = {
     ),
 }
 
-CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END})
+CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME})
+
+__all__ = ["CODES", "Explanation"]

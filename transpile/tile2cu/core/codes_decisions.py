@@ -1,0 +1,142 @@
+"""Diagnostics of the command line, of the rules and of emission."""
+
+from collections.abc import Mapping
+
+from tile2cu.core.explanation import Explanation
+
+# The command line and files.
+_COMMAND_LINE: Mapping[str, Explanation] = {
+    "T2C-C001": Explanation("the file cannot be read", "It does not exist, may not be read, or is not UTF-8 text."),
+    "T2C-C002": Explanation(
+        "-D is not of the form NAME=VALUE",
+        "A value that reads as an integer, a float, True, False or None becomes that; anything else is text, such as "
+        "the name of an element type.",
+    ),
+    "T2C-C003": Explanation(
+        "no target has this name",
+        "A target is a language and a chip as its compiler spells it, such as cuda:sm_80.",
+    ),
+    "T2C-C004": Explanation(
+        "the file has several kernels, and one is wanted",
+        "Printing to standard output and loading take one kernel. A kernel is named by its outermost function.",
+    ),
+    "T2C-C005": Explanation(
+        "the files cannot be written",
+        "Nothing was written: all files are put beside their places first, and moved there only when each is complete.",
+    ),
+}
+
+# What the rules on layouts and storage refuse.
+_LAYOUT: Mapping[str, Explanation] = {
+    "T2C-L001": Explanation(
+        "two rules want different things for one tile",
+        "Each fact has one rule. When two rules settle the same fact differently, no text is right by both, so both "
+        "are named, with the lines that made them speak. An annotation of the tile's layout decides.",
+    ),
+    "T2C-L010": Explanation(
+        "the warps cannot share a product",
+        "A warp owns a contiguous part of the result, a multiple of 16 rows and of 8 columns, and all parts are "
+        "equal. The warps of the block (threads / 32) have to be factors of the tile in that sense.",
+    ),
+    "T2C-L011": Explanation(
+        "the result of a product is not a whole fragment",
+        "The tensor cores accumulate in registers, so the third operand of T.gemm comes from T.alloc_fragment, and is"
+        " named as a whole.",
+    ),
+    "T2C-L012": Explanation(
+        "the row of a shared operand is not whole 16-byte chunks",
+        "The instructions that load operands, ldmatrix and cp.async among them, move 16 bytes at a time.",
+    ),
+    "T2C-L013": Explanation(
+        "a fragment cannot be reduced along this dimension",
+        "A reduction combines registers of a thread, then lanes, then warps. This needs a layout of which the rows "
+        "(or columns) can be taken away, and a result of the matching shape.",
+    ),
+    "T2C-L014": Explanation(
+        "a fragment is indexed by something else than the loop's variables",
+        "A fragment's elements are spread over the threads. A T.Parallel loop gives each thread its own elements; to "
+        "reach another thread's, the tile has to lie in shared memory.",
+    ),
+    "T2C-L015": Explanation(
+        "the extents of T.Parallel depend on a run-time size",
+        "Which thread holds which element is decided when the text is written. A loop over a static tile with a guard"
+        " inside does the same work.",
+    ),
+    "T2C-L020": Explanation(
+        "the tiles do not fit into shared memory",
+        "The table shows what each tile takes, its slots in a pipeline included, against what the chip gives a block.",
+    ),
+    "T2C-L021": Explanation(
+        "a block cannot have this many threads",
+        "A block has whole warps, and at most as many threads as the chip allows.",
+    ),
+}
+
+# What the rules on pipelines and barriers refuse.
+_PIPELINE: Mapping[str, Explanation] = {
+    "T2C-P001": Explanation(
+        "a tile that is loaded ahead is written again in the same turn",
+        "In a pipelined loop the slot of a tile is filled while earlier turns still compute. A second write in the "
+        "turn would change what a later turn has already loaded.",
+    ),
+    "T2C-P002": Explanation(
+        "a barrier would stand in a branch that not all threads take",
+        "A barrier waits for all threads of the block. Threads that skip the branch never arrive, and the block hangs.",
+    ),
+}
+
+# What the choice of instructions refuses.
+_SELECT: Mapping[str, Explanation] = {
+    "T2C-S001": Explanation(
+        "no instruction multiplies these types",
+        "The chip's table of matrix instructions has no row for the types of the operands and of the accumulator. The"
+        " note lists the rows that it has.",
+    ),
+    "T2C-S002": Explanation(
+        "K of a product is not a multiple of the instruction's",
+        "One matrix instruction takes a fixed number of elements of K. The tile is a whole number of them; what lies "
+        "past the end of a tensor is filled with zeros and adds nothing.",
+    ),
+    "T2C-S003": Explanation(
+        "an operand of a product lies where it cannot be read",
+        "A comes from shared memory, or from registers that a previous product left in the right order; B comes from "
+        "shared memory.",
+    ),
+    "T2C-S004": Explanation(
+        "an operand of a product lies across",
+        "ldmatrix transposes elements of 16 bits only. Wider and narrower ones have to lie with K along their rows.",
+    ),
+    "T2C-S005": Explanation(
+        "this copy has no text yet",
+        "A copy moves a whole tile between global memory and a tile, or between tiles of one layout. Parts of a "
+        "shared tile and fragments of different layouts are not copied yet; a T.Parallel loop over shared memory does"
+        " it.",
+    ),
+}
+
+# What emission refuses.
+_EMISSION: Mapping[str, Explanation] = {
+    "T2C-E001": Explanation(
+        "a statement has no text",
+        "The front end accepts a statement that the emitter cannot write yet. This is a gap of tile2cu: please report"
+        " it with the kernel.",
+    ),
+    "T2C-E002": Explanation("a part of a tile is filled", "T.fill and T.clear write whole tiles."),
+    "T2C-E003": Explanation(
+        "the two sides of a copy do not line up",
+        "Dimensions of extent 1 are left out; the others have to be equally many on both sides.",
+    ),
+    "T2C-E004": Explanation("a function launches several kernels", "One text holds one kernel and its launcher."),
+    "T2C-E010": Explanation(
+        "clang-format failed",
+        "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "
+        "follows.",
+    ),
+    "T2C-E011": Explanation(
+        "the clang-format package is missing",
+        "Without it the text would have other bytes, so nothing is written. It is a dependency of tile2cu, in an "
+        "exact version.",
+    ),
+}
+
+DECISIONS: Mapping[str, Explanation] = {**_COMMAND_LINE, **_LAYOUT, **_PIPELINE, **_SELECT, **_EMISSION}

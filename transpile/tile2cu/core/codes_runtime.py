@@ -1,0 +1,108 @@
+"""Diagnostics of tile2cu_runtime, which raises them but does not know this table."""
+
+from collections.abc import Mapping
+
+from tile2cu.core.explanation import Explanation
+
+# Manifests, compilers, devices.
+_LOADING: Mapping[str, Explanation] = {
+    "T2C-R001": Explanation(
+        "the manifest, or a file it names, is not there",
+        "A kernel is loaded from the folder that tile2cu wrote: the text, the header and the manifest belong together.",
+    ),
+    "T2C-R002": Explanation(
+        "the manifest is not one",
+        "The file is not JSON, lacks a field or has one of a wrong type. Manifests are written by tile2cu and not "
+        "meant to be edited.",
+    ),
+    "T2C-R003": Explanation(
+        "the manifest has another format",
+        "It was written by another version of tile2cu. Emit the kernel again.",
+    ),
+    "T2C-R010": Explanation(
+        "a compiler is missing, or does not run",
+        "g++ is taken from TILE2CU_CXX or PATH; nvcc from CUDA_HOME, PATH, the PyPI packages or /usr/local/cuda.",
+    ),
+    "T2C-R011": Explanation(
+        "a compiler failed",
+        "The command and what it printed follow, and the folder is kept, so that the command can be run by hand.",
+    ),
+    "T2C-R012": Explanation(
+        "the assembler ignored an order",
+        "ptxas dropped an instruction that the text depends on for its speed, such as a register budget. The kernel "
+        "would be right and slow, so it is refused.",
+    ),
+    "T2C-R013": Explanation("the CPU engine's sources are missing", "The installation is incomplete."),
+    "T2C-R014": Explanation(
+        "a built library does not load",
+        "It lacks the launcher, or needs something that is not on this machine. Its folder is kept.",
+    ),
+    "T2C-R015": Explanation(
+        "the cache cannot be written",
+        "Builds are kept in TILE2CU_CACHE, else under XDG_CACHE_HOME or ~/.cache.",
+    ),
+    "T2C-R020": Explanation("there is no NVIDIA GPU", 'device="cpu" runs the same text on the CPU engine.'),
+    "T2C-R021": Explanation(
+        "the GPU here cannot run the kernel",
+        "Code for sm_80 runs on later GPUs; code for sm_90a runs on compute capability 9.0 only.",
+    ),
+    "T2C-R022": Explanation(
+        "the runtime does not launch this language",
+        "Texts for AMD are compiled ahead of time; only NVIDIA GPUs are launched on.",
+    ),
+    "T2C-R030": Explanation("an option has no such value", "The message lists the values."),
+    "T2C-R031": Explanation("checks were asked for on a GPU", "Checks and statistics belong to the CPU engine."),
+}
+
+# Calls of a loaded kernel. All but the last two are raised before anything is launched.
+_CALLING: Mapping[str, Explanation] = {
+    "T2C-R100": Explanation(
+        "the arguments are not those of the kernel",
+        "Tensors and scalars are given in the manifest's order or by name, with or without the outputs.",
+    ),
+    "T2C-R101": Explanation(
+        "an argument is not a tensor",
+        "NumPy arrays, torch tensors and objects with an array interface or DLPack are.",
+    ),
+    "T2C-R102": Explanation("a tensor has the wrong element type", "Nothing is converted silently."),
+    "T2C-R103": Explanation(
+        "a tensor has the wrong number of dimensions",
+        "The message shows the shape in the kernel's own names.",
+    ),
+    "T2C-R104": Explanation(
+        "an extent of a tensor is wrong",
+        "It is fixed in the text, or another tensor already settled the size.",
+    ),
+    "T2C-R105": Explanation(
+        "a size cannot be told from the tensors",
+        "Sizes are solved from extents that are plain names. Others are passed by keyword.",
+    ),
+    "T2C-R106": Explanation(
+        "a size is out of range",
+        "Sizes are not negative and fit the type that the launcher takes.",
+    ),
+    "T2C-R107": Explanation("a tensor is not contiguous", "The text addresses tensors row-major and dense."),
+    "T2C-R108": Explanation(
+        "a tensor is on the wrong device",
+        "All tensors of a call are where the kernel was loaded for.",
+    ),
+    "T2C-R109": Explanation("a tensor's memory is not aligned", "The text loads vectors of 16 bytes from its start."),
+    "T2C-R110": Explanation("a tensor cannot be written", "It is an output, and read-only."),
+    "T2C-R111": Explanation(
+        "a written tensor overlaps another",
+        "The text's pointers are __restrict__: the compiler relies on it.",
+    ),
+    "T2C-R112": Explanation("a scalar does not fit its type", "Nothing is rounded or wrapped silently."),
+    "T2C-R113": Explanation("the stream is not one", "A torch stream, an object with its address, or the address."),
+    "T2C-R200": Explanation(
+        "the launch failed",
+        "The launcher answered with a status other than TL_OK; the message says which.",
+    ),
+    "T2C-R300": Explanation(
+        "a checked run found faults",
+        "The CPU engine saw a race, an access out of bounds or to uninitialised memory, a wrong barrier or a "
+        "deadlock. Each finding names its places, in Python lines.",
+    ),
+}
+
+RUNTIME: Mapping[str, Explanation] = {**_LOADING, **_CALLING}
