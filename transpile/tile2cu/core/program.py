@@ -295,7 +295,8 @@ class Program:
     `name` is the outermost function's (factory or eager function), `function` the traced one's.
     `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
     into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
-    extents, in the order in which they first appear in the parameters' shapes.
+    extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
+    values given with -D, as they were given.
     """
 
     name: str
@@ -309,6 +310,7 @@ class Program:
     launches: tuple[Launch, ...]
     span: Span
     comments: tuple[str, ...] = ()
+    bindings: tuple[tuple[str, Number | str | None], ...] = ()
 
 
 def _static_extents(region: Region) -> tuple[int, ...]:

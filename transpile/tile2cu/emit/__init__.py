@@ -1,11 +1,10 @@
 """Facts to text. Decides nothing."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tile2cu.core.program import Program, walk_stmts
-from tile2cu.emit.comments import ascii_only
+from tile2cu.emit.comments import wrapped
 from tile2cu.emit.contract import contract, provenance
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.host import host, kernel_params
@@ -15,7 +14,7 @@ from tile2cu.emit.render import render
 from tile2cu.emit.sections import Layouts, fragments, setup, shared, sizes
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.statements import Statements
-from tile2cu.emit.view import KernelView, StatementView
+from tile2cu.emit.view import KernelView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
@@ -59,19 +58,13 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         shared=shared_section,
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
         layouts=layouts.section(),
-        comments=tuple(map(ascii_only, settled.launch.comments)),
+        comments=tuple(line for text in settled.launch.comments for line in wrapped(text)),
         params=kernel_params(settled, printer),
         setup=setup(settled, printer),
         fragments=fragments(settled, printer, layouts),
-        body=tuple(_spaced(body)),
+        body=body,
         host=host(settled, printer),
     )
-
-
-def _spaced(body: tuple[StatementView, ...]) -> Iterator[StatementView]:
-    """An empty line before each commented statement of the outermost block."""
-    for view in body:
-        yield replace(view, gap=bool(view.comments))
 
 
 def _all_names(settled: Settled) -> list[str]:

@@ -1,8 +1,11 @@
 """Comments of the emitted text: the user's own, the Python lines, and the reasons."""
 
-from tile2cu.core.program import Stmt
+from textwrap import wrap
+
+from tile2cu.core.program import If, Let, Loop, Stmt, walk_stmts
 
 WIDTH = 120
+BODY_WIDTH = 110  # for comments inside a kernel's body, wherever it is indented to
 
 
 def rule_line(title: str) -> str:
@@ -10,17 +13,58 @@ def rule_line(title: str) -> str:
     return f"// ---- {title} ".ljust(WIDTH, "-")
 
 
-def python_line(stmt: Stmt, line_prefix: str, room: int = WIDTH - 8) -> str:
-    """The statement's Python line with its place and the comment at its end, cut to fit one line."""
-    code = stmt.span.text.strip()
-    if stmt.trailing:
-        code = code.removesuffix(stmt.trailing).rstrip().removesuffix("#").rstrip()
-    text = f"{line_prefix}:{stmt.span.line}  {code}"
-    if stmt.trailing:
-        text += f"    {stmt.trailing}"
-    return ascii_only(text if len(text) <= room else text[: room - 4] + " ...")
+def wrapped(text: str, width: int = WIDTH - 6) -> list[str]:
+    """A comment in lines that fit."""
+    return wrap(ascii_only(text), width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def ascii_only(text: str) -> str:
     """Text with everything outside ASCII escaped, so that emitted files are ASCII whatever the user wrote."""
-    return text.encode("ascii", "backslashreplace").decode("ascii").replace("\\\n", "\n").rstrip("\\")
+    return text.encode("ascii", "backslashreplace").decode("ascii").rstrip("\\")
+
+
+def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt, ...]]:
+    """The paragraphs of a block, as the user wrote them.
+
+    A paragraph ends before a comment, an empty line, a loop or branch, and a barrier; `barriers` are
+    the ids of the statements that have one before them.
+    """
+    found: list[list[Stmt]] = []
+    for stmt in body:
+        previous = found[-1][-1] if found else None
+        if previous is None or id(stmt) in barriers or _starts_paragraph(previous, stmt):
+            found.append([])
+        found[-1].append(stmt)
+    return [tuple(group) for group in found]
+
+
+def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
+    """The comment above a paragraph: its place, and the user's words or else the Python line."""
+    first, last = group[0], _last_line(group[-1])
+    compound = isinstance(first, Loop | If)
+    place = f"{file}:{first.span.line}"
+    if len(group) > 1 and last > first.span.line:
+        place += f"-{last}"
+    if compound:
+        return [*first.comments, f"{place}  {_code(first)}"]
+    if first.comments:
+        return [f"{place}  {first.comments[0]}", *first.comments[1:]]
+    return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else place]
+
+
+def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:
+    compound = isinstance(stmt, Loop | If) or isinstance(previous, Loop | If)
+    return bool(stmt.comments) or compound or stmt.span.line > _last_line(previous) + 1
+
+
+def _last_line(stmt: Stmt) -> int:
+    return max(part.span.line for part in walk_stmts((stmt,)))
+
+
+def _code(stmt: Stmt) -> str:
+    """The statement's Python line, with the comment at its end set apart."""
+    code = stmt.span.text.strip()
+    if stmt.trailing:
+        code = code.removesuffix(stmt.trailing).rstrip().removesuffix("#").rstrip()
+        return f"{code}    {stmt.trailing}"
+    return code

@@ -4,7 +4,7 @@ from textwrap import wrap
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.program import Buffer, Copy, Gemm, Reduce, walk_stmts
-from tile2cu.emit.comments import WIDTH, ascii_only
+from tile2cu.emit.comments import WIDTH, ascii_only, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.sections import tensors, touched
 from tile2cu.emit.settled import Settled
@@ -48,8 +48,7 @@ def access_of(tensor: Buffer, settled: Settled) -> str:
 
 
 def _bindings(settled: Settled) -> str:
-    given = [c for c in settled.program.constants if c.origin == "-D"]
-    return "".join(f" -D {constant.name}={constant.value}" for constant in given)
+    return "".join(f" -D {name}={value}" for name, value in settled.program.bindings)
 
 
 def _doc(settled: Settled) -> tuple[str, ...]:
@@ -118,4 +117,4 @@ def _list(words: list[str]) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    return wrap(ascii_only(text), _ROOM, break_long_words=False)
+    return wrapped(text, _ROOM) if text else []

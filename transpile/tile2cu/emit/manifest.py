@@ -26,7 +26,7 @@ def manifest(
         "function": program.function,
         "target": settled.target.name,
         "source": {"file": program.source.name, "sha256": program.source.sha256},
-        "bindings": {constant.name: constant.value for constant in program.constants if constant.origin},
+        "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
         "arguments": _arguments(settled, printer),

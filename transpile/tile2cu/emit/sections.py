@@ -19,7 +19,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Constant, Gemm, Loop, Parallel, Scope, Swizzle, walk_stmts
 from tile2cu.core.schedule import Ledger, Pipeline, Workspace
-from tile2cu.emit.comments import ascii_only, rule_line
+from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer, literal
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.view import Declaration, Section
@@ -48,9 +48,9 @@ def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaratio
 
 def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declaration:
     place = f"{settled.program.source.name}:{constant.span.line}  "
-    comments = [ascii_only(constant.comment)] if constant.comment else []
+    comments = wrapped(constant.comment) if constant.comment else []
     if constant.formula:
-        comments.append(ascii_only(place + constant.formula))
+        comments += wrapped(place + constant.formula)
     text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {literal(constant.value, constant.dtype)};"
     return Declaration(text, tuple(comments))
 
@@ -64,7 +64,8 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
         if pipeline is not None and pipeline.stages not in named:
             depths.setdefault(pipeline.stages, settled.facts.rule(loop, "pipeline"))
     for stages, rule in depths.items():
-        about = f"{stages - 1} tiles in flight while one is used  [{rule}]" if stages > 1 else f"no overlap  [{rule}]"
+        ahead = {1: "no tile", 2: "one tile"}.get(stages, f"{stages - 1} tiles")
+        about = f"{ahead} in flight while one is used  [{rule}]"
         yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", (about,))
 
 
@@ -120,7 +121,7 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     row = layout.extents[-1] * layout.element_bytes
     about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
     about += f"; rows of {row} bytes, {layout}  [{fact.rule}]" if tile.rank > 1 else ""
-    comments = ([ascii_only(tile.comment)] if tile.comment else []) + [about]
+    comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
     array = f"[{stages_name(settled, slots)}]" if slots > 1 or settled.facts.get(tile, "slots") else ""
     return Declaration(f"tl::{kind}<{parameters}> {printer.names(tile.name)}{array};", tuple(comments))
 
@@ -162,9 +163,9 @@ class Layouts:
 
     def _alias(self, layout: FragmentLayout) -> Declaration:
         users = ", ".join(self.printer.names(tile.name) for tile in self.users[layout])
-        about = f"{_about(layout, self.settled.launch.threads)}: {layout.registers} values a thread"
+        about = f"{_about(layout, self.settled.launch.threads)}  [{self.reasons[layout]}]"
         text = f"using {self.names[layout]} = {self.cpp(layout)};"
-        return Declaration(text, (f"{users + ': ' if users else ''}{about}  [{self.reasons[layout]}]",))
+        return Declaration(text, (*wrapped(f"of {users}:" if users else "of a loop:"), *wrapped(about)))
 
     def cpp(self, layout: FragmentLayout) -> str:
         """The C++ type of a layout; sizes that a tile names keep their names."""
@@ -209,11 +210,28 @@ class Layouts:
 
 
 def _about(layout: FragmentLayout, threads: int) -> str:
-    """The layout in CuTe's notation: (threads, values) -> (rows, columns)."""
-    dims = "MN" if len(layout.shape) == 2 else ("M" if isinstance(layout, MmaRows) else "")
-    shape = ", ".join(f"{dims[i] if i < len(dims) else ''}{extent}" for i, extent in enumerate(layout.shape))
-    copies = f", held by {layout.replicas} threads each" if layout.replicas > 1 else ""
-    return f"(T{threads}, V{layout.registers}) -> ({shape}){copies}"
+    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
+    shape = ", ".join(map(str, layout.shape))
+    text = f"(T{threads}, V{layout.registers}) -> ({shape})"
+    match layout:
+        case MmaAccumulator() | MmaOperandA():
+            text += f"; {_warp_part(layout)}"
+        case Blocked():
+            grid = " x ".join(map(str, layout.threads))
+            text += f"; {grid} threads with {layout.vector} consecutive elements each"
+        case _:
+            pass
+    return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
+
+
+def _warp_part(layout: MmaAccumulator | MmaOperandA) -> str:
+    """Which rows and columns of the tile a warp holds."""
+    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    if warps.n == 1:
+        return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
+    if isinstance(layout, MmaOperandA):
+        return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
+    return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
 
 
 def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tile2cu.core.accesses import expressions
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Var, binary, static_value, walk
 from tile2cu.core.layout import FragmentLayout
@@ -27,7 +27,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Hazard, Pipeline
-from tile2cu.emit.comments import ascii_only, python_line
+from tile2cu.emit.comments import BODY_WIDTH, groups, heading, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.sections import stages_name
 from tile2cu.emit.settled import Settled
@@ -43,28 +43,38 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
 
-    def body(self, body: tuple[Stmt, ...], *, commented: bool = True) -> tuple[StatementView, ...]:
-        """The views of a block; Python lines stand above each operation where `commented`."""
-        return tuple(view for stmt in body for view in self._with_barrier(stmt, commented))
+    def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
+        """The views of a block, paragraph by paragraph, each under its place in the Python file."""
+        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle))
+        barriers = frozenset(id(stmt) for stmt in shown if self.facts.get(stmt, "barrier") is not None)
+        views: list[StatementView] = []
+        for group in groups(shown, barriers):
+            above = heading(group, self.settled.program.source.name)
+            paragraph = [*self._with_barrier(group[0], above)]
+            paragraph += [view for stmt in group[1:] for view in self._with_barrier(stmt, [])]
+            views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
+        return tuple(views)
 
-    def _with_barrier(self, stmt: Stmt, commented: bool) -> Iterator[StatementView]:
+    def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
+        """The views of an elementwise body: the user's comments, no places."""
+        return tuple(self._view(stmt, list(stmt.comments)) for stmt in body)
+
+    def _with_barrier(self, stmt: Stmt, above: list[str]) -> Iterator[StatementView]:
+        """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
         hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
         if hazards is not None:
             reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
             rule = self.facts.rule(stmt, "barrier")
-            yield StatementView("barrier", {}, stmt.span.line, (f"{reason} by other threads  [{rule}]",))
-        if not isinstance(stmt, Swizzle):
-            yield self._view(stmt, commented)
+            about = wrapped(f"{reason} by other threads: a barrier before it is used again  [{rule}]", BODY_WIDTH)
+            yield StatementView("barrier", {}, stmt.span.line, tuple(about))
+        yield self._view(stmt, above)
 
-    def _view(self, stmt: Stmt, commented: bool) -> StatementView:
-        """The statement under its comments: the user's own, its Python line, and the emitter's."""
-        comments = tuple(ascii_only(comment) for comment in stmt.comments)
-        if commented and not isinstance(stmt, Let | Declare | Assign | Store | If):
-            comments = (*comments, python_line(stmt, self.settled.program.source.name))
-        elif stmt.trailing:
-            comments = (*comments, ascii_only(stmt.trailing))
+    def _view(self, stmt: Stmt, above: list[str]) -> StatementView:
+        """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
         view = self._bare_view(stmt)
-        return replace(view, line=view.line or stmt.span.line, comments=(*comments, *view.comments))
+        own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
+        comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
+        return replace(view, line=view.line or stmt.span.line, comments=tuple(comments))
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
@@ -161,7 +171,7 @@ class Statements:
             "layout": layout,
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
-        body = self.body(op.body, commented=False)
+        body = self.elements(op.body)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
@@ -202,8 +212,16 @@ class Statements:
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }
-        notes = _pipeline_notes(turn, pipeline, rule)
+        notes = _pipeline_notes(turn, pipeline, rule, self._read_before(pipeline))
         return StatementView("pipeline", parts, body=body, orelse=loads, notes=notes)
+
+    def _read_before(self, pipeline: Pipeline) -> str:
+        """Shared tiles that the turns read and do not load: the pipeline's barrier covers them too."""
+        names = [buffer.name for buffer in pipeline.buffers]
+        for stmt in pipeline.body:
+            names += sorted(buffer.name for buffer in shared(buffers_written(stmt)))
+        read = [name for stmt in pipeline.body for name in sorted(b.name for b in shared(buffers_read(stmt)))]
+        return ", ".join(self.printer.names(name) for name in dict.fromkeys(read) if name not in names)
 
     def _operand(self, region: Region, other: Region) -> str:
         """A region as an operand of tl::copy: a tile, or a place in a tensor."""
@@ -248,15 +266,19 @@ def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
     return view
 
 
-def _pipeline_notes(name: str, pipeline: Pipeline, rule: str) -> tuple[str, ...]:
+def _pipeline_notes(name: str, pipeline: Pipeline, rule: str, read_before: str) -> tuple[str, ...]:
     """What a turn of the loop waits for, and what it starts."""
     ahead = pipeline.stages - 1
     if ahead == 0:
-        return (f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]",)
-    return (
-        f"Each turn waits until tile {name} has landed and all warps are done with tile {name} - 1 (one barrier),",
-        f"then starts to load tile {name} + {ahead} into the slot of tile {name} - 1  [{rule}]",
-    )
+        text = f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]"
+    else:
+        text = (
+            f"Each turn waits until tile {name} has landed and all warps are done with tile {name} - 1 (one barrier), "
+            f"then starts to load tile {name} + {ahead} into the slot of tile {name} - 1  [{rule}]"
+        )
+    if read_before:
+        text = text.replace("(one barrier)", f"(one barrier, which the stores to {read_before} meet too)")
+    return tuple(wrapped(text, BODY_WIDTH))
 
 
 def _variables(stmt: Stmt) -> Iterator[Var]:

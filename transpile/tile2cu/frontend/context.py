@@ -15,7 +15,7 @@ from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, n
 
 @dataclass
 class Constants:
-    """The static numbers that have a name, by that name. A name that is given two values is numbered."""
+    """The static numbers that have a name. The key is unique: the name, numbered where it has several values."""
 
     by_name: dict[str, Constant] = field(default_factory=dict)
 
@@ -26,18 +26,7 @@ class Constants:
         while name in self.by_name and not _same(self.by_name[name], constant):
             count += 1
             name = f"{constant.name}_{count}"
-        declared = self.by_name.setdefault(
-            name,
-            Constant(
-                name=name,
-                value=constant.value,
-                dtype=constant.dtype,
-                span=constant.span,
-                formula=constant.formula,
-                origin=constant.origin,
-                comment=constant.comment,
-            ),
-        )
+        declared = self.by_name.setdefault(name, constant)
         named = Named(declared.dtype, name, declared.value)
         if isinstance(declared.value, int):
             return NamedInt(declared.value, named)
@@ -45,7 +34,7 @@ class Constants:
 
 
 def _same(a: Constant, b: Constant) -> bool:
-    return (a.value, a.dtype) == (b.value, b.dtype)
+    return (a.name, a.value, a.dtype) == (b.name, b.value, b.dtype)
 
 
 @dataclass

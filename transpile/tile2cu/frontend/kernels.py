@@ -1,13 +1,14 @@
 """From a kernel's function to its Program: bind the arguments, run the factory, trace the body."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Role, Var
-from tile2cu.core.program import Buffer, Program, Scope
+from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, trace
 from tile2cu.frontend.bind import Calls
@@ -16,6 +17,7 @@ from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Fault, UnboundSize, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.names import naming
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
 from tile2cu.frontend.scope import Env
@@ -262,18 +264,21 @@ class _Trace:
         sizes = size_names(used)
         self._require_solvable(sizes, solvable_sizes(params), traced)
         named = constant_names(used)
+        constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
+        names = naming(constants, [*recorder.params, *sizes], launches)
         return Program(
             name=self.kernel.name,
             function=traced.name,
             doc=_docstring(self.kernel.function),
             source=cx.source.source,
-            params=params,
+            params=_as_params(names.apply(params)),
             outputs=outputs,
             sizes=tuple(Var(INT32, size, Role.SIZE) for size in sizes),
-            constants=tuple(constant for name, constant in cx.constants.by_name.items() if name in named),
-            launches=launches,
+            constants=tuple(replace(each, name=names.constants.get(key, key)) for key, each in constants),
+            launches=_as_launches(names.apply(launches)),
             span=self._name_span(self.kernel.function),
             comments=leading_comments(traced.node),
+            bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
         )
 
     def _require_solvable(self, sizes: Sequence[str], solvable: frozenset[str], traced: Function) -> None:
@@ -297,6 +302,16 @@ class _Trace:
     def _name_span(self, function: Function) -> Span:
         assert isinstance(function.node, cst.FunctionDef)
         return self.cx.source.span(function.node.name)
+
+
+def _as_params(value: object) -> tuple[Buffer | Var, ...]:
+    assert isinstance(value, tuple)
+    return value
+
+
+def _as_launches(value: object) -> tuple[Launch, ...]:
+    assert isinstance(value, tuple)
+    return value
 
 
 def _docstring(function: Function) -> str:

@@ -143,7 +143,9 @@ def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     match op, lhs, rhs:
         case "+", str(), str():
             budget.text(len(lhs) + len(rhs))
-        case ("+", list(), list()) | ("+", tuple(), tuple()):
+        case "+", list(), list():
+            budget.sequence(len(lhs) + len(rhs))
+        case "+", tuple(), tuple():
             budget.sequence(len(lhs) + len(rhs))
         case ("*", str() | list() | tuple(), int()):
             _bound_repetition(budget, lhs, rhs)

@@ -22,10 +22,10 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
     source=_COALESCING,
     examples=(
         Example(
-            'X = T.alloc_fragment((4, 1024), "float32")\n'
+            'X_local = T.alloc_fragment((4, 1024), "float32")\n'
             'row_max = T.alloc_fragment((4,), "float32")\n'
-            "T.reduce_max(X, row_max, dim=1)",
-            "X",
+            "T.reduce_max(X_local, row_max, dim=1)",
+            "X_local",
             "layout",
             "Blocked(extents=(4, 1024), threads=(4, 32), vector=4, block_threads=128)",
         ),
@@ -52,8 +52,8 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     source=_COALESCING,
     examples=(
         Example(
-            'X = T.alloc_fragment((16, 256), "float16")\nT.clear(X)',
-            "X",
+            'X_local = T.alloc_fragment((16, 256), "float16")\nT.clear(X_local)',
+            "X_local",
             "layout",
             "Blocked(extents=(16, 256), threads=(4, 32), vector=8, block_threads=128)",
         ),

@@ -1,0 +1,36 @@
+"""What emitted/ holds: each example, with the values that it was emitted with."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tile2cu.api import emit_text
+from tile2cu.targets import find
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """An example emitted into a folder below emitted/."""
+
+    folder: str
+    example: str
+    target: str = "cuda:sm_80"
+    bindings: dict[str, object] = field(default_factory=dict)
+
+    def files(self) -> dict[str, str]:
+        """The files as they are emitted now, by their path below emitted/."""
+        path = ROOT / "examples" / self.example
+        emitted = emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings)
+        return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
+
+
+GOLDEN = (
+    Golden("cuda/sm_80", "vector_add.py"),
+    Golden("cuda/sm_80", "row_softmax.py"),
+    Golden("cuda/sm_80", "gemm_relu.py"),
+    Golden("cuda/sm_80", "gemm_relu_eager.py"),
+    Golden("cuda/sm_80", "attention.py", bindings={"is_causal": False}),
+    Golden("cuda/sm_80/causal", "attention.py", bindings={"is_causal": True}),
+    Golden("cuda/sm_80/static", "gemm_relu.py", bindings={"M": 1024, "N": 1024, "K": 1024}),
+)

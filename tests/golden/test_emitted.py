@@ -1,0 +1,47 @@
+"""emitted/ is what tile2cu emits now. After a deliberate change: pytest tests/golden --update-emitted, and review the diff."""
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from tests.golden.cases import GOLDEN, ROOT, Golden
+
+EMITTED = ROOT / "emitted"
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.folder}/{golden.example}")
+def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
+    for name, text in golden.files().items():
+        place = EMITTED / name
+        if update_emitted:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        assert place.exists(), f"emitted/{name} is missing: run pytest tests/golden --update-emitted"
+        assert place.read_text() == text, _difference(place, text)
+
+
+def test_nothing_else_lies_in_emitted(update_emitted: bool) -> None:
+    known = {name for golden in GOLDEN for name in golden.files()}
+    found = {str(path.relative_to(EMITTED)) for path in EMITTED.rglob("*") if path.is_file()}
+    if update_emitted:
+        for name in found - known:
+            (EMITTED / name).unlink()
+        found &= known
+    assert found == known
+
+
+@pytest.mark.parametrize("path", sorted(EMITTED.rglob("*.cu")), ids=lambda path: str(path.relative_to(EMITTED)))
+def test_a_reviewer_can_read_it(path: Path) -> None:
+    text = path.read_text()
+    assert text.isascii()
+    assert max(len(line) for line in text.splitlines()) <= 120
+    assert "asm" not in text and "reinterpret_cast" not in text and "#define" not in text
+    assert text.count("tl::gemm(") <= 2, "a loop body appears once"
+
+
+def _difference(place: Path, text: str) -> str:
+    lines = difflib.unified_diff(
+        place.read_text().splitlines(), text.splitlines(), str(place.relative_to(ROOT)), "emitted now", lineterm=""
+    )
+    return "\n".join(["what is emitted has changed; if that is meant, run with --update-emitted:", *list(lines)[:60]])

@@ -1,0 +1,158 @@
+"""Every example's own text on the CPU engine against float64, ragged sizes included, and with every check on."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tile2cu
+from tile2cu_runtime import Kernel
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+Array = np.ndarray
+
+
+def load(name: str, *, check: bool = False, **bindings: object) -> Kernel:
+    options = {"statistics": True, "schedules": ("round-robin", "shuffle")} if check else {}
+    return tile2cu.load(EXAMPLES / name, device="cpu", check=check, options=options, **bindings)
+
+
+def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: object = np.float16) -> Array:
+    """Small integers: their products and sums are exact."""
+    return rng.integers(-4, 5, shape).astype(dtype)
+
+
+def normals(rng: np.random.Generator, shape: tuple[int, ...], dtype: object = np.float16) -> Array:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def assert_close(actual: Array, expected: Array, tolerance: float) -> None:
+    """Largest error relative to the largest value; NaN never passes."""
+    error = np.max(np.abs(actual.astype(np.float64) - expected), initial=0.0)
+    assert error <= tolerance * np.max(np.abs(expected), initial=1e-30), error
+
+
+def assert_clean(kernel: Kernel) -> None:
+    """Nothing found, and no bank conflict where a product reads its operands."""
+    assert kernel.report is not None
+    assert not kernel.report.findings
+    products = [
+        access for access in kernel.report.shared if "tl::gemm" in access.place.text and access.access == "read"
+    ]
+    assert all(access.worst_ways == 1 for access in products), products
+
+
+def relu_product(a: Array, b: Array) -> Array:
+    return np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0)
+
+
+def softmax(x: Array) -> Array:
+    x = x.astype(np.float64)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def attention(q: Array, k: Array, v: Array, *, causal: bool) -> Array:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = np.einsum("bshd,bthd->bhst", q, k) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    return np.einsum("bhst,bthd->bshd", softmax(scores), v)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
+def test_vector_add(n: int, check: bool) -> None:
+    rng = np.random.default_rng(n)
+    kernel = load("vector_add.py", check=check)
+    a, b = normals(rng, (n,), np.float32), normals(rng, (n,), np.float32)
+    np.testing.assert_array_equal(kernel(a, b), a + b)
+    if check:
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize("columns", [32, 100, 1000, 1024, 4096])
+@pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
+def test_row_softmax(columns: int, check: bool) -> None:
+    rng = np.random.default_rng(columns)
+    kernel = load("row_softmax.py", check=check, N=columns)
+    for rows in (1, 7, 16):
+        x = normals(rng, (rows, columns), np.float32)
+        assert_close(kernel(x), softmax(x), 1e-5)
+        if check:
+            assert_clean(kernel)
+
+
+GEMM_SIZES = [
+    (128, 128, 64),
+    (256, 128, 96),
+    (100, 72, 64),
+    (130, 257, 100),
+    (33, 1, 7),
+    (1, 1, 1),
+    (0, 5, 5),
+    (64, 64, 0),
+]
+
+
+@pytest.mark.parametrize("example", ["gemm_relu.py", "gemm_relu_eager.py"])
+@pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
+def test_gemm_relu(example: str, check: bool) -> None:
+    kernel = load(example, check=check)
+    rng = np.random.default_rng(0)
+    for m, n, k in GEMM_SIZES:
+        a, b = integers(rng, (m, k)), integers(rng, (k, n))
+        np.testing.assert_array_equal(kernel(a, b).astype(np.float64), relu_product(a, b))
+        a, b = normals(rng, (m, k)), normals(rng, (k, n))
+        assert_close(kernel(a, b), relu_product(a, b), 1e-3)
+        if check:
+            assert_clean(kernel)
+
+
+@pytest.mark.parametrize("sizes", [(256, 256, 128), (200, 136, 100)])
+def test_gemm_relu_with_static_sizes(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    rng = np.random.default_rng(1)
+    kernel = load("gemm_relu.py", check=True, M=m, N=n, K=k)
+    a, b = integers(rng, (m, k)), integers(rng, (k, n))
+    np.testing.assert_array_equal(kernel(a, b).astype(np.float64), relu_product(a, b))
+    assert_clean(kernel)
+
+
+def test_gemm_relu_in_bfloat16() -> None:
+    rng = np.random.default_rng(2)
+    kernel = load("gemm_relu.py", check=True, dtype="bfloat16")
+    a, b = (integers(rng, shape, ml_dtypes.bfloat16) for shape in ((70, 90), (90, 50)))
+    expected = relu_product(a, b).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(kernel(a, b).view(np.uint16), expected.view(np.uint16))
+    assert_clean(kernel)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+@pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
+def test_attention(causal: bool, check: bool) -> None:
+    kernel = load("attention.py", check=check, dim=64, is_causal=causal)
+    for batch, heads, length in ((1, 2, 128), (2, 1, 100), (1, 1, 1), (1, 1, 65), (1, 3, 200)):
+        rng = np.random.default_rng(length)
+        q, k, v = (normals(rng, (batch, length, heads, 64)) for _ in range(3))
+        assert_close(kernel(q, k, v), attention(q, k, v, causal=causal), 2e-3)
+        if check:
+            assert_clean(kernel)
+
+
+def test_attention_with_static_sizes_and_wide_heads() -> None:
+    rng = np.random.default_rng(3)
+    kernel = load("attention.py", check=True, batch=1, heads=1, seq_len=192, dim=128, is_causal=True)
+    q, k, v = (normals(rng, (1, 192, 1, 128)) for _ in range(3))
+    assert_close(kernel(q, k, v), attention(q, k, v, causal=True), 2e-3)
+    assert_clean(kernel)
+
+
+def test_attention_survives_large_scores() -> None:
+    rng = np.random.default_rng(4)
+    kernel = load("attention.py", dim=64, is_causal=True)
+    q, k, v = (30 * normals(rng, (1, 96, 1, 64)) for _ in range(3))
+    actual = kernel(q, k, v)
+    assert np.all(np.isfinite(actual.astype(np.float64)))
+    assert_close(actual, attention(q, k, v, causal=True), 1e-2)

@@ -1,0 +1,158 @@
+"""The command line: what it writes, what it prints, and that bad input leaves nothing behind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tile2cu.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
+GEMM = str(ROOT / "examples" / "gemm_relu.py")
+
+TWO_KERNELS = """\
+import tilelang.language as T
+
+
+def first(N, block=128):
+    @T.prim_func
+    def body(A: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
+            for i in T.Parallel(block):
+                A[bx * block + i] = 1.0
+
+    return body
+
+
+def second(N, block=128):
+    @T.prim_func
+    def body(A: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
+            for i in T.Parallel(block):
+                A[bx * block + i] = 2.0
+
+    return body
+"""
+
+
+@pytest.fixture
+def two_kernels(tmp_path: Path) -> str:
+    path = tmp_path / "two.py"
+    path.write_text(TWO_KERNELS)
+    return str(path)
+
+
+def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "out"
+    assert main([GEMM, "--target", "cuda:sm_80", "-D", "M=1024", "-D", "N=1024", "-D", "K=1024", "-o", str(folder)]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["gemm_relu.cu", "gemm_relu.h", "gemm_relu.json"]
+    assert capsys.readouterr().out.split() == [str(folder / f"gemm_relu.{end}") for end in ("cu", "h", "json")]
+    manifest = json.loads((folder / "gemm_relu.json").read_text())
+    assert [argument["kind"] for argument in manifest["arguments"]] == ["tensor"] * 3
+    assert manifest["bindings"]["M"] == 1024
+
+
+def test_sizes_that_are_not_given_stay_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([GEMM, "-D", "K=512", "-o", "-"]) == 0
+    text = capsys.readouterr().out
+    assert "int M, int N, void* stream)" in text
+    assert "K = 512" in text
+
+
+def test_standard_output_is_the_kernel_text_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([GEMM, "-o", "-"])
+    printed = capsys.readouterr().out
+    main([GEMM, "-o", str(tmp_path)])
+    assert printed == (tmp_path / "gemm_relu.cu").read_text()
+
+
+def test_a_target_changes_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    main([GEMM, "--target", "cuda:sm_90a", "-o", "-"])
+    assert "of 232,448 bytes" in capsys.readouterr().out
+
+
+def test_a_kernel_is_picked_by_name(two_kernels: str, tmp_path: Path) -> None:
+    assert main([two_kernels, "--kernel", "second", "-o", str(tmp_path / "one")]) == 0
+    assert sorted(path.stem for path in (tmp_path / "one").glob("*.cu")) == ["second"]
+    assert main([two_kernels, "-o", str(tmp_path / "both")]) == 0
+    assert sorted(path.stem for path in (tmp_path / "both").glob("*.cu")) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--target", "cuda:sm_81"], "T2C-C003", "cuda:sm_80"),
+        (["--kernel", "gemm_rel"], "T2C-F", "gemm_relu"),
+        (["-D", "M"], "T2C-C002", "NAME=VALUE"),
+        (["-D", "block_m=64"], "T2C-F", "block_M"),
+        (["-D", "block_M=1024", "-D", "block_N=256"], "T2C-L0", ""),
+    ],
+)
+def test_bad_input_writes_nothing(
+    arguments: list[str], code: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([GEMM, *arguments, "-o", str(tmp_path / "out")]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"error[{code}")
+    assert words in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_kernels_cannot_be_printed_as_one(two_kernels: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([two_kernels, "-o", "-"]) == 1
+    assert "first, second" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_a_diagnostic(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nowhere.py"]) == 1
+    assert "error[T2C-C001]: cannot read `nowhere.py`" in capsys.readouterr().err
+
+
+def test_one_bad_kernel_keeps_all_files_unwritten(tmp_path: Path) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(TWO_KERNELS.replace("A[bx * block + i] = 2.0", "A[bx * block + i] = T.sinn(2.0)"))
+    assert main([str(path), "-o", str(tmp_path / "out")]) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_a_diagnostic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").write_text("a file, not a folder")
+    assert main([GEMM, "-o", str(tmp_path / "out")]) == 1
+    assert "T2C-C005" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text() == "a file, not a folder"
+
+
+def test_includes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--includes"]) == 0
+    assert capsys.readouterr().out == f"-I{ROOT / 'headers'}\n"
+
+
+def test_no_file_is_a_wrong_call() -> None:
+    with pytest.raises(SystemExit) as exit:
+        main([])
+    assert exit.value.code == 2
+
+
+def test_the_file_is_never_executed(tmp_path: Path) -> None:
+    path = tmp_path / "side_effect.py"
+    witness = tmp_path / "executed"
+    path.write_text(f"open({str(witness)!r}, 'w')\n" + TWO_KERNELS)
+    assert main([str(path), "-o", str(tmp_path)]) == 0
+    assert not witness.exists()
+
+
+def test_importing_the_package_is_quick_and_light() -> None:
+    heavy = "libcst jinja2 numpy torch cppimport clang_format"
+    code = f"import sys, tile2cu; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    environment = {"PYTHONPATH": f"{ROOT}/transpile:{ROOT}/runtime"}
+    out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert out.stdout == "[]\n"
+
+
+def test_emission_leaves_no_temporary_files(tmp_path: Path) -> None:
+    main([GEMM, "-o", str(tmp_path)])
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+

@@ -1,0 +1,66 @@
+"""tl::gemm with every order, swizzle, type and place of its operands, against a product in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+from engine_kernels import Kernels, Written
+
+HALF, BFLOAT16 = np.float16, ml_dtypes.bfloat16
+# name, M, N, K, A is stored K x M, B is stored N x K, operand type, accumulator type
+SHARED = [
+    ("half_nn", 64, 64, 32, False, False, HALF, np.float32),
+    ("half_nt", 64, 64, 32, False, True, HALF, np.float32),
+    ("half_tn", 64, 64, 32, True, False, HALF, np.float32),
+    ("half_tt", 64, 64, 32, True, True, HALF, np.float32),
+    ("half_panels", 128, 128, 128, True, False, HALF, np.float32),
+    ("half_narrow", 32, 16, 16, False, False, HALF, np.float32),
+    ("half_narrow_t", 16, 32, 16, True, True, HALF, np.float32),
+    ("half_padded", 96, 48, 48, False, False, HALF, np.float32),
+    ("half_padded_t", 48, 72, 48, True, True, HALF, np.float32),
+    ("half_plain", 16, 8, 16, False, False, HALF, np.float32),
+    ("half_into_half", 64, 64, 32, False, False, HALF, np.float16),
+    ("bfloat16_nn", 64, 64, 32, False, False, BFLOAT16, np.float32),
+    ("bfloat16_tt", 64, 64, 32, True, True, BFLOAT16, np.float32),
+    ("int8_nt", 64, 64, 128, False, True, np.int8, np.int32),
+    ("tf32_nt", 64, 64, 32, False, True, np.float32, np.float32),
+]
+REGISTERS = [("registers_41", 64, HALF), ("registers_22", 64, HALF), ("registers_bfloat16", 32, BFLOAT16)]
+
+
+def integers(rng: np.random.Generator, shape: tuple[int, int], dtype: type) -> np.ndarray:
+    """Small integers: every sum is exact in every type here."""
+    return rng.integers(-4, 5, shape).astype(dtype)
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(("name", "m", "n", "k", "trans_a", "trans_b", "dtype", "accumulator"), SHARED)
+def test_operands_in_shared_memory(
+    kernels: Callable[[str], Kernels],
+    name: str,
+    m: int,
+    n: int,
+    k: int,
+    trans_a: bool,
+    trans_b: bool,
+    dtype: type,
+    accumulator: type,
+) -> None:
+    rng = np.random.default_rng(1)
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    run = kernels("products")(name, a.T if trans_a else a, b.T if trans_b else b, Written(shape=(m, n), dtype=accumulator))
+    np.testing.assert_array_equal(run.written[0].astype(float), a.astype(float) @ b.astype(float))
+    if name != "half_plain":  # eight rows without a swizzle share banks
+        assert run.worst_ways("read", 16) == 1
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(("name", "m", "dtype"), REGISTERS)
+def test_the_left_operand_in_registers(kernels: Callable[[str], Kernels], name: str, m: int, dtype: type) -> None:
+    rng = np.random.default_rng(2)
+    a, b = integers(rng, (m, 64), dtype), integers(rng, (64, 64), dtype)
+    run = kernels("products")(name, a, b, Written(shape=(m, 64), dtype=np.float32))
+    np.testing.assert_array_equal(run.written[0], 2 * (a.astype(float) @ b.astype(float)))

@@ -1,0 +1,111 @@
+"""The last step: names that are clear in the whole program.
+
+While a kernel is traced, a constant whose name already has another value is numbered, though the other may turn out
+to be unused. Here every used constant gets its own name back where it can, and variables and tiles make way for it.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Expr, Named, Role, Var
+from tile2cu.core.program import (
+    Buffer,
+    Constant,
+    Declare,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Range,
+    Region,
+    Scope,
+    Stmt,
+    walk_stmts,
+)
+
+_OWN_NAMES = (Role.SIZE, Role.SCALAR)  # variables that are arguments: callers know them by name
+
+
+@dataclass(frozen=True)
+class Naming:
+    """New names, for those that change."""
+
+    constants: Mapping[str, str]
+    variables: Mapping[str, str]
+    _seen: dict[int, tuple[object, object]] = field(default_factory=dict, repr=False)
+
+    def apply(self, value: object) -> object:
+        """A value of the program with the new names; what does not change stays the same object."""
+        if isinstance(value, tuple):
+            parts = tuple(self.apply(part) for part in value)
+            return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+        if not isinstance(value, Expr | Stmt | Buffer | Region | Range | Launch):
+            return value
+        if id(value) not in self._seen:
+            self._seen[id(value)] = (value, self._renamed(value))  # holding the value keeps its id its own
+        return self._seen[id(value)][1]
+
+    def _renamed(self, value: Expr | Stmt | Buffer | Region | Range | Launch) -> object:
+        changes: dict[str, object] = {}
+        for item in dataclasses.fields(value):
+            old = getattr(value, item.name)
+            new = self._name(value, old) if item.name == "name" else self.apply(old)
+            if new is not old:
+                changes[item.name] = new
+        return dataclasses.replace(value, **changes) if changes else value  # type: ignore[arg-type]
+
+    def _name(self, value: object, name: str) -> str:
+        match value:
+            case Named():
+                return self.constants.get(name, name)
+            case Var() if value.role not in _OWN_NAMES:
+                return self.variables.get(name, name)
+            case Buffer() if value.scope is not Scope.GLOBAL:
+                return self.variables.get(name, name)
+            case _:
+                return name
+
+
+def naming(constants: Iterable[tuple[str, Constant]], arguments: Iterable[str], launches: Iterable[Launch]) -> Naming:
+    """The names to change. `constants`: those used, by the name they have now; their Constant has the user's name."""
+    arguments = set(arguments)
+    taken = set(arguments)
+    renamed: dict[str, str] = {}
+    for current, constant in constants:
+        name = _free(constant.name, taken)
+        taken.add(name)
+        if name != current:
+            renamed[current] = name
+    constant_names = taken - arguments
+    declared = set(_declared_names(launches))
+    taken |= declared
+    variables: dict[str, str] = {}
+    for name in sorted(declared & constant_names):
+        variables[name] = _free(name, taken)
+        taken.add(variables[name])
+    return Naming(renamed, variables)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, numbered if it is taken."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def _declared_names(launches: Iterable[Launch]) -> Iterator[str]:
+    """The names that the kernels themselves declare."""
+    for launch in launches:
+        yield from (var.name for var in launch.blocks)
+        yield from (tile.name for tile in launch.tiles)
+        for stmt in walk_stmts(launch.body):
+            match stmt:
+                case Let() | Declare() | Loop():
+                    yield stmt.var.name
+                case Parallel():
+                    yield from (var.name for var in stmt.vars)
+                case _:
+                    pass
