@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Named, Role, Var
@@ -57,7 +58,7 @@ class Bindings:
             return self.given[name], "-D"
         if name in self.demanded and name in self.called:
             value, span = self.called[name]
-            return value, f"call at {span.file}:{span.line}"
+            return value, f"call at {Path(span.file).name}:{span.line}"
         return None
 
 
