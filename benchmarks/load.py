@@ -29,8 +29,9 @@ from prebuilt import Text, texts  # noqa: E402
 
 # Small problems for the CPU engine, by the kernels' names for their sizes.
 SIZES = {"M": 256, "N": 256, "K": 512, "batch": 1, "seq_len": 256, "heads": 2}
-TEXTS = sorted((ROOT / "emitted").glob("cuda/*/*.cu"))
+EMITTED = ROOT / "emitted" / "cuda"
 
+ENGINE = "from tile2cu_runtime.engine import build_engine; build_engine()"
 LOAD = """
 import time
 start = time.perf_counter()
@@ -51,8 +52,8 @@ def timed(action: Callable[[], object], runs: int) -> float:
     return statistics.median(times)
 
 
-def compiler_seconds(command: list[str], runs: int) -> float:
-    return timed(lambda: subprocess.run(command, check=True, capture_output=True), runs)
+def compiler_seconds(command: list[str], runs: int, environment: Mapping[str, str] | None = None) -> float:
+    return timed(lambda: subprocess.run(command, check=True, capture_output=True, env=environment), runs)
 
 
 def print_compile_times(runs: int) -> None:
@@ -62,23 +63,25 @@ def print_compile_times(runs: int) -> None:
     except CompileError:
         nvcc = None
     with tempfile.TemporaryDirectory() as scratch:
-        for text in TEXTS:
+        for text in sorted(EMITTED.rglob("*.cu")):
             common = ["-std=c++17", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", f"{scratch}/kernel.o"]
-            arch = text.parent.name.removeprefix("sm_")
+            arch = text.relative_to(EMITTED).parts[0].removeprefix("sm_")
             gxx = [find_gxx().path, "-x", "c++", "-O2"]
             seconds = [("g++ -O2", compiler_seconds([*gxx, *common], runs))]
             if nvcc is not None:
                 gencode = f"-gencode=arch=compute_{arch},code=sm_{arch}"
                 seconds.append((f"nvcc sm_{arch}", compiler_seconds([nvcc, gencode, *common], runs)))
             row = "  ".join(f"{name} {value:5.2f} s" for name, value in seconds)
-            print(f"  {text.parent.name + '/' + text.stem:32} {row}", flush=True)
+            print(f"  {text.relative_to(EMITTED).with_suffix('')!s:32} {row}", flush=True)
 
 
 def print_load_times(kernels: list[Path], runs: int) -> None:
-    print("tile2cu.load for the CPU, a fresh process each: import, then load")
-    for kernel in kernels:
-        with tempfile.TemporaryDirectory() as cache:
-            environment = os.environ | {"TILE2CU_CACHE": cache}
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"TILE2CU_CACHE": cache}
+        engine = compiler_seconds([sys.executable, "-c", ENGINE], 1, environment)
+        print(f"building the CPU engine, once for each version of tile2cu and g++: {engine:.1f} s")
+        print("tile2cu.load for the CPU, a fresh process each: import, then load")
+        for kernel in kernels:
             program = [sys.executable, "-c", LOAD.format(kernel=str(kernel))]
 
             def once(program: list[str] = program, environment: dict[str, str] = environment) -> list[float]:
@@ -87,18 +90,21 @@ def print_load_times(kernels: list[Path], runs: int) -> None:
 
             cold = once()
             warm = [statistics.median(column) for column in zip(*(once() for _ in range(runs)), strict=True)]
-        print(f"  {kernel.stem:24} import {warm[0]:5.2f} s  cold load {cold[1]:5.2f} s  warm load {warm[1]:5.2f} s")
+            print(f"  {kernel.stem:24} import {warm[0]:5.2f} s  cold load {cold[1]:5.2f} s  warm load {warm[1]:5.2f} s")
 
 
 def blocks(text: Text, sizes: Mapping[str, int]) -> int:
     """Thread blocks of a launch; the manifest gives the grid as C expressions over sizes."""
-    extents = [expression.replace("/", "//") for expression in text.manifest["launch"]["grid"]]
-    return int(np.prod([eval(extent, {"__builtins__": {}}, dict(sizes)) for extent in extents]))
+    names = {"ceildiv": lambda a, b: -(-a // b), **text.manifest["bindings"], **sizes}
+    extents = [expression.replace("tl::", "") for expression in text.manifest["launch"]["grid"]]
+    return int(np.prod([eval(extent, {"__builtins__": {}}, names) for extent in extents]))
 
 
 def print_engine_times(runs: int) -> None:
     print("CPU engine, milliseconds for a thread block, one core: unchecked, checked")
     for text in texts(ROOT / "emitted"):
+        if not text.sizes:
+            continue
         sizes = {name: SIZES[name] for name in text.sizes}
         dtypes = [getattr(ml_dtypes, tensor["dtype"], tensor["dtype"]) for tensor in text.tensors]
         arrays = [np.zeros(shape, dtype) for shape, dtype in zip(text.shapes(sizes), dtypes, strict=True)]

@@ -35,7 +35,7 @@ def code_object(clang: str, source: Path, out: Path) -> dict[str, int]:
 def device_functions(side: str) -> set[str]:
     """Names of the functions that a side's headers define for emitted text and for common/."""
     text = "\n".join(path.read_text() for path in sorted((HEADERS / "tl" / side).glob("*.h")))
-    return set(re.findall(r"TL_DEVICE [\w:]+[*&]? (\w+)\(", text))
+    return set(re.findall(r"^(?:template <.*> )?TL_DEVICE [\w:]+[*&]? (\w+)\(", text, re.MULTILINE))
 
 
 def test_primitives_become_a_code_object(clang_hip: str, tmp_path: Path) -> None:

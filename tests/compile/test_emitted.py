@@ -9,14 +9,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXTS = sorted((ROOT / "emitted").glob("cuda/*/*.cu"))
+EMITTED = ROOT / "emitted" / "cuda"
+TEXTS = sorted(EMITTED.rglob("*.cu"))
 # A text for sm_80 also runs on Hopper, compiled for it; a text for sm_90a runs nowhere else.
 BUILDS = {"sm_80": ("80", "90a"), "sm_89": ("89",), "sm_90a": ("90a",)}
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
 def text_id(text: Path) -> str:
-    return f"{text.parent.name}-{text.stem}"
+    return str(text.relative_to(EMITTED).with_suffix(""))
+
+
+def arch_of(text: Path) -> str:
+    """The folder below emitted/cuda is the target's architecture."""
+    return text.relative_to(EMITTED).parts[0]
 
 
 def compiles(command: list[str], source: str | None = None) -> str:
@@ -35,12 +41,12 @@ def nvcc_command(nvcc: str, arch: str, text: Path, out: Path) -> list[str]:
 
 
 def test_there_are_texts_for_sm_80() -> None:
-    assert [text for text in TEXTS if text.parent.name == "sm_80"]
+    assert [text for text in TEXTS if arch_of(text) == "sm_80"]
 
 
 @pytest.mark.parametrize(
     ("text", "arch"),
-    [pytest.param(text, arch, id=f"{text_id(text)}-on-{arch}") for text in TEXTS for arch in BUILDS[text.parent.name]],
+    [pytest.param(text, arch, id=f"{text_id(text)} on {arch}") for text in TEXTS for arch in BUILDS[arch_of(text)]],
 )
 def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str, tmp_path: Path) -> None:
     printed = compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o"))

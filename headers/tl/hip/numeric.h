@@ -15,13 +15,25 @@ struct bfloat16 {
     const bool is_nan = (word & 0x7fffffff) > 0x7f800000;
     bits = is_nan ? uint16_t(0x7fff) : static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
   }
+  static TL_BOTH bfloat16 from_bits(uint16_t bits) { return __builtin_bit_cast(bfloat16, bits); }
   TL_BOTH operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
 };
 
-TL_DEVICE bfloat16& operator+=(bfloat16& a, float b) { return a = static_cast<float>(a) + b; }
-TL_DEVICE bfloat16& operator-=(bfloat16& a, float b) { return a = static_cast<float>(a) - b; }
-TL_DEVICE bfloat16& operator*=(bfloat16& a, float b) { return a = static_cast<float>(a) * b; }
-TL_DEVICE bfloat16& operator/=(bfloat16& a, float b) { return a = static_cast<float>(a) / b; }
+TL_DEVICE bfloat16 operator+(bfloat16 a, bfloat16 b) { return bfloat16(float(a) + float(b)); }
+TL_DEVICE bfloat16 operator-(bfloat16 a, bfloat16 b) { return bfloat16(float(a) - float(b)); }
+TL_DEVICE bfloat16 operator*(bfloat16 a, bfloat16 b) { return bfloat16(float(a) * float(b)); }
+TL_DEVICE bfloat16 operator/(bfloat16 a, bfloat16 b) { return bfloat16(float(a) / float(b)); }
+TL_DEVICE bfloat16 operator-(bfloat16 a) { return bfloat16::from_bits(a.bits ^ 0x8000); }
+TL_DEVICE bfloat16& operator+=(bfloat16& a, bfloat16 b) { return a = a + b; }
+TL_DEVICE bfloat16& operator-=(bfloat16& a, bfloat16 b) { return a = a - b; }
+TL_DEVICE bfloat16& operator*=(bfloat16& a, bfloat16 b) { return a = a * b; }
+TL_DEVICE bfloat16& operator/=(bfloat16& a, bfloat16 b) { return a = a / b; }
+TL_DEVICE bool operator==(bfloat16 a, bfloat16 b) { return float(a) == float(b); }
+TL_DEVICE bool operator!=(bfloat16 a, bfloat16 b) { return float(a) != float(b); }
+TL_DEVICE bool operator<(bfloat16 a, bfloat16 b) { return float(a) < float(b); }
+TL_DEVICE bool operator<=(bfloat16 a, bfloat16 b) { return float(a) <= float(b); }
+TL_DEVICE bool operator>(bfloat16 a, bfloat16 b) { return float(a) > float(b); }
+TL_DEVICE bool operator>=(bfloat16 a, bfloat16 b) { return float(a) >= float(b); }
 
 // Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
 template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(256) primitives(const float* from, float* to, 
   value += tl::exp2_approx(value) + tl::log2_approx(value) + tl::rsqrt_approx(value) + tl::tanh_approx(value);
   const tl::half half_value = value;
   tl::bfloat16 bfloat_value = value;
-  bfloat_value += 1.0f;
+  bfloat_value += tl::bfloat16::from_bits(0x3f80);
   tl::sync_warp();
   if (tl::ballot(value > 0) & 1) tl::atomic_add(counter, 1);
   tl::atomic_add(to, static_cast<float>(half_value));
