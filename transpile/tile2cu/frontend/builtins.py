@@ -1,5 +1,6 @@
 """Python's builtins that a file may use, on static values. What is not listed here does not exist for the file."""
 
+import builtins
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -26,7 +27,7 @@ def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
     try:
         return function.run(*bound.args, **bound.kwargs)
     except (ArithmeticError, ValueError, LookupError) as error:
-        raise Fault("T2C-F014", f"{function.name} fails here: {error}") from None
+        raise Fault("T2C-F014", f"{function.name} fails here: {error.args[-1] if error.args else error}") from None
 
 
 def invoke_with(cx: Context, function: Builtin, positional: tuple[object, ...]) -> object:
@@ -88,6 +89,7 @@ def contains(cx: Context, item: object, container: object) -> bool:
 
 def formatted(cx: Context, value: object, spec: str = "", conversion: str = "") -> str:
     """A value as text, as an f-string shows it."""
+    cx.budget.structure(value)
     text = repr(text_of(cx, value)) if conversion == "r" and isinstance(value, str) else text_of(cx, value)
     if not spec:
         return text
@@ -212,7 +214,7 @@ def _bool(cx: Context, value: object = False) -> object:
 
 
 def _str(cx: Context, value: object = "") -> object:
-    return value if isinstance(value, Opaque) else text_of(cx, value)
+    return value if isinstance(value, Opaque) else formatted(cx, value)
 
 
 def _abs(cx: Context, value: object) -> object:
@@ -339,6 +341,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
 )  # fmt: skip
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(name, run) for name, run in _FUNCTIONS.items()})
 NAMES = tuple(_TABLE)
+PYTHON = frozenset(dir(builtins))  # what Python has, for the diagnostic of what is left out here
 _LITERALS: Mapping[str, object] = MappingProxyType({"True": True, "False": False, "None": None})
 
 

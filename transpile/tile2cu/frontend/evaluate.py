@@ -70,6 +70,8 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
             f"`{node.value}` was bound inside a loop or branch of the kernel that ended before this line",
             help=f"bind it before, or keep it in `{node.value} = T.alloc_var(...)`",
         )
+    if node.value in builtins.PYTHON:
+        raise Fault("T2C-F013", f"`{node.value}` is not available", help="tile2cu reads the file without running it")
     known = [*env.names(), *builtins.NAMES]
     raise Fault("T2C-F009", f"`{node.value}` is not defined", help=did_you_mean(node.value, known))
 

@@ -96,7 +96,7 @@ def native(op: str, lhs: object, rhs: object) -> object:
     try:
         value = _NATIVE[op](lhs, rhs)
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise Fault("T2C-F014", f"`{op}` fails here: {error}") from None
+        raise Fault("T2C-F014", f"`{op}` fails here: {error.args[-1] if error.args else error}") from None
     if isinstance(value, complex):
         raise Fault("T2C-F014", f"`{op}` gives a complex number here")
     return value

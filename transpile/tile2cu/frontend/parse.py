@@ -15,6 +15,7 @@ from tile2cu.core.program import Source
 from tile2cu.core.span import Span
 
 MAX_CHARACTERS = 500_000
+MAX_SHOWN = 300  # characters of a line in a diagnostic
 MAX_NESTING = 120  # levels of the syntax tree; deeper files would exhaust the stack of a recursive reader
 
 
@@ -26,7 +27,7 @@ class SourceFile:
         self.text = text
         self.lines = text.splitlines()
         self._reject_hostile()
-        self.module = _parse(file, text, self.lines)
+        self.module = self._parse()
         self._positions = _positions(self)
 
     @property
@@ -42,7 +43,12 @@ class SourceFile:
         place = self._positions[node]
         text = self.line(place.start.line)
         end = place.end.column if place.end.line == place.start.line else len(text.rstrip())
-        return Span(self.file, place.start.line, place.start.column + 1, max(end, place.start.column + 1) + 1, text)
+        return self._shown(place.start.line, place.start.column + 1, max(end, place.start.column + 1) + 1)
+
+    def _shown(self, line: int, column: int, end_column: int) -> Span:
+        """A place whose text is short enough to be shown: the start of a long line, or none if that is elsewhere."""
+        text = self.line(line)[:MAX_SHOWN]
+        return Span(self.file, line, column, end_column, text if column <= len(text) + 1 else "")
 
     def line(self, number: int) -> str:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
@@ -59,7 +65,7 @@ class SourceFile:
 
     def start(self) -> Span:
         """The first line of the file."""
-        return Span(self.file, 1, 1, len(self.line(1)) + 1, self.line(1))
+        return self._shown(1, 1, len(self.line(1)) + 1)
 
     def _reject_hostile(self) -> None:
         """Refuse text that would take the parser's time or stack; the check itself is cheap and bounded."""
@@ -74,7 +80,7 @@ class SourceFile:
                 warnings.simplefilter("ignore")
                 tree = ast.parse(self.text)
         except SyntaxError as error:
-            raise _syntax_error(self.file, self.lines, error) from None
+            raise self._syntax_error(error) from None
         except (RecursionError, MemoryError):
             raise self._too_deep(1) from None
         except ValueError as error:  # a null byte, a lone surrogate, a number of too many digits
@@ -84,11 +90,28 @@ class SourceFile:
             raise self._too_deep(line)
 
     def _too_deep(self, line: int) -> Tile2CuError:
-        text = self.line(line)
-        span = Span(self.file, line, 1, min(len(text), 100) + 1, text[:100])
         return Tile2CuError(
-            "T2C-F002", f"the code is nested more than {MAX_NESTING} levels deep", span, help="name parts of it"
+            "T2C-F002",
+            f"the code is nested more than {MAX_NESTING} levels deep",
+            self._shown(line, 1, min(len(self.line(line)), 100) + 1),
+            help="name parts of it",
         )
+
+    def _syntax_error(self, error: SyntaxError) -> Tile2CuError:
+        """Python's own message, in our form."""
+        number = max(1, min(error.lineno or 1, len(self.lines) or 1))
+        column = max(1, min(error.offset or 1, len(self.line(number)) + 1))
+        if "nested parentheses" in error.msg or "levels of indentation" in error.msg:
+            return self._too_deep(number)
+        return Tile2CuError("T2C-F001", f"syntax error: {error.msg[:200]}", self._shown(number, column, column + 1))
+
+    def _parse(self) -> cst.Module:
+        try:
+            return cst.parse_module(self.text)
+        except cst.ParserSyntaxError as error:
+            number = max(1, min(error.raw_line, len(self.lines) or 1))
+            span = self._shown(number, error.raw_column + 1, error.raw_column + 2)
+            raise Tile2CuError("T2C-F001", "syntax error", span) from None
 
 
 def _first_line_too_deep(tree: ast.Module) -> int | None:
@@ -99,26 +122,6 @@ def _first_line_too_deep(tree: ast.Module) -> int | None:
         if not level:
             return None
     return next((node.lineno for node in level if hasattr(node, "lineno")), 1)
-
-
-def _syntax_error(file: str, lines: Sequence[str], error: SyntaxError) -> Tile2CuError:
-    number = max(1, min(error.lineno or 1, len(lines) or 1))
-    text = lines[number - 1] if lines else ""
-    column = max(1, min(error.offset or 1, len(text) + 1))
-    if "nested parentheses" in error.msg or "levels of indentation" in error.msg:
-        span = Span(file, number, 1, min(len(text), 100) + 1, text[:100])
-        return Tile2CuError("T2C-F002", f"the code is nested too deeply: {error.msg}", span)
-    return Tile2CuError("T2C-F001", f"syntax error: {error.msg}", Span(file, number, column, column + 1, text))
-
-
-def _parse(file: str, text: str, lines: Sequence[str]) -> cst.Module:
-    try:
-        return cst.parse_module(text)
-    except cst.ParserSyntaxError as error:
-        number = max(1, min(error.raw_line, len(lines) or 1))
-        line = lines[number - 1] if lines else ""
-        span = Span(file, number, error.raw_column + 1, error.raw_column + 2, line)
-        raise Tile2CuError("T2C-F001", "syntax error", span) from None
 
 
 def _positions(source: SourceFile) -> Mapping[cst.CSTNode, CodeRange]:
