@@ -6,32 +6,40 @@ import re
 import textwrap
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
-FIRST_SCREENS = README.partition("## Use")[0]
-SHOWN = re.findall(r"^```(python|cuda)\n(.*?)^```$", FIRST_SCREENS, re.MULTILINE | re.DOTALL)
-# Where lines are left out, the excerpt has a line that says so.
-LEFT_OUT = re.compile(r"^\s*(?:#|//) \.\.\.\n", re.MULTILINE)
-SOURCES = {"python": "examples/*.py", "cuda": "emitted/**/*.cu"}
+README = ROOT / "README.md"
+EXCERPT = re.compile(r"^```(python|cuda)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What the first excerpt of each language is taken from.
+SOURCES = {"python": ROOT / "examples/gemm_relu.py", "cuda": ROOT / "emitted/cuda/sm_80/gemm_relu.cu"}
 
 
-def test_the_first_screens_show_a_kernel_and_its_text() -> None:
-    assert [language for language, _ in SHOWN] == ["python", "cuda"]
+def first_screens() -> str:
+    return README.read_text().partition("## Use")[0]
 
 
-@pytest.mark.parametrize(("language", "excerpt"), SHOWN, ids=[language for language, _ in SHOWN])
-def test_excerpt_stands_in_a_file(language: str, excerpt: str) -> None:
-    texts = [path.read_text() for path in sorted(ROOT.glob(SOURCES[language]))]
-    pieces = LEFT_OUT.split(excerpt)
-    # An excerpt starts at the left margin, wherever it stood in its file.
-    indented = [[textwrap.indent(piece, " " * margin) for piece in pieces] for margin in (0, 2, 4, 8)]
-    found = any(all(piece in text for piece in each) for text in texts for each in indented)
-    assert found, f"no file has all of:\n{excerpt}"
+def current(language: str, shown: str) -> str:
+    """What the source has now from the excerpt's first line to its last, moved to the left margin."""
+    lines = SOURCES[language].read_text().splitlines()
+    first, last = (shown.splitlines()[end].strip() for end in (0, -1))
+    stripped = [line.strip() for line in lines]
+    assert {first, last} <= set(stripped), f"the ends of the excerpt are no longer in {SOURCES[language].name}"
+    return textwrap.dedent("\n".join(lines[stripped.index(first) : stripped.index(last) + 1])) + "\n"
+
+
+def test_first_screens_show_a_kernel_and_its_text() -> None:
+    assert [language for language, _ in EXCERPT.findall(first_screens())] == ["python", "cuda"]
+
+
+def test_excerpts_are_what_the_files_have(update_emitted: bool) -> None:
+    for language, shown in EXCERPT.findall(first_screens()):
+        now = current(language, shown)
+        if update_emitted:
+            README.write_text(README.read_text().replace(shown, now))
+        else:
+            assert shown == now, "run: pytest tests/golden --update-emitted"
 
 
 def test_commands_name_files_that_exist() -> None:
     for name in ("examples/quickstart.py", "examples/gemm_relu.py", "test", "docs/errors.md", "docs/architecture.md"):
-        assert name in README
+        assert name in README.read_text()
         assert (ROOT / name).is_file()
