@@ -11,7 +11,8 @@ from tile2cu_runtime.errors import (
     OptionError,
     Tile2CuRuntimeError,
 )
-from tile2cu_runtime.load import Kernel, load_files, load_kernel
+from tile2cu_runtime.kernel import Kernel
+from tile2cu_runtime.load import load_kernel
 from tile2cu_runtime.paths import cache_dir, headers_dir
 from tile2cu_runtime.report import CheckError, Finding, GlobalAccess, Place, Report, SharedAccess
 from tile2cu_runtime.spec import Manifest, parse_manifest, read_manifest
@@ -36,7 +37,6 @@ __all__ = [
     "auto_target",
     "cache_dir",
     "headers_dir",
-    "load_files",
     "load_kernel",
     "parse_manifest",
     "read_manifest",

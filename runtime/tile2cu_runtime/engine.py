@@ -121,9 +121,18 @@ class Engine:
             self._free(address)
 
 
-@functools.lru_cache(maxsize=1)
+# One engine a process: its options are the process's, and so is the lock that guards them.
+_loading = threading.Lock()
+
+
 def load_engine() -> Engine:
     """The engine, built if it has to be. Its symbols become visible to kernels that are loaded later."""
+    with _loading:
+        return _loaded_engine()
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded_engine() -> Engine:
     path = build_engine()
     return Engine(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL), path)
 

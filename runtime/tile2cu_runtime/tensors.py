@@ -67,8 +67,11 @@ def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device
     """An uninitialised tensor of `like`'s library and device; without `like`, NumPy's on the CPU, torch's on a GPU."""
     library = like.library if like else ("numpy" if device == "cpu" else "torch")
     if library == "torch":
-        import torch
-
+        try:
+            import torch
+        except ImportError:
+            message = "outputs on a GPU are torch tensors, and torch is not installed"
+            raise ArgumentError("T2C-R100", message, help="pass the outputs as arguments") from None
         where = like.device if like else torch.device("cuda", torch.cuda.current_device())
         return _of_torch(torch.empty(shape, dtype=getattr(torch, dtype), device=where), torch)
     import numpy

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tile2cu_runtime import load
+from tile2cu_runtime import Kernel, kernel, load_kernel
 
 AXPY = Path(__file__).with_name("axpy")
 
@@ -36,7 +36,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "load_engine", NoEngine)
+    monkeypatch.setattr(kernel, "load_engine", NoEngine)
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def load_axpy(
-    shared_cache: Path, no_engine: None, gxx: str, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., load.Kernel]:
+def load_axpy(shared_cache: Path, no_engine: None, gxx: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Kernel]:
     """Loads axpy on the CPU, built once for all tests that do not look at building."""
     monkeypatch.setenv("TILE2CU_CACHE", str(shared_cache))
-    return lambda **options: load.load_kernel(AXPY, device="cpu", **options)
+    return lambda **options: load_kernel(AXPY, device="cpu", **options)

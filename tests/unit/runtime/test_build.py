@@ -18,7 +18,6 @@ from tile2cu_runtime import (
     ManifestError,
     OptionError,
     binding,
-    load_files,
     load_kernel,
     paths,
 )
@@ -60,11 +59,11 @@ def test_a_moved_cache_needs_no_build(axpy: Path, cache: Path, monkeypatch: pyte
 
 
 LOAD = """
-import sys, contextlib
-from tile2cu_runtime import load
+import sys
+from tile2cu_runtime import kernel, load_kernel
 class NoEngine: pass
-load.load_engine = NoEngine
-print(load.load_kernel(sys.argv[1], device="cpu").build_seconds > 0)
+kernel.load_engine = NoEngine
+print(load_kernel(sys.argv[1], device="cpu").build_seconds > 0)
 """
 
 
@@ -132,15 +131,6 @@ def test_a_cache_that_cannot_be_written(axpy: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(CompileError, match="TILE2CU_CACHE") as raised:
         load_kernel(axpy, device="cpu")
     assert raised.value.code == "T2C-R015"
-
-
-def test_texts_can_be_loaded(axpy: Path, cache: Path) -> None:
-    files = {path.name: path.read_text() for path in axpy.iterdir()}
-    kernel = load_files(files, device="cpu")
-    assert kernel.source == files["axpy.cu"] and kernel.folder.parent == cache / "texts"
-    assert load_files(files, device="cpu").build_seconds == 0
-    with pytest.raises(ManifestError):
-        load_files({"axpy.cu": files["axpy.cu"]}, device="cpu")
 
 
 def test_a_binding_needs_no_python_header(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,183 @@
+"""A loaded kernel: called from Python, launched on a GPU or on the CPU engine."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tile2cu_runtime import binding
+from tile2cu_runtime.arguments import BoundCall, bind_call
+from tile2cu_runtime.engine import Engine, EngineOptions, load_engine
+from tile2cu_runtime.errors import ArgumentError, LaunchError, status_name
+from tile2cu_runtime.report import CheckError, Finding, Report, SourceMap, read_report
+from tile2cu_runtime.spec import Manifest, TensorArgument
+
+Device = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a kernel is run: where, and on the CPU with which options, when checked under each of the schedules."""
+
+    device: Device
+    options: EngineOptions
+    schedules: tuple[str, ...]
+    raise_findings: bool
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the kernel is built for the engine's checks, and runs on copies in its memory."""
+        return self.options.check or self.options.statistics
+
+
+class Kernel:
+    """A loaded kernel. Calling it checks the arguments, launches, and returns the outputs that it allocated."""
+
+    def __init__(
+        self, manifest: Manifest, folder: Path, library: binding.Library, run: Run, source_map: SourceMap
+    ) -> None:
+        self.manifest = manifest
+        self.folder = folder
+        self.source = source_map.text
+        self.report: Report | None = None
+        self._library = library
+        self._run = run
+        self._source_map = source_map
+        self._engine = load_engine() if run.device == "cpu" else None
+        self._module = binding.import_library(library)
+
+    @property
+    def device(self) -> Device:
+        """Where it runs: "cpu", on the engine, or "cuda"."""
+        return self._run.device
+
+    @property
+    def build_seconds(self) -> float:
+        """What building cost in this process; 0 when the library came from the cache."""
+        return self._library.seconds
+
+    @property
+    def library(self) -> Path:
+        """The built library. Its folder holds the text that it was compiled from."""
+        return self._library.path
+
+    def __repr__(self) -> str:
+        names = ", ".join(argument.name for argument in self.manifest.called)
+        return f"<tile2cu kernel {self.manifest.kernel}({names}) for {self.manifest.target} on {self.device}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launches the kernel.
+
+        Arguments: tensors and scalars, positional or by keyword, with or without the outputs; outputs that are not
+        passed are allocated and returned. A size may be given by keyword. On a GPU, `stream` is a stream of torch, or
+        its address; by default torch's current one.
+        Errors: ArgumentError before anything is launched; LaunchError; CheckError in a checked run.
+        """
+        stream = kwargs.pop("stream", None) if all(a.name != "stream" for a in self.manifest.arguments) else None
+        call = bind_call(self.manifest, self.device, args, kwargs)
+        if self.device == "cuda":
+            self._launch_on_gpu(call, stream)
+        elif self._run.is_checked:
+            self._launch_checked(call)
+        else:
+            self._launch_on_engine(call)
+        return call.result
+
+    def _launch_on_gpu(self, call: BoundCall, stream: Any) -> None:
+        addresses = {name: view.address for name, view in call.tensors.items()}
+        with _gpu(call.device) as current:
+            status = self._status(call, addresses, current if stream is None else _stream_address(stream))
+        if status:
+            raise self._launch_error(status)
+
+    def _launch_on_engine(self, call: BoundCall) -> None:
+        assert self._engine is not None
+        addresses = {name: view.address for name, view in call.tensors.items()}
+        with self._engine.turn(self._run.options):
+            status = self._status(call, addresses, 0)
+            if status:
+                said = (self._run.options.schedule, self._engine.report())
+                raise self._launch_error(status, read_report([said], self._source_map).findings)
+
+    def _launch_checked(self, call: BoundCall) -> None:
+        """Runs on copies in checked memory, once a schedule; what the first run wrote is copied back."""
+        assert self._engine is not None
+        reports, statuses, contents = [], [], []
+        for schedule in self._run.schedules:
+            options = replace(self._run.options, schedule=schedule)
+            with self._engine.turn(options), _device_copies(self._engine, call) as addresses:
+                statuses.append(self._status(call, addresses, 0))
+                reports.append((schedule, self._engine.report()))
+                contents.append(_written(self.manifest, call, addresses))
+        for name, content in contents[0].items():
+            ctypes.memmove(call.tensors[name].address, content, len(content))
+        first, *others = contents
+        unstable = tuple(name for name in first if any(other[name] != first[name] for other in others))
+        self.report = replace(read_report(reports, self._source_map), unstable=unstable)
+        if self.report.findings and self._run.raise_findings:
+            raise CheckError(self.report)
+        if not self.report.findings and any(statuses):
+            raise self._launch_error(max(statuses))
+
+    def _status(self, call: BoundCall, addresses: Mapping[str, int], stream: int) -> int:
+        """Calls the launcher: addresses (0 of an empty tensor) and numbers in its order, then the stream."""
+        values = [
+            (addresses[argument.name] if call.tensors[argument.name].bytes else 0)
+            if isinstance(argument, TensorArgument)
+            else call.numbers[argument.name]
+            for argument in self.manifest.arguments
+        ]
+        return int(self._module.call(*values, stream))
+
+    def _launch_error(self, status: int, findings: tuple[Finding, ...] = ()) -> LaunchError:
+        name = status_name(status)
+        message = f"{self.manifest.kernel}: {name}: {self._module.status_string(status)}"
+        return LaunchError("T2C-R200", message, status=status, name=name, notes=tuple(map(str, findings)))
+
+
+@contextmanager
+def _device_copies(engine: Engine, call: BoundCall) -> Iterator[dict[str, int]]:
+    """Addresses of copies in the engine's checked memory. Outputs that we allocated are left uninitialised there, so
+    that a kernel which reads them is found out."""
+    with ExitStack() as stack:
+        addresses = {}
+        for name, view in call.tensors.items():
+            content = None if name in call.allocated else view.address
+            addresses[name] = stack.enter_context(engine.memory(view.bytes, content)) if view.bytes else 0
+        yield addresses
+
+
+def _written(manifest: Manifest, call: BoundCall, addresses: Mapping[str, int]) -> dict[str, bytes]:
+    """Content of the written arguments, by name."""
+    return {
+        tensor.name: ctypes.string_at(addresses[tensor.name], call.tensors[tensor.name].bytes)
+        for tensor in manifest.tensors
+        if tensor.written and call.tensors[tensor.name].bytes
+    }
+
+
+@contextmanager
+def _gpu(device: str) -> Iterator[int]:
+    """Makes the GPU current; gives the address of torch's current stream on it, 0 (the default one) without torch."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.version.cuda is None:
+        yield 0
+        return
+    index = int(device.partition(":")[2] or torch.cuda.current_device())
+    with torch.cuda.device(index):
+        yield int(torch.cuda.current_stream(index).cuda_stream)
+
+
+def _stream_address(stream: Any) -> int:
+    for name in ("cuda_stream", "ptr", "handle"):
+        if isinstance(address := getattr(stream, name, None), int):
+            return address
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    message = f"`stream` must be a CUDA stream or its address, not {type(stream).__name__}"
+    raise ArgumentError("T2C-R113", message, argument="stream")
