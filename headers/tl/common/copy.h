@@ -58,8 +58,8 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Place<View>& from, T
   }
 }
 template <int threads, class Tile, class View>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Tile& from, const Place<View>& to) {
-  constexpr int bytes = chunk_bytes_with<std::decay_t<Tile>, Place<View>>();
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, const Place<View>& to) {
+  constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
   constexpr int to_bytes = bytes / int(sizeof(typename Tile::type)) * int(sizeof(typename View::type));
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   if constexpr (View::alignment != 0) {
@@ -72,7 +72,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Tile& from, const Place<Vi
   }
 }
 template <int threads, class From, class To>
-TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> copy(From& from, To& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> copy(const From& from, To& to) {
   static_assert(From::rows == To::rows && From::cols == To::cols, "both tiles have the same shape");
   constexpr int elements =
       smaller(From::chunk_bytes / int(sizeof(typename From::type)), To::chunk_bytes / int(sizeof(typename To::type)));
@@ -94,10 +94,10 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
 }
 
 template <int vector, class T, class Layout, class Memory>
-TL_DEVICE void store_fragment(Fragment<T, Layout>& from, Memory&& to) {
+TL_DEVICE void store_fragment(const Fragment<T, Layout>& from, Memory&& to) {
   if (Layout::replica() != 0) return;
   TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) if (Layout::valid(r)) packet_at<vector, Layout>(to, r) =
-      InRegisters<T, vector>{&from.reg[r]}.load();
+      load_elements<vector, 1>(&from.reg[r]);
 }
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
@@ -105,7 +105,8 @@ TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
       .store(convert<T>(value(packet_at<vector, Layout>(from, r))));
 }
 
-template <class T, class Layout, class View> TL_DEVICE void copy(Fragment<T, Layout>& from, const Place<View>& to) {
+template <class T, class Layout, class View>
+TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
   constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
   constexpr int width = smaller(bytes, 16);
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
@@ -135,20 +136,21 @@ template <class Layout, class Tile> TL_BOTH constexpr int vector_in() {
   return smaller(power_of_two_in(Layout::vector), Tile::chunk_bytes / int(sizeof(typename Tile::type)));
 }
 template <class T, class Layout, class Tile>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Fragment<T, Layout>& from, Tile& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Fragment<T, Layout>& from, Tile& to) {
   store_fragment<vector_in<Layout, Tile>()>(from, to);
 }
 template <class Tile, class T, class Layout>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(Tile& from, Fragment<T, Layout>& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, Fragment<T, Layout>& to) {
   load_fragment<vector_in<Layout, Tile>()>(from, to);
 }
 
 // ---- registers to registers ------------------------------------------------------------------------------------------
 
-template <class T, class U, class Layout> TL_DEVICE void copy(Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
+template <class T, class U, class Layout>
+TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
   constexpr int vector = Layout::registers % 2 == 0 ? 2 : 1;  // 16-bit types are converted in pairs
   TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) InRegisters<U, vector>{&to.reg[r]}.store(
-      convert<U>(InRegisters<T, vector>{&from.reg[r]}.load()));
+      convert<U>(load_elements<vector, 1>(&from.reg[r])));
 }
 
 // ---- filling a shared tile -------------------------------------------------------------------------------------------

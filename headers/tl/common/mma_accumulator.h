@@ -18,7 +18,7 @@ template <int M, class Warps> struct MmaRows {
     return warp() / Warps::n % Warps::m * warp_rows + reg * 8 + lane() / 4;
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
-  static TL_DEVICE int replica() { return lane() % 4 + warp() % Warps::n * 4; }
+  static TL_DEVICE int replica() { return lane() % 4 + warp() % Warps::n + warp() / (Warps::m * Warps::n); }
 };
 
 // Columns of an mma tile. (T32,V2) -> (N8), stride ((2,0),1), repeated along a warp's columns.
@@ -87,7 +87,7 @@ template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M
   }
   static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
   static TL_DEVICE int first_col() { return 0; }
-  static TL_DEVICE int replica() { return warp() % Warps::n; }
+  static TL_DEVICE int replica() { return warp() % Warps::n + warp() / (Warps::m * Warps::n); }
   TL_BOTH static constexpr Spread spread(int dim) {
     return dim == 1 ? Spread{1, 4, 1, 1} : Spread{4, 8, Warps::n, Warps::m};
   }

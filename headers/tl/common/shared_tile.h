@@ -1,6 +1,6 @@
 // Tiles in shared memory. The swizzle is in the type, so every access finds its element by itself.
 #pragma once
-#include "packet.h"
+#include "index.h"
 #include "shape.h"
 #include "swizzle.h"
 
@@ -32,13 +32,21 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   TL_DEVICE const T* at(int row, int col) const { return data + offset(row, col); }
 
   TL_DEVICE T& operator()(int row, int col) { return *at(row, col); }
-  template <int n> TL_DEVICE auto operator()(int row, Ramp<n> cols) { return packet<n>(row, cols.first); }
+  TL_DEVICE const T& operator()(int row, int col) const { return *at(row, col); }
+  template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) { return packet<n>(row, col.first); }
+  template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) {
+    return packet<n>(row, col.ramp().first);
+  }
 
-  // n elements that start at a multiple of n, n being at most a chunk.
+  // n elements that start at a multiple of n, n being at most a chunk. Of a constant tile they are the values.
+  template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
   template <int n> TL_DEVICE auto packet(int row, int col) {
-    constexpr int width = access_width<T, n>(chunk_bytes);
-    static_assert(width == n * static_cast<int>(sizeof(T)), "a packet lies within a 16-byte chunk of the shared tile");
-    return Packet<InShared<T, n, width>>{{at(row, col)}};
+    static_assert(width<n> == n * int(sizeof(T)), "a packet lies within a 16-byte chunk of the shared tile");
+    return Packet<InShared<T, n, width<n>>>{{at(row, col)}};
+  }
+  template <int n> TL_DEVICE Vec<T, n> packet(int row, int col) const {
+    static_assert(width<n> == n * int(sizeof(T)), "a packet lies within a 16-byte chunk of the shared tile");
+    return load_elements<n, width<n>>(at(row, col));
   }
 };
 
@@ -46,14 +54,19 @@ template <class T, int n_> struct alignas(16) SharedTile1D {
   using type = T;
   static constexpr int rank = 1, rows = 1, cols = n_;
   static constexpr int chunk_bytes = smaller(power_of_two_in(cols * static_cast<int>(sizeof(T))), 16);
+  template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
   T data[cols];
+
   TL_DEVICE T* at(int i) { return data + i; }
+  TL_DEVICE const T* at(int i) const { return data + i; }
   TL_DEVICE T& operator()(int i) { return data[i]; }
-  template <int n> TL_DEVICE auto operator()(Ramp<n> i) { return packet<n>(i.first); }
-  template <int n> TL_DEVICE auto packet(int i) {
-    constexpr int width = access_width<T, n>(chunk_bytes);
-    return Packet<InShared<T, n, width>>{{at(i)}};
+  TL_DEVICE const T& operator()(int i) const { return data[i]; }
+  template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
+  template <class L, int dim, int n> TL_DEVICE auto operator()(const PacketIndex<L, dim, n>& i) {
+    return packet<n>(i.ramp().first);
   }
+  template <int n> TL_DEVICE auto packet(int i) { return Packet<InShared<T, n, width<n>>>{{at(i)}}; }
+  template <int n> TL_DEVICE Vec<T, n> packet(int i) const { return load_elements<n, width<n>>(at(i)); }
 };
 
 // An operand that is used transposed: no data moves.

@@ -20,6 +20,13 @@ class Written:
     dtype: Any
 
 
+@dataclass(frozen=True)
+class ReadWrite:
+    """An argument that has content, of which the kernel may write a part."""
+
+    content: np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """What a launch wrote, and what the engine counted."""
@@ -40,7 +47,7 @@ class Kernels:
     def __init__(self, engine: Engine, library: ctypes.CDLL) -> None:
         self._engine, self._library = engine, library
 
-    def __call__(self, function: str, *arguments: int | np.ndarray | Written, **options: Any) -> Run:
+    def __call__(self, function: str, *arguments: int | np.ndarray | Written | ReadWrite, **options: Any) -> Run:
         settings = EngineOptions(**{"check": True, "statistics": True, **options})
         with ExitStack() as stack:
             values: list[Any] = []
@@ -49,12 +56,11 @@ class Kernels:
                 if isinstance(argument, int):
                     values.append(ctypes.c_int(argument))
                     continue
-                fresh = isinstance(argument, Written)
-                array = np.empty(argument.shape, argument.dtype) if fresh else np.ascontiguousarray(argument)
-                content = None if fresh else array.ctypes.data
-                address = stack.enter_context(self._engine.memory(max(array.nbytes, 16), content))
+                array = _array(argument)
+                content = None if isinstance(argument, Written) or array.nbytes == 0 else array.ctypes.data
+                address = stack.enter_context(self._engine.memory(array.nbytes, content))
                 values.append(ctypes.c_void_p(address))
-                if fresh:
+                if not isinstance(argument, np.ndarray):
                     written.append((address, array))
             with self._engine.turn(settings):
                 status = getattr(self._library, function)(*values)
@@ -71,3 +77,10 @@ class Kernels:
             return getattr(self._library, function)(
                 *(ctypes.c_int(a) if isinstance(a, int) else ctypes.c_void_p(a.ctypes.data) for a in arguments)
             )
+
+
+def _array(argument: np.ndarray | Written | ReadWrite) -> np.ndarray:
+    """The array whose content goes into the kernel's memory, or comes out of it."""
+    if isinstance(argument, Written):
+        return np.empty(argument.shape, argument.dtype)
+    return argument.content.copy() if isinstance(argument, ReadWrite) else np.ascontiguousarray(argument)

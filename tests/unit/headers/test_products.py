@@ -51,7 +51,9 @@ def test_operands_in_shared_memory(
 ) -> None:
     rng = np.random.default_rng(1)
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
-    run = kernels("products")(name, a.T if trans_a else a, b.T if trans_b else b, Written(shape=(m, n), dtype=accumulator))
+    run = kernels("products")(
+        name, a.T if trans_a else a, b.T if trans_b else b, Written(shape=(m, n), dtype=accumulator)
+    )
     np.testing.assert_array_equal(run.written[0].astype(float), a.astype(float) @ b.astype(float))
     if name != "half_plain":  # eight rows without a swizzle share banks
         assert run.worst_ways("read", 16) == 1

@@ -69,10 +69,8 @@ template <class T, int M, int N, int K, class W> struct FromRegisters {
 
 }  // namespace products
 
-#define TL_CASE(name, ...)                                                  \
-  extern "C" tl_status name(const void* A, const void* B, void* C) {        \
-    return products::__VA_ARGS__::run(A, B, C);                             \
-  }
+#define TL_CASE(name, ...) \
+  extern "C" tl_status name(const void* A, const void* B, void* C) { return products::__VA_ARGS__::run(A, B, C); }
 using tl::bfloat16;
 using tl::half;
 using tl::NoSwizzle;

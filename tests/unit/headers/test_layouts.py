@@ -1,0 +1,102 @@
+"""Laws of the layouts: who holds what, once, and agreement with CuTe's tables of mma's fragments."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.needs("g++")
+
+# The shape of each layout that kernels/layouts.cpp prints.
+SHAPES = {
+    "mma 16x8": (16, 8),
+    "mma 16x16": (16, 16),
+    "mma 128x128 2x2": (128, 128),
+    "mma 64x128 4x1": (64, 128),
+    "mma 96x72 2x3": (96, 72),
+    "mma 32x64 1x2 of 4 warps": (32, 64),
+    "operand 64x32 2x2": (64, 32),
+    "blocked 1024": (1024,),
+    "blocked 1000": (1000,),
+    "blocked 4 of 64 threads": (4,),
+    "blocked 4x1000": (4, 1000),
+    "blocked 30x50": (30, 50),
+    "blocked 9x40 of 20 threads of 64": (9, 40),
+    "blocked 3x5x20": (3, 5, 20),
+    "replicated 3x4": (3, 4),
+}
+WITH_ROWS = [name for name, shape in SHAPES.items() if len(shape) == 2 and not name.startswith("replicated")]
+
+# CuTe, include/cute/atom/mma_traits_sm80.hpp, MMA_Traits<SM80_16x8x16_F32F16F16F32_TN> (SM80_16x8_Row for C): shapes and
+# strides of (thread, value) -> index in a column-major (M, K) or (M, N) tile of 16 rows.
+CUTE_C = (((4, 8), (32, 1)), ((2, 2), (16, 8)))
+CUTE_A = (((4, 8), (32, 1)), ((2, 2, 2), (16, 8, 128)))
+
+Layout = dict[str, Any]
+
+
+def cute_indices(mode: tuple[tuple[int, ...], tuple[int, ...]]) -> list[int]:
+    """The offsets of one mode of a CuTe layout, the first sub-mode fastest."""
+    shape, stride = mode
+    return [
+        sum(c * s for c, s in zip(reversed(at), stride, strict=True))
+        for at in itertools.product(*map(range, reversed(shape)))
+    ]
+
+
+def cute_places(layout: Any) -> list[list[list[int]]]:
+    threads, values = cute_indices(layout[0]), cute_indices(layout[1])
+    return [[[(t + v) % 16, (t + v) // 16] for v in values] for t in threads]
+
+
+def owners(layout: Layout) -> Iterator[tuple[int, ...]]:
+    """The coordinates that the threads which store hold."""
+    for replica, places in zip(layout["replica"], layout["places"], strict=True):
+        if replica == 0:
+            yield from (tuple(place) for place in places if place is not None)
+
+
+def check_partition(layout: Layout, shape: tuple[int, ...]) -> None:
+    """Each element is held once by those who store, and every other thread holds the same registers as one of them."""
+    assert sorted(owners(layout)) == list(itertools.product(*map(range, shape)))
+    kept = [places for replica, places in zip(layout["replica"], layout["places"], strict=True) if replica == 0]
+    assert all(places in kept for places in layout["places"])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_element_is_held_once(printed: Callable[[str], Any], name: str) -> None:
+    check_partition(printed("layouts")[name], SHAPES[name])
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_rows_and_columns_follow_the_layout(printed: Callable[[str], Any], name: str) -> None:
+    layout, shape = printed("layouts")[name], SHAPES[name]
+    for dim, line in enumerate(("rows", "cols")):
+        check_partition(layout[line], (shape[dim],))
+        registers = layout[f"{line[:-1]}_registers"]
+        for places, line_places in zip(layout["places"], layout[line]["places"], strict=True):
+            for reg, place in enumerate(places):
+                assert place is None or line_places[registers[reg]] == [place[dim]]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_vectors_are_consecutive(printed: Callable[[str], Any], name: str) -> None:
+    layout = printed("layouts")[name]
+    vector = layout["vector"]
+    for places in layout["places"]:
+        for first in range(0, len(places), vector):
+            start = places[first]
+            expected = None if start is None else [[*start[:-1], start[-1] + i] for i in range(vector)]
+            assert places[first : first + vector] == (expected or [None] * vector)
+            assert start is None or start[-1] % vector == 0
+
+
+def test_accumulators_are_cutes(printed: Callable[[str], Any]) -> None:
+    assert printed("layouts")["mma 16x8"]["places"] == cute_places(CUTE_C)
+
+
+def test_two_neighbouring_accumulators_are_cutes_left_operand(printed: Callable[[str], Any]) -> None:
+    assert printed("layouts")["mma 16x16"]["places"] == cute_places(CUTE_A)

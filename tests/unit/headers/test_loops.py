@@ -1,0 +1,78 @@
+"""tl::parallel, packets, elements and mathematics, against NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+from engine_kernels import Kernels, ReadWrite, Written
+
+pytestmark = pytest.mark.needs("g++")
+
+F32 = np.float32
+TYPES = {"float": F32, "half": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize(
+    "place", [(6, 64, 0, 0), (20, 200, 12, 128), (9, 101, 5, 64), (11, 100, -2, 60), (7, 66, 3, 8)]
+)
+@pytest.mark.parametrize("name", ["float_1", "float_4", "float_8_known", "half_1", "half_8", "bfloat16_8_known"])
+def test_the_same_loop_with_every_vector(
+    kernels: Callable[[str], Kernels], name: str, place: tuple[int, int, int, int]
+) -> None:
+    height, width, row, col = place
+    if name == "float_8_known":
+        width += -width % 4
+    if name == "bfloat16_8_known":
+        width += -width % 2
+    x = np.random.default_rng(1).integers(-6, 7, (height, width)).astype(TYPES[name.split("_")[0]])
+    run = kernels("loops")(name, x, ReadWrite(np.zeros_like(x)), height, width, row, col)
+    expected = np.zeros((height, width))
+    top = max(row, 0)
+    wide = x[top : row + 6, col : col + 64].astype(float)
+    chosen = np.where(wide % 2 == 0, np.clip(wide, -3, 2.5) * 2, -wide)
+    expected[top : row + 6, col : col + 64] = chosen + np.arange(64)[: wide.shape[1]] + wide
+    np.testing.assert_array_equal(run.written[0].astype(float), expected)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("broadcast_mma", (32, 48)), ("broadcast_blocked", (30, 50))])
+def test_values_of_rows_and_columns(kernels: Callable[[str], Kernels], name: str, shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(2).integers(-9, 10, shape).astype(F32)
+    run = kernels("loops")(name, x, Written(shape=shape, dtype=F32))
+    rows, cols = np.indices(shape)
+    np.testing.assert_array_equal(run.written[0], x * (rows + 1) + 100 * cols)
+
+
+def test_elements_of_shared_tiles_and_atomics(kernels: Callable[[str], Kernels]) -> None:
+    x = np.random.default_rng(3).standard_normal((8, 32)).astype(F32)
+    y, once = Written(shape=(8, 32), dtype=F32), Written(shape=(8,), dtype=F32)
+    run = kernels("loops")("elements", x, y, ReadWrite(np.array([5, 5, 5], np.int32)), once)
+    np.testing.assert_array_equal(run.written[0], x[:, ::-1])
+    assert run.written[1].tolist() == [5 + 2 * 32] * 3
+    assert run.written[2].tolist() == [10 * i + 32 for i in range(8)]
+
+
+def test_three_dimensions(kernels: Callable[[str], Kernels]) -> None:
+    x = np.random.default_rng(4).integers(0, 99, (3, 5, 20)).astype(F32)
+    run = kernels("loops")("cube", x, Written(shape=x.shape, dtype=F32))
+    i, j, _ = np.indices(x.shape)
+    np.testing.assert_array_equal(run.written[0], x + 1000 * i + 100 * j)
+
+
+def test_functions(kernels: Callable[[str], Kernels]) -> None:
+    x = np.concatenate([np.linspace(-8, 8, 124), [0.5, 1.5, -2.5, 3.0]]).astype(F32)
+    run = kernels("loops")("functions", x, Written(shape=(16, 128), dtype=F32))
+    wide, size = x.astype(float), abs(x.astype(float))
+    expected = [
+        *(np.exp(wide), np.exp2(wide), np.log(size), np.log2(size), np.sqrt(size), 1 / np.sqrt(size)),
+        *(np.tanh(wide), 1 / (1 + np.exp(-wide)), np.sin(wide), np.cos(wide), [math.erf(v) for v in wide]),
+        *(np.floor(wide), np.ceil(wide), np.round(wide), np.trunc(wide), size**1.5),
+    ]
+    np.testing.assert_allclose(run.written[0], expected, rtol=2e-6, atol=1e-7)
+
+
+def test_an_empty_grid_is_no_launch(kernels: Callable[[str], Kernels]) -> None:
+    assert kernels("loops").unchecked("empty_grid", np.zeros(1), np.zeros(1)) == 0
