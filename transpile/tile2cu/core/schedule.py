@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Buffer, Copy, Stmt
 
 
@@ -29,6 +30,18 @@ class Hazard:
 
     buffer: str
     kind: str
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """A condition that only a run can tell: `value` is a multiple of `of`."""
+
+    value: Expr
+    of: int
+
+    def __str__(self) -> str:
+        name = self.value.name if isinstance(self.value, Var) else "extent"
+        return f"{name} % {self.of} == 0"
 
 
 @dataclass(frozen=True)

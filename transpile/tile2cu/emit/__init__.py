@@ -8,10 +8,11 @@ from tile2cu.emit.comments import wrapped
 from tile2cu.emit.contract import contract, provenance
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.host import host, kernel_params
+from tile2cu.emit.layouts import Layouts
 from tile2cu.emit.manifest import manifest
 from tile2cu.emit.names import Names
 from tile2cu.emit.render import render
-from tile2cu.emit.sections import Layouts, fragments, setup, shared, sizes
+from tile2cu.emit.sections import aligned_when, fragments, setup, shared, sizes
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.statements import Statements
 from tile2cu.emit.view import KernelView
@@ -59,6 +60,7 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
         layouts=layouts.section(),
         comments=tuple(line for text in settled.launch.comments for line in wrapped(text)),
+        template="class RowStart" if aligned_when(settled) else "",
         params=kernel_params(settled, printer),
         setup=setup(settled, printer),
         fragments=fragments(settled, printer, layouts),

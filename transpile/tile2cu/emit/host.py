@@ -5,7 +5,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.emit.comments import rule_line
 from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
-from tile2cu.emit.sections import tensors, used_sizes
+from tile2cu.emit.sections import aligned_when, tensors, used_sizes
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.view import Declaration, HostView
 
@@ -15,7 +15,7 @@ def host(settled: Settled, printer: Printer) -> HostView:
     return HostView(
         title=rule_line("host"),
         params=host_params(settled, printer),
-        checks=_checks(settled, printer),
+        checks=(*_checks(settled, printer), *_choice(settled, printer)),
         grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
         call=_launch(settled, printer),
     )
@@ -63,6 +63,19 @@ def _checks(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     return tuple(checks)
 
 
+def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
+    conditions = aligned_when(settled)
+    if not conditions:
+        return ()
+    tensor = next(t for t in tensors(settled) if settled.facts.get(t, "row_start_when") is not None)
+    rule = settled.facts.rule(tensor, "row_start_when")
+    texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
+    comment = f"Rows that start at multiples of 16 bytes are moved 16 bytes at once  [{rule}]"
+    text = f"const auto chosen = {' && '.join(texts)} ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;"
+    return (Declaration(text, (comment,)),)
+
+
 def _launch(settled: Settled, printer: Printer) -> str:
     arguments = [
         f"static_cast<{_const(tensor, settled)}{tensor.dtype.cpp}*>({printer.names(tensor.name)})"
@@ -71,4 +84,5 @@ def _launch(settled: Settled, printer: Printer) -> str:
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
-    return f"tl::launch{shared}({', '.join(['kernel', 'grid', 'threads', 'stream', *arguments])})"
+    kernel = "chosen" if aligned_when(settled) else "kernel"
+    return f"tl::launch{shared}({', '.join([kernel, 'grid', 'threads', 'stream', *arguments])})"

@@ -62,6 +62,7 @@ class KernelView:
     shared_bytes: int
     layouts: Section
     comments: tuple[str, ...]
+    template: str  # "class RowStart", or empty
     params: tuple[str, ...]
     setup: tuple[Declaration, ...]
     fragments: tuple[Declaration, ...]

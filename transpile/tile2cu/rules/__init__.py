@@ -15,16 +15,17 @@ from tile2cu.rules.layout.propagate import (
     reduce_kept_dimension,
 )
 from tile2cu.rules.loops import loop_packets
-from tile2cu.rules.memory import tensor_ragged, tensor_row_start
+from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.select import copy_cp_async, copy_synchronous, loop_owners_store, reduce_workspace
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
-from tile2cu.rules.warps import full_col, full_row, square
+from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
 __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
+    block_threads,
     square,
     full_row,
     full_col,
@@ -44,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     loop_packets,
     tensor_ragged,
     tensor_row_start,
+    tensor_row_start_when,
     cp_async,
     shared_hazard,
     copy_cp_async,

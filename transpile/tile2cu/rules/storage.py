@@ -47,9 +47,8 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     """All shared tiles, with a slot for each stage of their pipeline, fit the chip's limit.
 
     Gives: the workspaces of reductions, and the ledger.
-    Errors: T2C-L020 with who uses what and the largest tile that fits; T2C-L021 for a bad thread count.
+    Errors: T2C-L020 with who uses what and the largest tile that fits.
     """
-    _check_threads(launch, context)
     workspaces = tuple(_workspaces(launch, context))
     yield launch, "workspaces", workspaces
     ledger = _ledger(launch, context, workspaces)
@@ -60,17 +59,6 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
 
 def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
     return tuple(tile for tile in launch.tiles if tile.scope is Scope.SHARED)
-
-
-def _check_threads(launch: Launch, context: Context) -> None:
-    target = context.target
-    if launch.threads % target.warp_size or not 0 < launch.threads <= target.max_threads:
-        raise Tile2CuError(
-            "T2C-L021",
-            f"a block cannot have {launch.threads} threads",
-            launch.span,
-            help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
-        )
 
 
 def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
@@ -129,8 +117,9 @@ def _largest_that_fits(launch: Launch, context: Context) -> Mapping[str, int]:
     for slots in range(stages, 0, -1):
         for values in product(*choices):
             named = dict(zip(sizes, values, strict=True))
-            if _bytes_with(named, slots, launch, context) <= context.target.shared_limit:
-                candidate = ((prod(values), slots), named | ({"num_stages": slots} if stages > 1 else {}))
+            bytes_ = _bytes_with(named, slots, launch, context)
+            if bytes_ <= context.target.shared_limit:
+                candidate = ((bytes_, slots), named | ({"num_stages": slots} if stages > 1 else {}))
                 best = candidate if best is None or candidate[0] > best[0] else best
     return {} if best is None else best[1]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import Warps
-from tile2cu.core.program import Gemm, Policy
+from tile2cu.core.program import Gemm, Launch, Policy
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -14,6 +14,30 @@ C_local = T.alloc_fragment((128, 128), "float32")
 T.gemm(A_shared, B_shared, C_local{policy})
 """
 _POLICIES = "TileLang documentation, T.GemmWarpPolicy"
+
+
+@rule(
+    "warps.block.threads",
+    phase=Phase.WARPS,
+    on=Launch,
+    source="CUDA C++ Programming Guide, 'Compute Capabilities': threads per block",
+    examples=(Example('S = T.alloc_shared((64,), "float32")\nT.clear(S)', "launch", "warps", "4"),),
+)
+def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A block is a whole number of warps.
+
+    Gives: the warps of a block.
+    Errors: T2C-L021 when the threads are no multiple of a warp, or too many.
+    """
+    target = context.target
+    if launch.threads % target.warp_size or not 0 < launch.threads <= target.max_threads:
+        raise Tile2CuError(
+            "T2C-L021",
+            f"a block cannot have {launch.threads} threads",
+            launch.span,
+            help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
+        )
+    yield launch, "warps", launch.threads // target.warp_size
 
 
 @rule(
@@ -74,7 +98,7 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
 def _partitions(op: Gemm, context: Context) -> list[Warps]:
     """All ways in which the block's warps tile the product exactly."""
     m, n, _ = op.mnk
-    count = context.launch.threads // context.target.warp_size
+    count: int = context.facts[context.launch, "warps"]
     fits = [
         Warps(rows, count // rows)
         for rows in range(1, count + 1)

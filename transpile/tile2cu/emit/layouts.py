@@ -1,0 +1,126 @@
+"""Names, C++ types and descriptions of the layouts of fragments and loops."""
+
+from tile2cu.core.layout import (
+    Blocked,
+    BlockedSlice,
+    FragmentLayout,
+    MmaAccumulator,
+    MmaCols,
+    MmaOperandA,
+    MmaRows,
+    Replicated,
+    slice_of,
+)
+from tile2cu.core.program import Buffer, Parallel, Scope, walk_stmts
+from tile2cu.emit.comments import rule_line, wrapped
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.settled import Settled
+from tile2cu.emit.view import Declaration, Section
+
+
+class Layouts:
+    """Names for the layouts of fragments and loops, in order of first use."""
+
+    def __init__(self, settled: Settled, printer: Printer) -> None:
+        self.settled = settled
+        self.printer = printer
+        self.names: dict[FragmentLayout, str] = {}
+        self.users: dict[FragmentLayout, list[Buffer]] = {}
+        self.reasons: dict[FragmentLayout, str] = {}
+        for tile in settled.launch.tiles:
+            if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
+                self._add(settled.facts[tile, "layout"], tile.name, settled.facts.rule(tile, "layout"))
+                self.users[settled.facts[tile, "layout"]].append(tile)
+        for op in walk_stmts(settled.launch.body):
+            if isinstance(op, Parallel):
+                name = "".join(var.name for var in op.vars)
+                self._add(settled.facts[op, "layout"], name, settled.facts.rule(op, "layout"))
+
+    def _add(self, layout: FragmentLayout, wish: str, reason: str) -> None:
+        if layout not in self.names:
+            self.names[layout] = self.printer.names.fresh(f"{wish}_layout")
+            self.users[layout] = []
+            self.reasons[layout] = reason
+
+    def section(self) -> Section:
+        """One alias a layout, after those it is a slice of."""
+        ordered = sorted(self.names, key=lambda layout: isinstance(layout, MmaRows | MmaCols | BlockedSlice))
+        total = sum(
+            self.settled.facts[tile, "layout"].registers * tile.dtype.bytes
+            for tile in self.settled.launch.tiles
+            if tile.scope is Scope.FRAGMENT and self.settled.facts.get(tile, "layout") is not None
+        )
+        title = f"registers: {-(-total // 4)} a thread for tiles" if total else "how loops are spread over the threads"
+        return Section(rule_line(title), tuple(self._alias(layout) for layout in ordered))
+
+    def _alias(self, layout: FragmentLayout) -> Declaration:
+        users = ", ".join(self.printer.names(tile.name) for tile in self.users[layout])
+        about = f"{_about(layout, self.settled.launch.threads)}  [{self.reasons[layout]}]"
+        text = f"using {self.names[layout]} = {self.cpp(layout)};"
+        return Declaration(text, (*wrapped(f"of {users}:" if users else "of a loop:"), *wrapped(about)))
+
+    def cpp(self, layout: FragmentLayout) -> str:
+        """The C++ type of a layout; sizes that a tile names keep their names."""
+        match layout:
+            case MmaAccumulator() | MmaOperandA():
+                rows, cols = self._extents(layout)
+                kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
+                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+            case Blocked():
+                extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
+                return f"tl::Blocked<tl::Shape<{extents}>, tl::Shape<{threads}>, {layout.vector}>"
+            case Replicated():
+                return f"tl::Replicated<tl::Shape<{', '.join(self._extents(layout))}>>"
+            case _:
+                return self._slice(layout)
+
+    def _slice(self, layout: FragmentLayout) -> str:
+        """A row or column slice, of a layout that has a name if there is one."""
+        for whole, name in self.names.items():
+            for kept, kind in ((0, "RowsOf"), (1, "ColsOf")):
+                if slice_of(whole, kept) == layout:
+                    return f"tl::{kind}<{name}>"
+        match layout:
+            case MmaRows(rows=rows, warps=warps):
+                whole_layout: FragmentLayout = MmaAccumulator(rows, 8 * warps.n, warps)
+                return f"tl::RowsOf<{self.cpp(whole_layout)}>"
+            case MmaCols(cols=cols, warps=warps):
+                whole_layout = MmaAccumulator(16 * warps.m, cols, warps)
+                return f"tl::ColsOf<{self.cpp(whole_layout)}>"
+            case BlockedSlice():
+                return f"tl::{'RowsOf' if layout.kept == 0 else 'ColsOf'}<{self.cpp(layout.of)}>"
+            case _:
+                raise TypeError(f"no C++ type for {layout}")
+
+    def _extents(self, layout: FragmentLayout) -> tuple[str, ...]:
+        for tile in self.users.get(layout, []):
+            return tuple(self.printer.index(extent) for extent in tile.shape)
+        for op in walk_stmts(self.settled.launch.body):
+            if isinstance(op, Parallel) and self.settled.facts[op, "layout"] == layout:
+                return tuple(self.printer.index(extent) for extent in op.extents)
+        return tuple(map(str, layout.shape))
+
+
+def _about(layout: FragmentLayout, threads: int) -> str:
+    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
+    shape = ", ".join(map(str, layout.shape))
+    text = f"(T{threads}, V{layout.registers}) -> ({shape})"
+    match layout:
+        case MmaAccumulator() | MmaOperandA():
+            text += f"; {_warp_part(layout)}"
+        case Blocked():
+            grid = " x ".join(map(str, layout.threads))
+            text += f"; {grid} threads with {layout.vector} consecutive elements each"
+        case _:
+            pass
+    return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
+
+
+def _warp_part(layout: MmaAccumulator | MmaOperandA) -> str:
+    """Which rows and columns of the tile a warp holds."""
+    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    if warps.n == 1:
+        return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
+    if isinstance(layout, MmaOperandA):
+        return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
+    return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
