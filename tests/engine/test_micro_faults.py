@@ -32,6 +32,7 @@ CLEAN = {
     "counter": np.arange(64),
     "fences": np.full(128, 128.0),
     "handover": 31 - np.arange(32),
+    "boxes": np.arange(1024) + 1,
 }
 
 
@@ -75,10 +76,19 @@ FAULTS = [
     ("handover", 1, "mbarrier used before init", {"handover_arrive", "handover_wait"}),
     ("handover", 3, "plain access to mbarrier", {"handover_plain", "handover_init"}),
     ("handover", 4, "deadlock", {"handover_wait"}),
+    ("boxes", 1, "misaligned TMA column", {"boxes_load"}),
+    ("boxes", 2, "TMA store at a negative place", {"boxes_store"}),
+    ("boxes", 3, "missing fence.proxy.async", {"boxes_add", "boxes_store"}),
+    ("boxes", 4, "TMA store never waited", {"boxes_store"}),
 ]
 
 
-@pytest.mark.parametrize(("kernel", "fault", "kind", "anchors"), FAULTS, ids=lambda value: str(value))
+def readable(value: object) -> str:
+    """A test id that is the same in every process, as parallel pytest needs: sets have no order."""
+    return "+".join(sorted(value)) if isinstance(value, set) else str(value)
+
+
+@pytest.mark.parametrize(("kernel", "fault", "kind", "anchors"), FAULTS, ids=readable)
 def test_planted_fault(bench: Bench, kernel: str, fault: int, kind: str, anchors: set[str]) -> None:
     outcome = launch(bench, kernel, fault)
     micro = bench.library("micro")

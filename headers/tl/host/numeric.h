@@ -21,9 +21,9 @@ template <class To, class From> inline To bit_cast(From from) {
 inline uint16_t float_to_half_portable(float value) {
   const uint32_t word = bit_cast<uint32_t>(value);
   const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7fffffff;
-  if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));  // NaN, made quiet
-  if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);                             // rounds to infinity
-  if (magnitude < 0x38800000) {                                                            // below 2^-14
+  if (magnitude > 0x7f800000) return 0x7fff;                    // the NaN that cvt.rn.f16.f32 gives
+  if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
+  if (magnitude < 0x38800000) {                                 // below 2^-14
     const float shifted = bit_cast<float>(magnitude) + 0.5f;
     return uint16_t(sign | (bit_cast<uint32_t>(shifted) - 0x3f000000));
   }
@@ -46,7 +46,7 @@ inline float half_to_float_portable(uint16_t bits) {
 
 inline uint16_t float_to_half(float value) {
 #if defined(__F16C__)
-  return uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  return value != value ? uint16_t(0x7fff) : uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
   return float_to_half_portable(value);
 #endif

@@ -36,11 +36,22 @@ template <class Visit> void for_each_element(const Box& box, Visit&& visit) {
   }
 }
 
-void check_shape(Worker& worker, const Box& box, Site site) {
+// Each of these stops an H200 with "illegal instruction" or writes elsewhere.
+void check_shape(Worker& worker, const Box& box, bool is_store, Site site) {
   const std::uint32_t alignment = box.map.swizzle_bytes ? 128 : 16;
   if (box.shared_offset % alignment) {
     worker.report("misaligned TMA destination", {site, nullptr, box.shared_offset}, [&] {
       return text("shared offset %u of the box at {0} is no multiple of %u", box.shared_offset, alignment);
+    });
+  }
+  if (box.column * box.map.element_bytes % int(chunk_bytes)) {
+    worker.report("misaligned TMA column", {site, nullptr, box.shared_offset}, [&] {
+      return text("the box at {0} starts at column %d, which is no multiple of 16 bytes", box.column);
+    });
+  }
+  if (is_store && (box.column < 0 || box.row < 0)) {
+    worker.report("TMA store at a negative place", {site, nullptr, box.shared_offset}, [&] {
+      return text("the box at {0} starts at row %d, column %d; only loads may start outside", box.row, box.column);
     });
   }
   const int row_bytes = box.map.box_columns * box.map.element_bytes;
@@ -55,7 +66,7 @@ void check_shape(Worker& worker, const Box& box, Site site) {
 
 void TmaQueue::load(Worker& worker, const Box& box, const void* barrier, Site site) {
   MemoryBarrier& state = worker.memory_barriers.find(worker, barrier, site);
-  check_shape(worker, box, site);
+  check_shape(worker, box, false, site);
   Load load{box, std::uint32_t(worker.shared_offset(barrier)), 0, 0, {}};
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
@@ -94,7 +105,7 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
 }
 
 void StoreQueue::issue(Worker& worker, const Box& box, Site site) {
-  check_shape(worker, box, site);
+  check_shape(worker, box, true, site);
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);

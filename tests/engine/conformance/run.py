@@ -18,12 +18,12 @@ SOURCE = Path(__file__).resolve().with_name("main.cu")
 sys.path.insert(0, str(ROOT / "runtime"))
 
 
-def build_for_gpu(program: Path) -> None:
-    command = ["nvcc", "-std=c++17", "-O2", "-gencode", "arch=compute_90a,code=sm_90a", "-I", str(ROOT / "headers")]
+def build_for_gpu(program: Path, nvcc: str) -> None:
+    command = [nvcc, "-std=c++17", "-O2", "-gencode", "arch=compute_90a,code=sm_90a", "-I", str(ROOT / "headers")]
     subprocess.run([*command, "-cudart", "static", str(SOURCE), "-o", str(program)], check=True)
 
 
-def build_for_engine(program: Path) -> None:
+def build_for_engine(program: Path, _nvcc: str) -> None:
     from tile2cu_runtime.compile import host_flags
     from tile2cu_runtime.compilers import find_gxx
     from tile2cu_runtime.engine import build_engine
@@ -49,16 +49,17 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the file that receives the outputs")
     parser.add_argument("--expect", type=Path, help="a file of the other device, to compare with")
     parser.add_argument("--build", type=Path, help="where to put the program; it is not run")
+    parser.add_argument("--nvcc", default="nvcc")
     options = parser.parse_args()
     build = build_for_gpu if options.device == "cuda" else build_for_engine
     if options.build:
-        build(options.build)
+        build(options.build, options.nvcc)
         return 0
     if not options.out:
         parser.error("--out or --build is needed")
     with tempfile.TemporaryDirectory() as scratch:
         program = Path(scratch) / "conformance"
-        build(program)
+        build(program, options.nvcc)
         status = subprocess.run([program, options.out], check=False).returncode
     if status == 0 and options.expect:
         difference = first_difference(options.out.read_bytes(), options.expect.read_bytes())

@@ -175,9 +175,44 @@ template <int fault> __global__ void handover(const float*, float* out) {
   }
 }
 
+// ---- TMA --------------------------------------------------------------------------------------------------------------
+struct __align__(1024) Box {
+  float values[32 * 32];
+  tl::Barrier loaded;
+};
+template <int fault> __global__ void boxes(const tl::TensorMap from, const tl::TensorMap to, float* out) {
+  Box& s = shared<Box>();
+  const int t = tl::thread();
+  if (t == 0) tl::mbarrier_init(s.loaded, 1);
+  tl::sync_threads();
+  if (t == 0) {
+    tl::mbarrier_arrive_expect(s.loaded, sizeof s.values);
+    tl::tma_load_box(s.values, from, 0, fault == 1 ? 4 : 0, s.loaded);  // @boxes_load
+  }
+  tl::mbarrier_wait(s.loaded, 0);
+  for (int i = t; i < 32 * 32; i += 32) s.values[i] += 1;  // @boxes_add
+  if (fault != 3) tl::fence_async_proxy();
+  tl::sync_threads();
+  if (t == 0) {
+    tl::tma_store_box(to, fault == 2 ? -1 : 0, 0, s.values);  // @boxes_store
+    tl::tma_store_commit();
+    if (fault != 4) tl::tma_store_wait<0>();
+  }
+  out[t] = 0;
+}
+
 }  // namespace micro
 
 namespace {
+
+// 32 x 64 16-bit elements are 32 x 32 floats.
+template <class Kernel> int run_boxes(Kernel kernel, const void* in, void* out) {
+  tl::TensorMap from, to;
+  if (tl::tensor_map_16bit(from, in, 32, 64, 128, 32, 64, 0)) return -2;
+  if (tl::tensor_map_16bit(to, out, 32, 64, 128, 32, 64, 0)) return -2;
+  return tl::launch_kernel(kernel, dim3(1), dim3(32), sizeof(micro::Box), nullptr, from, to,
+                           static_cast<float*>(out) + 1024);
+}
 
 template <class Kernel> int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void* in, void* out) {
   return tl::launch_kernel(kernel, dim3(blocks), dim3(threads), shared_bytes, nullptr, static_cast<const float*>(in),
@@ -207,3 +242,14 @@ MICRO(counter, 1, 64, sizeof(micro::Counter))
 MICRO(atomics, 4, 64, 0)
 MICRO(fences, 1, 128, sizeof(micro::Operands))
 MICRO(handover, 1, 64, sizeof(micro::Handover))
+
+extern "C" __attribute__((visibility("default"))) int boxes_run(int fault, const void* in, void* out) {
+  switch (fault) {
+    case 0: return run_boxes(micro::boxes<0>, in, out);
+    case 1: return run_boxes(micro::boxes<1>, in, out);
+    case 2: return run_boxes(micro::boxes<2>, in, out);
+    case 3: return run_boxes(micro::boxes<3>, in, out);
+    case 4: return run_boxes(micro::boxes<4>, in, out);
+  }
+  return -1;
+}

