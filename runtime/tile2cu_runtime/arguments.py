@@ -123,7 +123,7 @@ def _common_device(device: str, views: Mapping[str, TensorView]) -> str:
     """The device of all tensors, "cpu" or "cuda:<index>"; it must be of the kind that the kernel was loaded for."""
     first_name, first = next(iter(views.items()), ("", None))
     for name, view in views.items():
-        if view.device.split(":")[0] != device:
+        if not view.device.startswith(device):
             raise ArgumentError(
                 "T2C-R108",
                 f"`{name}` is on {view.device}, and this kernel is loaded for {device}",

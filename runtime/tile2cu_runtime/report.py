@@ -60,6 +60,12 @@ class SharedAccess:
     def is_free_of_conflicts(self) -> bool:
         return self.wavefronts <= self.ideal
 
+    def __str__(self) -> str:
+        return (
+            f"{self.place.name}: shared {self.access} of {self.bytes} bytes a thread: {self.requests} requests, "
+            f"{self.wavefronts} wavefronts where {self.ideal} would do, at worst {self.worst_ways}-way"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalAccess:
@@ -71,6 +77,12 @@ class GlobalAccess:
     requests: int
     sectors: int
     ideal: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place.name}: global {self.access} of {self.bytes} bytes a thread: {self.requests} requests, "
+            f"{self.sectors} sectors where {self.ideal} would do"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +108,12 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        if not self.findings:
-            return f"{self.kernel}: no findings ({', '.join(self.schedules)})"
-        many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        """The findings, then a line that counts them. The figures print themselves, one by one."""
+        many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings) or 'no'} findings"
         many += f" and {self.omitted} more" if self.omitted else ""
-        return "\n\n".join([*map(str, self.findings), f"{self.kernel}: {many}"])
+        unstable = f"; different from schedule to schedule: {', '.join(self.unstable)}" if self.unstable else ""
+        summary = f"{self.kernel}: {many} ({', '.join(self.schedules)}){unstable}"
+        return "\n\n".join([*map(str, self.findings), summary])
 
 
 class CheckError(Tile2CuRuntimeError):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tile2cu_runtime.errors import ArgumentError
 
@@ -17,32 +17,23 @@ _TYPESTRS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorView:
-    """A tensor in memory.
+class TensorView(NamedTuple):
+    """A tensor in memory: a tuple, since one is made for each argument of each call.
 
-    `shape` and `strides` are in elements; `device` is "cpu" or "cuda:<index>"; `library` is what allocates outputs like
-    it, "numpy" or "torch". `owner` keeps the memory alive.
+    `shape` and `strides` are in elements; `bytes` is what a contiguous tensor of that shape takes; `device` is "cpu" or
+    "cuda:<index>"; `library` is what allocates outputs like it, "numpy" or "torch". `owner` keeps the memory alive.
     """
 
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
-    item_bytes: int
+    bytes: int
     device: str
     contiguous: bool
     writable: bool
     library: str
     owner: Any
-
-    @property
-    def bytes(self) -> int:
-        """Bytes from the first element to behind the last; of a contiguous tensor."""
-        count = self.item_bytes
-        for extent in self.shape:
-            count *= extent
-        return count
 
 
 def view_of(value: Any) -> TensorView | None:
@@ -98,7 +89,7 @@ def _of_numpy(array: Any) -> TensorView:
         shape=array.shape,
         strides=tuple(stride // item_bytes for stride in array.strides) if item_bytes else (),
         dtype=_name_of(array.dtype),
-        item_bytes=item_bytes,
+        bytes=array.nbytes,
         device="cpu",
         contiguous=array.flags.c_contiguous,
         writable=not read_only,
@@ -126,7 +117,7 @@ def _of_torch(tensor: Any, torch: Any) -> TensorView:
         shape=tuple(tensor.shape),
         strides=tensor.stride(),
         dtype=f"lazily negated {_name_of(tensor.dtype)}" if lazy else _name_of(tensor.dtype),
-        item_bytes=tensor.element_size(),
+        bytes=tensor.numel() * tensor.element_size(),
         device=device,
         contiguous=tensor.is_contiguous(),
         # torch's own operations refuse to write a leaf in place, too: its gradient would be wrong.
@@ -156,7 +147,7 @@ def _of_cuda_interface(value: Any) -> TensorView:
         shape=shape,
         strides=strides,
         dtype=_TYPESTRS.get(typestr[1:], typestr),
-        item_bytes=item_bytes,
+        bytes=item_bytes * math.prod(shape),
         device=f"cuda:{getattr(getattr(value, 'device', None), 'id', 0)}",
         contiguous=all(a == b or n <= 1 for a, b, n in zip(strides, dense, shape, strict=True)) or 0 in shape,
         writable=not read_only,

@@ -185,6 +185,26 @@ def test_statistics(emit: Emit) -> None:
     assert lines == {14, 16}
     assert all(access.is_free_of_conflicts and access.bytes == 2 for access in kernel.report.shared)
     assert {access.place.python_line for access in kernel.report.global_memory} == {14, 16}
+    assert str(next(access for access in kernel.report.shared if access.access == "write")) == (
+        "reverse.py:14: shared write of 2 bytes a thread: 16 requests, 16 wavefronts where 16 would do, at worst 1-way"
+    )
+
+
+def test_other_orders(emit: Emit) -> None:
+    kernel = load_kernel(
+        emit("reverse"), device="cpu", check=True, schedules=("shuffle",), landing="random", preempt=0.1, seed=7
+    )
+    np.testing.assert_array_equal(kernel(numbers(700, BF16)), reversed_blocks(numbers(700, BF16)))
+    assert str(kernel.report) == "reverse: no findings (shuffle)"
+
+
+def test_results_that_hang_on_the_schedule_are_named(emit: Emit) -> None:
+    folder = emit("reverse", ("tl::sync_threads();", "                  "))
+    schedules = ("round-robin", "reverse")
+    kernel = load_kernel(folder, device="cpu", check=True, schedules=schedules, on_finding="report")
+    kernel(numbers(512, BF16))
+    assert kernel.report is not None and kernel.report.unstable == ("B",)
+    assert str(kernel.report).endswith("(round-robin, reverse); different from schedule to schedule: B")
 
 
 def test_a_deadlock_ends_the_launch(emit: Emit) -> None:
