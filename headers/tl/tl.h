@@ -2,14 +2,7 @@
 // is written once on top of them. docs/tl.md lists the names.
 #pragma once
 #include "status.h"
-
-#if defined(__CUDACC__)
-#include "cuda/primitives.h"
-#elif defined(__HIP__)
-#include "hip/primitives.h"
-#else
-#include "host/primitives.h"
-#endif
+#include "primitives.h"
 
 #include "common/base.h"
 #include "common/vec.h"
@@ -20,6 +13,7 @@
 #include "common/index.h"
 #include "common/shared_tile.h"
 #include "common/tensor.h"
+#include "common/layout.h"
 #include "common/mma_accumulator.h"
 #include "common/blocked.h"
 #include "common/replicated.h"

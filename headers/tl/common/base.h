@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include "../primitives.h"
 
 // A machine's primitives may define these; elsewhere they mean nothing special.
 #ifndef TL_BOTH

@@ -1,15 +1,8 @@
 // Layouts in which threads stand side by side: for loops and copies that no instruction constrains.
 #pragma once
-#include "mma_accumulator.h"
+#include "layout.h"
 
 namespace tl {
-
-// `threads` threads, every `stride`-th of the block, as lanes and warps.
-TL_BOTH constexpr Spread spread_of(int stride, int threads) {
-  if (stride >= warp_size) return {1, 1, stride / warp_size, threads};
-  const int lanes = smaller(threads, warp_size / stride);
-  return {stride, lanes, 1, threads / lanes};
-}
 
 // `extent` elements over `threads` threads, each `vector` consecutive ones, again and again until all are placed:
 // (T,(V,R)) -> (extent)  (vector,(1,threads*vector)). Thread t of the axis is every `thread_stride`-th of the block;

@@ -24,7 +24,7 @@ template <class T, int n> struct IsSharedTile<SharedTile1D<T, n>> {
 template <class X> constexpr bool is_place = IsPlace<std::decay_t<X>>::value;
 template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>::value;
 
-// ---- memory to memory: all of `threads` threads take part; nothing is waited for ------------------------------------
+// ---- memory to memory: all of `threads` threads take part; nothing is waited for ---------------------------------
 
 // Chunk after chunk of Tile's shape, `bytes` bytes of From at a time.
 template <int threads, int bytes, class Tile, class From, class To>
@@ -79,7 +79,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> copy(cons
   copy_chunks<threads, elements* int(sizeof(typename To::type)), To>(from, to);
 }
 
-// ---- registers to or from memory: every thread of the block; replicas do not store -----------------------------------
+// ---- registers to or from memory: every thread of the block; replicas do not store -------------------------------
 
 // The elements of register r and the next ones, as a packet of the tile or place `memory`.
 template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memory&& memory, int r) {
@@ -144,7 +144,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, Fragment
   load_fragment<vector_in<Layout, Tile>()>(from, to);
 }
 
-// ---- registers to registers ------------------------------------------------------------------------------------------
+// ---- registers to registers --------------------------------------------------------------------------------------
 
 template <class T, class U, class Layout>
 TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
@@ -153,7 +153,7 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
       convert<U>(load_elements<vector, 1>(&from.reg[r])));
 }
 
-// ---- filling a shared tile -------------------------------------------------------------------------------------------
+// ---- filling a shared tile ---------------------------------------------------------------------------------------
 
 // Who: `threads` threads of the block, from thread 0 on.
 template <int threads, class Tile, class X>

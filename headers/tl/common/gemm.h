@@ -9,7 +9,7 @@ namespace tl {
 // A further argument of tl::gemm: C = A B instead of C += A B.
 enum Overwrite { overwrite };
 
-// ---- one instruction -------------------------------------------------------------------------------------------------
+// ---- one instruction ---------------------------------------------------------------------------------------------
 
 // 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of int8, k8 of float (as tf32).
 template <class T> constexpr int mma_k = 32 / static_cast<int>(sizeof(T));
@@ -32,7 +32,7 @@ template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint3
   mma_m16n8k32_int8(d, a, b);
 }
 
-// ---- operands of one step of K, for one warp -------------------------------------------------------------------------
+// ---- operands of one step of K, for one warp ---------------------------------------------------------------------
 // `row` or `col` is where the warp's part starts, `m` counts its tiles of 16 rows, `k` is where the step starts.
 
 // A in shared memory, M x K as it lies: 16 rows x 32 bytes are the four matrices of one ldmatrix.
@@ -104,7 +104,7 @@ template <class T, int rows, int cols, class S> TL_DEVICE auto operand_b(const S
 }
 template <class Tile> TL_DEVICE auto operand_b(const Transposed<Tile>& b) { return SharedTransposedB<Tile>{b.tile}; }
 
-// ---- the tile --------------------------------------------------------------------------------------------------------
+// ---- the tile ----------------------------------------------------------------------------------------------------
 
 // All operands of one warp for one step of K.
 template <int m_tiles, int n_tiles> struct MmaStep {

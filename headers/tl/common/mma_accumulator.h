@@ -1,14 +1,8 @@
 // Layouts of mma.sync's registers over a tile.
 #pragma once
-#include "shape.h"
+#include "layout.h"
 
 namespace tl {
-
-// How the threads that share a line of a layout are spread: every `lane_stride`-th lane, `lanes` of them, and every
-// `warp_stride`-th warp, `warps` of them.
-struct Spread {
-  int lane_stride, lanes, warp_stride, warps;
-};
 
 // Rows of an mma tile: register r of a row half. (T32,V2) -> (M16), stride ((0,1),8), repeated down a warp's rows.
 template <int M, class Warps> struct MmaRows {

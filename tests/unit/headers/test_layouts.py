@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cute_tables
 import pytest
 
 pytestmark = pytest.mark.needs("g++")
@@ -30,26 +31,7 @@ SHAPES = {
 }
 WITH_ROWS = [name for name, shape in SHAPES.items() if len(shape) == 2 and not name.startswith("replicated")]
 
-# CuTe, include/cute/atom/mma_traits_sm80.hpp, MMA_Traits<SM80_16x8x16_F32F16F16F32_TN> (SM80_16x8_Row for C): shapes and
-# strides of (thread, value) -> index in a column-major (M, K) or (M, N) tile of 16 rows.
-CUTE_C = (((4, 8), (32, 1)), ((2, 2), (16, 8)))
-CUTE_A = (((4, 8), (32, 1)), ((2, 2, 2), (16, 8, 128)))
-
 Layout = dict[str, Any]
-
-
-def cute_indices(mode: tuple[tuple[int, ...], tuple[int, ...]]) -> list[int]:
-    """The offsets of one mode of a CuTe layout, the first sub-mode fastest."""
-    shape, stride = mode
-    return [
-        sum(c * s for c, s in zip(reversed(at), stride, strict=True))
-        for at in itertools.product(*map(range, reversed(shape)))
-    ]
-
-
-def cute_places(layout: Any) -> list[list[list[int]]]:
-    threads, values = cute_indices(layout[0]), cute_indices(layout[1])
-    return [[[(t + v) % 16, (t + v) // 16] for v in values] for t in threads]
 
 
 def owners(layout: Layout) -> Iterator[tuple[int, ...]]:
@@ -95,8 +77,8 @@ def test_vectors_are_consecutive(printed: Callable[[str], Any], name: str) -> No
 
 
 def test_accumulators_are_cutes(printed: Callable[[str], Any]) -> None:
-    assert printed("layouts")["mma 16x8"]["places"] == cute_places(CUTE_C)
+    assert printed("layouts")["mma 16x8"]["places"] == cute_tables.places(cute_tables.C_16X8)
 
 
 def test_two_neighbouring_accumulators_are_cutes_left_operand(printed: Callable[[str], Any]) -> None:
-    assert printed("layouts")["mma 16x16"]["places"] == cute_places(CUTE_A)
+    assert printed("layouts")["mma 16x16"]["places"] == cute_tables.places(cute_tables.HALF_A)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
+from cute_tables import HALF_A, HALF_B, INT8_A, INT8_B, TF32_A, TF32_B, Table, places
 from engine_kernels import Kernels, Written
 
 HALF, BFLOAT16 = np.float16, ml_dtypes.bfloat16
@@ -66,3 +67,30 @@ def test_the_left_operand_in_registers(kernels: Callable[[str], Kernels], name: 
     a, b = integers(rng, (m, 64), dtype), integers(rng, (64, 64), dtype)
     run = kernels("products")(name, a, b, Written(shape=(m, 64), dtype=np.float32))
     np.testing.assert_array_equal(run.written[0], 2 * (a.astype(float) @ b.astype(float)))
+
+
+OPERANDS = [
+    ("operands_half", HALF, False, HALF_A, HALF_B),
+    ("operands_half_trans", HALF, True, HALF_A, HALF_B),
+    ("operands_int8", np.int8, False, INT8_A, INT8_B),
+    ("operands_tf32", np.float32, False, TF32_A, TF32_B),
+]
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(("name", "dtype", "trans", "table_a", "table_b"), OPERANDS)
+def test_registers_hold_what_cutes_tables_say(
+    kernels: Callable[[str], Kernels], name: str, dtype: type, trans: bool, table_a: Table, table_b: Table
+) -> None:
+    """Each lane's registers, element by element: the row of the element in one run, its column in the other."""
+    shape = (16, 32 // np.dtype(dtype).itemsize)  # A is (M, K), B is (N, K)
+    for axis in (0, 1):
+        x = np.indices(shape)[axis].astype(dtype)
+        stored = x.T if trans else x
+        run = kernels("products")(name, stored, stored, Written(shape=(32, 32), dtype=np.uint8))
+        registers = run.written[0].view(dtype)
+        expected_a = [[place[axis] for place in lane] for lane in places(table_a)]
+        first_b = [[place[axis] for place in lane] for lane in places(table_b)]
+        second_b = [[place[axis] + (8 if axis == 0 else 0) for place in lane] for lane in places(table_b)]
+        expected = [a + b + c for a, b, c in zip(expected_a, first_b, second_b, strict=True)]
+        np.testing.assert_array_equal(registers, expected)

@@ -5,7 +5,7 @@ namespace copies {
 
 constexpr int rows = 48, cols = 40;
 
-// ---- tensor -> shared tile -> tensor --------------------------------------------------------------------------------
+// ---- tensor -> shared tile -> tensor -----------------------------------------------------------------------------
 
 template <class T, class Swizzle> struct Shared {
   tl::SharedTile<T, rows, cols, Swizzle> tile;
@@ -52,7 +52,7 @@ __global__ void transposed(const float* X_data, float* Y_data, int M, int N) {
   through_shared<float, decltype(X), tl::NoSwizzle, 96, true>(X, Y_data, 0, 0);
 }
 
-// ---- tensor -> fragment -> shared tile of another type -> fragment -> tensor -------------------------------------------
+// ---- tensor -> fragment -> shared tile of another type -> fragment -> tensor -------------------------------------
 
 template <class Layout, class Swizzle>
 __global__ void through_registers(const float* X_data, float* Y_data, int M, int N, int row, int col, int to_row) {
@@ -72,7 +72,7 @@ tl_status run_registers(const void* X, void* Y, int M, int N, int row, int col, 
                                                to_row);
 }
 
-// ---- one dimension -------------------------------------------------------------------------------------------------------
+// ---- one dimension -----------------------------------------------------------------------------------------------
 
 struct Line {
   tl::SharedTile1D<tl::half, 200> line, doubled;
@@ -92,7 +92,7 @@ __global__ void line(const tl::half* X_data, tl::half* Y_data, int N, int at) {
   tl::copy<64>(copied, Y.tile(at));
 }
 
-// ---- a pipeline that sums its tiles ----------------------------------------------------------------------------------------
+// ---- a pipeline that sums its tiles ------------------------------------------------------------------------------
 
 template <int stages> struct Slots {
   tl::SharedTile<float, 8, 32, tl::Swizzle128B> tile[stages];
@@ -115,7 +115,7 @@ template <int stages> tl_status run_pipeline(const void* X, void* Y, int trips) 
                                    static_cast<float*>(Y), trips);
 }
 
-// ---- more than 2^31 elements ---------------------------------------------------------------------------------------------
+// ---- more than 2^31 elements -------------------------------------------------------------------------------------
 
 __global__ void far(int8_t* X_data, int M, int N, int row, int col) {
   const auto X = tl::tensor<tl::RowStart<16>>(X_data, tl::ragged(M), tl::ragged(N));

@@ -67,6 +67,35 @@ template <class T, int M, int N, int K, class W> struct FromRegisters {
   }
 };
 
+// What tl::gemm hands to mma for the first 16 rows, 16 columns and step of K: for each lane, A's registers, then those of
+// B's two instructions. The tiles hold numbers of elements.
+template <class A, class B> TL_DEVICE void store_operands(const A& a, const B& b, uint32_t* Y) {
+  tl::MmaStep<1, 2> step;
+  step.load(tl::operand_a(a), tl::operand_b(b), 0, 0, 0);
+  for (int r = 0; r < 4; ++r) Y[tl::lane() * 8 + r] = step.a[0][r];
+  for (int r = 0; r < 4; ++r) Y[tl::lane() * 8 + 4 + r] = step.b[r / 2][r % 2];
+}
+template <class T, bool transposes> __global__ void operands(const T* A_data, const T* B_data, uint32_t* Y) {
+  constexpr int k = tl::mma_k<T>;
+  using Square = tl::SharedTile<T, 16, k, tl::Swizzle32B>;
+  struct Shared {
+    Square a, b;
+  };
+  auto& a = tl::shared<Shared>().a;
+  auto& b = tl::shared<Shared>().b;
+  tl::copy<32>(tl::tensor<tl::RowStart<16>>(A_data, 16, k).tile(0, 0), a);
+  tl::copy<32>(tl::tensor<tl::RowStart<16>>(B_data, 16, k).tile(0, 0), b);
+  tl::sync_threads();
+  if constexpr (transposes)
+    store_operands(tl::transposed(a), b, Y);
+  else
+    store_operands(a, tl::transposed(b), Y);
+}
+template <class T, bool transposes> tl_status run_operands(const void* A, const void* B, void* Y) {
+  return tl::launch_with(operands<T, transposes>, dim3(1), 32, 1024, nullptr, static_cast<const T*>(A),
+                         static_cast<const T*>(B), static_cast<uint32_t*>(Y));
+}
+
 }  // namespace products
 
 #define TL_CASE(name, ...) \
@@ -97,3 +126,12 @@ TL_CASE(tf32_nt, Case<float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzl
 TL_CASE(registers_41, FromRegisters<half, 64, 64, 64, Warps<4, 1>>)
 TL_CASE(registers_22, FromRegisters<half, 64, 64, 64, Warps<2, 2>>)
 TL_CASE(registers_bfloat16, FromRegisters<bfloat16, 32, 64, 64, Warps<1, 4>>)
+
+#define TL_OPERANDS(name, ...)                                       \
+  extern "C" tl_status name(const void* A, const void* B, void* Y) { \
+    return products::run_operands<__VA_ARGS__>(A, B, Y);             \
+  }
+TL_OPERANDS(operands_half, half, false)
+TL_OPERANDS(operands_half_trans, half, true)
+TL_OPERANDS(operands_int8, int8_t, false)
+TL_OPERANDS(operands_tf32, float, false)

@@ -1,4 +1,4 @@
-// Prints where the 16-byte chunks of shared tiles lie, in bytes, as JSON: {name: [[offset for each chunk] for each row]}.
+// Prints where the 16-byte chunks of shared tiles lie, in bytes, as JSON: a list of offsets for each row.
 #include <cstdio>
 #include <tl/tl.h>
 

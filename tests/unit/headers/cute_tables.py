@@ -1,0 +1,41 @@
+"""Fragments of mma.sync as CuTe tabulates them: the independent oracle of the layouts here.
+
+Source: CUTLASS, include/cute/atom/mma_traits_sm80.hpp. A table is ((thread shape), (thread stride)), ((value shape),
+(value stride)): it takes thread and value to an index in a column-major tile, (M, K) for A, (N, K) for B, (M, N) for C.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+Mode = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Table:
+    rows: int
+    thread: Mode
+    value: Mode
+
+
+C_16X8 = Table(16, ((4, 8), (32, 1)), ((2, 2), (16, 8)))  # SM80_16x8_Row
+HALF_A = Table(16, ((4, 8), (32, 1)), ((2, 2, 2), (16, 8, 128)))  # MMA_Traits<SM80_16x8x16_F16F16F16F16_TN>
+HALF_B = Table(8, ((4, 8), (16, 1)), ((2, 2), (8, 64)))
+INT8_A = Table(16, ((4, 8), (64, 1)), ((4, 2, 2), (16, 8, 256)))  # MMA_Traits<SM80_16x8x32_S32S8S8S32_TN>
+INT8_B = Table(8, ((4, 8), (32, 1)), ((4, 2), (8, 128)))
+TF32_A = Table(16, ((4, 8), (16, 1)), ((2, 2), (8, 64)))  # MMA_Traits<SM80_16x8x8_F32TF32TF32F32_TN>
+TF32_B = Table(8, ((4, 8), (8, 1)), ((2,), (32,)))
+
+
+def indices(mode: Mode) -> list[int]:
+    """The offsets of one mode, its first sub-mode fastest."""
+    shape, stride = mode
+    places = itertools.product(*map(range, reversed(shape)))
+    return [sum(c * s for c, s in zip(reversed(place), stride, strict=True)) for place in places]
+
+
+def places(table: Table) -> list[list[list[int]]]:
+    """[row, column] of each value of each thread."""
+    values = indices(table.value)
+    return [[[(t + v) % table.rows, (t + v) // table.rows] for v in values] for t in indices(table.thread)]
