@@ -27,4 +27,5 @@
 #include "common/gemm.h"
 #include "common/reduce.h"
 #include "common/atomic.h"
+#include "common/panels.h"
 #include "common/launch.h"

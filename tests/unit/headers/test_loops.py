@@ -76,3 +76,22 @@ def test_functions(kernels: Callable[[str], Kernels]) -> None:
 
 def test_an_empty_grid_is_no_launch(kernels: Callable[[str], Kernels]) -> None:
     assert kernels("loops").unchecked("empty_grid", np.zeros(1), np.zeros(1)) == 0
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (4, 3), (5, 7), (7, 2), (1, 9), (6, 8)])
+@pytest.mark.parametrize(("name", "panel"), [("order_rows", 3), ("order_columns", 2)])
+def test_panels_are_a_serpentine(
+    kernels: Callable[[str], Kernels], name: str, panel: int, grid: tuple[int, int]
+) -> None:
+    run = kernels("loops")(name, Written(shape=(grid[1], grid[0]), dtype=np.int32), *grid)
+    tiles = run.written[0] if name == "order_rows" else run.written[0].T
+    breadth, length = tiles.shape
+    expected = np.empty_like(tiles)
+    block = 0
+    for first in range(0, breadth, panel):
+        backwards = first // panel % 2 == 1
+        for along in reversed(range(length)) if backwards else range(length):
+            for far in range(first, min(first + panel, breadth)):
+                expected[far, along] = block
+                block += 1
+    np.testing.assert_array_equal(tiles, expected)

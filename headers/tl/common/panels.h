@@ -1,0 +1,29 @@
+// Which tile of the grid a block takes.
+#pragma once
+#include "base.h"
+
+namespace tl {
+
+enum class Panels { rows, columns };
+
+// A block's tile: x counts along gridDim.x, y along gridDim.y.
+struct BlockTile {
+  int x, y;
+};
+
+// Blocks that run at the same time should share operands in L2, so they go through the grid in panels of `panel` rows
+// (or columns) of tiles: down the panel first, then along it; every other panel runs backwards, where the last one
+// ended. Each tile is taken by one block, whatever the grid. Any thread.
+template <int panel, Panels across = Panels::rows> TL_DEVICE BlockTile panel_order() {
+  static_assert(panel > 0, "a panel has at least one row of tiles");
+  const unsigned block = blockIdx.x + blockIdx.y * gridDim.x;
+  const unsigned length = across == Panels::rows ? gridDim.x : gridDim.y;  // of a panel, in tiles
+  const unsigned breadth = across == Panels::rows ? gridDim.y : gridDim.x;
+  const unsigned index = block / (panel * length), place = block % (panel * length);
+  const unsigned left = breadth - index * panel, width = left < panel ? left : panel;  // the last panel may be narrower
+  const unsigned step = place / width, along = index % 2 == 0 ? step : length - 1 - step;
+  const int far = static_cast<int>(index * panel + place % width), near = static_cast<int>(along);
+  return across == Panels::rows ? BlockTile{near, far} : BlockTile{far, near};
+}
+
+}  // namespace tl
