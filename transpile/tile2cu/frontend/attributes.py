@@ -37,8 +37,6 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
             return _of_buffer(value, name)
         case DType():
             return _of_dtype(value, name)
-        case Opaque():
-            return Opaque(text, value.span, value.reason)
         case Builtin(name="T.GemmWarpPolicy"):
             return _policy(name)
         case str() | list() | dict() | tuple() | int() | float():

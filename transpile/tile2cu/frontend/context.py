@@ -19,23 +19,28 @@ class Constants:
     """The static numbers that have a name. The key is unique: the name, numbered where it has several values."""
 
     by_name: dict[str, Constant] = field(default_factory=dict)
+    _keys: dict[tuple[str, int | float, str], str] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
 
     def bind(self, constant: Constant) -> NamedInt | NamedFloat:
         """Declare a constant and give the number that knows its name."""
-        name = constant.name
-        count = 0
-        while name in self.by_name and not _same(self.by_name[name], constant):
-            count += 1
-            name = f"{constant.name}_{count}"
-        declared = self.by_name.setdefault(name, constant)
-        named = Named(declared.dtype, name, declared.value)
-        if isinstance(declared.value, int):
-            return NamedInt(declared.value, named)
-        return NamedFloat(declared.value, named)
+        identity = (constant.name, constant.value, constant.dtype.name)
+        if identity not in self._keys:
+            self._keys[identity] = key = self._free(constant.name)
+            self.by_name[key] = constant
+        key = self._keys[identity]
+        named = Named(constant.dtype, key, constant.value)
+        if isinstance(constant.value, int):
+            return NamedInt(constant.value, named)
+        return NamedFloat(constant.value, named)
 
-
-def _same(a: Constant, b: Constant) -> bool:
-    return (a.name, a.value, a.dtype) == (b.name, b.value, b.dtype)
+    def _free(self, name: str) -> str:
+        """The name, numbered if it is taken."""
+        key = name
+        while key in self.by_name:
+            self._counts[name] = self._counts.get(name, 0) + 1
+            key = f"{name}_{self._counts[name]}"
+        return key
 
 
 @dataclass

@@ -114,7 +114,10 @@ def _formatted(cx: Context, node: cst.FormattedString, env: Env) -> object:
 
 
 def _attribute(cx: Context, node: cst.Attribute, env: Env) -> object:
-    return attributes.attribute(cx, evaluate(cx, node.value, env), node.attr.value, cx.source.code(node))
+    value, text = evaluate(cx, node.value, env), cx.source.code(node)
+    if isinstance(value, Opaque):
+        return Opaque(text, cx.source.span(node), value.reason)
+    return attributes.attribute(cx, value, node.attr.value, text)
 
 
 def _call(cx: Context, node: cst.Call, env: Env) -> object:

@@ -51,6 +51,11 @@ class Demand(Fault):
         return error
 
 
+def counted(number: int, word: str) -> str:
+    """`1 name`, `2 names`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}{'es' if word.endswith('x') else 's'}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name most like `name`, or the empty string."""
     candidates = sorted(set(known))

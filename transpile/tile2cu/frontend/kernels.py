@@ -14,7 +14,7 @@ from tile2cu.frontend import execute, host, trace
 from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.fault import Fault, UnboundSize, did_you_mean
+from tile2cu.frontend.fault import Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.names import naming
@@ -250,7 +250,10 @@ class _Trace:
         for index in listed:
             number = int(static_int(index, "`out_idx`"))
             if not -len(params) <= number < len(params) or not isinstance(params[number], Buffer):
-                raise self._error("T2C-F028", f"`out_idx` names parameter {number}, which is no tensor of the kernel")
+                raise self._error(
+                    "T2C-F028",
+                    f"`out_idx` names parameter {number}; the kernel has {counted(len(params), 'parameter')}",
+                )
             found.append(number % len(params))
         return tuple(found)
 

@@ -24,7 +24,7 @@ from tile2cu.frontend.assign import unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import call_arguments, evaluate, is_flag, operator_text, subscript_items
 from tile2cu.frontend.execute import Return, statements, unsupported
-from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lower import loop
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, trailing_comment
@@ -419,7 +419,7 @@ def _trace_for(cx: Context, node: cst.For, env: Env) -> None:
     names = _target_names(cx, node.target)
     wanted = len(frame.bounds) if frame.kind == loop.PARALLEL else 1
     if len(names) != wanted:
-        raise Fault("T2C-F026", f"this loop has {wanted} indices, but {len(names)} names")
+        raise Fault("T2C-F026", f"this loop has {counted(wanted, 'extent')}, but {counted(len(names), 'name')}")
     if frame.kind == loop.PARALLEL:
         _trace_parallel(cx, node, frame, names, at, env)
     else:
@@ -529,7 +529,9 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
     targets = [] if item.asname is None else _target_names(cx, item.asname.name)
     single = item.asname is not None and isinstance(item.asname.name, cst.Name)
     if targets and len(targets) != len(frame.grid) and not single:
-        raise Fault("T2C-F025", f"T.Kernel has {len(frame.grid)} grid extents, but {len(targets)} names")
+        raise Fault(
+            "T2C-F025", f"T.Kernel has {counted(len(frame.grid), 'grid extent')}, but {counted(len(targets), 'name')}"
+        )
     spread = single and len(frame.grid) > 1
     names = [name for name, _ in targets] if targets and not spread else list(_BLOCK_NAMES[: len(frame.grid)])
     inner = env.inner_frame(loop=False)

@@ -14,7 +14,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, Const, Expr, Named, Unary, static_value, walk
+from tile2cu.core.expr import Call, Const, Expr, Named, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
@@ -231,6 +231,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (dict, lambda value: "a dict"),
     (Buffer, _describe_buffer),
     (View, lambda value: f"a slice of `{value.buffer.name}`"),
+    (Var, lambda value: f"`{value.name}`, known only at run time"),
     (Expr, lambda value: "a value known only at run time"),
     (DType, lambda value: f"the type {value}"),
     (Function, lambda value: f"the function `{value.name}`"),

@@ -104,6 +104,8 @@ def _require_equal(src: Region, dst: Region) -> None:
 
 
 def _help(src: Region, dst: Region) -> str:
+    if len(src.kept) != len(dst.kept):
+        return "an index leaves its dimension out, as in `A[i, a:b]`; dimensions of extent 1 are left out too"
     side = next((region for region in (src, dst) if region.buffer.scope is Scope.GLOBAL), None)
     if side is None:
         return "write a broadcast as a T.Parallel loop"

@@ -1,0 +1,18 @@
+# tile2cu: -D blokc_M=128
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def kernel(M, N, block_M):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(M, block_M)) as bx:
+            A_shared = T.alloc_shared((block_M, 32), "float16")
+            T.copy(A[bx * block_M, 0], A_shared)
+
+    return main
+
+# ---- expected ----
+# error[T2C-F005]: -D blokc_M: no parameter or size has this name
+#   = help: did you mean `block_M`?
