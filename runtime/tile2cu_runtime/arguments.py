@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from tile2cu_runtime.errors import ArgumentError
+from tile2cu_runtime.shape import Extent
 from tile2cu_runtime.spec import DTYPE_BYTES, Manifest, ScalarArgument, SizeArgument, TensorArgument
 from tile2cu_runtime.tensors import TensorView, allocate, view_of
 
@@ -197,9 +198,9 @@ def _origin(size: str, value: int, manifest: Manifest, views: Mapping[str, Tenso
     return f"{size} = {value} as given"
 
 
-def _extent(extent: Any, sizes: Mapping[str, int], tensor: TensorArgument) -> int:
+def _extent(extent: Extent, sizes: Mapping[str, int], tensor: TensorArgument) -> int:
     try:
-        value = int(extent.evaluate(sizes))
+        value = extent.evaluate(sizes)
     except ZeroDivisionError:
         value = -1
     if value < 0:
