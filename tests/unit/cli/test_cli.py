@@ -46,7 +46,9 @@ def two_kernels(tmp_path: Path) -> str:
 
 def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "out"
-    assert main([GEMM, "--target", "cuda:sm_80", "-D", "M=1024", "-D", "N=1024", "-D", "K=1024", "-o", str(folder)]) == 0
+    assert (
+        main([GEMM, "--target", "cuda:sm_80", "-D", "M=1024", "-D", "N=1024", "-D", "K=1024", "-o", str(folder)]) == 0
+    )
     assert sorted(path.name for path in folder.iterdir()) == ["gemm_relu.cu", "gemm_relu.h", "gemm_relu.json"]
     assert capsys.readouterr().out.split() == [str(folder / f"gemm_relu.{end}") for end in ("cu", "h", "json")]
     manifest = json.loads((folder / "gemm_relu.json").read_text())
@@ -154,5 +156,3 @@ def test_importing_the_package_is_quick_and_light() -> None:
 def test_emission_leaves_no_temporary_files(tmp_path: Path) -> None:
     main([GEMM, "-o", str(tmp_path)])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-
-

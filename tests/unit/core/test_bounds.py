@@ -101,4 +101,4 @@ def test_what_is_proven_inside_is_inside(expr: Expr, blocks: int, turns: int, le
     known = bounds(int_const(blocks), int_const(turns))
     if known.inside(expr, int_const(length), int_const(extent)):
         values = [evaluate(expr, bx, k) for bx in range(blocks) for k in range(turns)]
-        assert 0 <= min(values) and max(values) + length <= extent
+        assert min(values) >= 0 and max(values) + length <= extent

@@ -7,7 +7,9 @@ from tile2cu.core.span import Span
 def test_a_diagnostic_shows_place_caret_note_and_help() -> None:
     here = Span("matmul.py", 11, 9, 15, "        T.gemm(A, B, C)")
     there = Span("matmul.py", 7, 5, 6, "    x = 1")
-    error = Tile2CuError("T2C-L001", "two rules disagree", here, notes=(Note("why"), Note("the other", there)), help="do this")
+    error = Tile2CuError(
+        "T2C-L001", "two rules disagree", here, notes=(Note("why"), Note("the other", there)), help="do this"
+    )
     assert error.render().splitlines() == [
         "error[T2C-L001]: two rules disagree",
         "  --> matmul.py:11:9",

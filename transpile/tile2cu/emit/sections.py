@@ -16,6 +16,7 @@ from tile2cu.emit.layouts import Layouts
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.view import Declaration, Section
 
+_PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
 
 
@@ -191,9 +192,9 @@ def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
     order = next((s for s in walk_stmts(settled.launch.body) if isinstance(s, Swizzle)), None)
     axes = "xyz"
     if order is not None and len(settled.launch.grid) > 1:
-        about = f"blocks take their tiles in panels of {order.panel} {order.order}s, to meet in L2"
+        about = f"blocks take their tiles in panels of {order.panel} {_PANELS[order.order]}, to meet in L2"
         block = printer.names.fresh("block")
-        call = f"const auto {block} = tl::panel_order<{order.panel}, tl::Panels::{order.order}s>();"
+        call = f"const auto {block} = tl::panel_order<{order.panel}, tl::Panels::{_PANELS[order.order]}>();"
         blocks = [
             f"{printer.names(b.name)} = {block}.{axes[i]}" if i < 2 else f"{printer.names(b.name)} = blockIdx.{axes[i]}"
             for i, b in enumerate(settled.launch.blocks)

@@ -108,7 +108,7 @@ class Statements:
             case Let():
                 return f"const {stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
             case Declare():
-                init = stmt.init or Const(stmt.var.dtype, 0)
+                init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
                 return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
             case _:
                 return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"

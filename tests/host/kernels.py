@@ -1,0 +1,42 @@
+"""Small kernels for tests on the CPU engine: a body between parameters and launch, loaded with every check on."""
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import tile2cu
+from tile2cu_runtime import Kernel
+
+_TEXT = """\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def small({arguments}):
+    @T.prim_func
+    def body({params}):
+        with T.Kernel({grid}, threads={threads}) as {blocks}:
+{statements}
+    return body
+"""
+
+
+def load_body(
+    folder: Path,
+    statements: str,
+    params: str,
+    *,
+    grid: str = "1",
+    blocks: str = "bx",
+    arguments: str = "",
+    threads: int = 128,
+    check: bool = True,
+    **bindings: object,
+) -> Kernel:
+    """A kernel whose last parameter is its output, on the engine."""
+    body = indent(dedent(statements).strip("\n"), " " * 12) + "\n"
+    text = _TEXT.format(arguments=arguments, params=params, grid=grid, threads=threads, blocks=blocks, statements=body)
+    path = folder / "small.py"
+    path.write_text(text)
+    options = {"schedules": ("round-robin", "reverse", "shuffle")} if check else {}
+    return tile2cu.load(path, device="cpu", check=check, options=options, **bindings)

@@ -1,0 +1,260 @@
+"""Constructs of the language one by one, in kernels of a few lines: emitted, built, run with every check, compared."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+
+
+def integers(*shape: int, dtype: object = np.float16) -> np.ndarray:
+    return RNG.integers(-4, 5, shape).astype(dtype)
+
+
+GEMM = """
+    A_shared = T.alloc_shared({a}, {dtype!r})
+    B_shared = T.alloc_shared({b}, {dtype!r})
+    C_local = T.alloc_fragment((M, N), {accumulator!r})
+    T.copy(A, A_shared)
+    T.copy(B, B_shared)
+    T.clear(C_local)
+    T.gemm(A_shared, B_shared, C_local, transpose_A={ta}, transpose_B={tb}, policy=T.GemmWarpPolicy.{policy})
+    T.copy(C_local, C)
+"""
+
+
+@pytest.mark.parametrize("policy", ["Square", "FullRow", "FullCol"])
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("shape", [(64, 96, 80)])
+def test_gemm(policy: str, ta: bool, tb: bool, shape: tuple[int, int, int], tmp_path: Path) -> None:
+    m, n, k = shape
+    a_shape, b_shape = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
+    statements = GEMM.format(a=a_shape, b=b_shape, dtype="float16", accumulator="float32", ta=ta, tb=tb, policy=policy)
+    params = f'A: T.Tensor({a_shape}, "float16"), B: T.Tensor({b_shape}, "float16"), C: T.Tensor((M, N), "float32")'
+    kernel = load_body(tmp_path, statements, params, arguments="M, N", M=m, N=n)
+    a, b = integers(*a_shape), integers(*b_shape)
+    expected = (a.T if ta else a).astype(np.float64) @ (b.T if tb else b).astype(np.float64)
+    np.testing.assert_array_equal(kernel(a, b), expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulator", "numpy"),
+    [
+        ("bfloat16", "float32", ml_dtypes.bfloat16),
+        ("float16", "float16", np.float16),
+        ("int8", "int32", np.int8),
+        ("float32", "float32", np.float32),
+    ],
+)
+def test_gemm_of_other_types(dtype: str, accumulator: str, numpy: object, tmp_path: Path) -> None:
+    statements = GEMM.format(
+        a=(64, 64), b=(32, 64), dtype=dtype, accumulator=accumulator, ta=False, tb=True, policy="Square"
+    )
+    params = f"A: T.Tensor((64, 64), {dtype!r}), B: T.Tensor((32, 64), {dtype!r}), C: T.Tensor((M, N), {accumulator!r})"
+    kernel = load_body(tmp_path, statements, params, arguments="M, N", M=64, N=32)
+    a, b = integers(64, 64, dtype=numpy), integers(32, 64, dtype=numpy)
+    np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+def test_an_epilogue_through_shared_memory_gets_its_barriers(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((64, 64), "float32")
+        X_local = T.alloc_fragment((64, 64), "float32")
+        for k in T.serial(4):
+            T.copy(X[k * 64, 0], S)
+            T.copy(S, X_local)
+            for i, j in T.Parallel(64, 64):
+                X_local[i, j] = X_local[i, j] + S[j, i]
+            T.copy(X_local, S)
+            T.copy(S, Y[k * 64, 0])
+    """
+    params = 'X: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert kernel.source.count("tl::sync_threads();") == 4
+    x = RNG.standard_normal((256, 64)).astype(np.float32)
+    blocks = x.reshape(4, 64, 64)
+    np.testing.assert_array_equal(kernel(x), (blocks + blocks.transpose(0, 2, 1)).reshape(256, 64))
+
+
+@pytest.mark.parametrize("stages", [0, 1, 2, 3, 4])
+def test_pipelines_of_any_depth_and_length(stages: int, tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 64), "float32")
+        L = T.alloc_fragment((32, 64), "float32")
+        total = T.alloc_fragment((32, 64), "float32")
+        T.clear(total)
+        for k in T.Pipelined(T.ceildiv(R, 32), num_stages=stages):
+            T.copy(X[k * 32, 0], S)
+            T.copy(S, L)
+            for i, j in T.Parallel(32, 64):
+                total[i, j] += L[i, j]
+        T.copy(total, Y)
+    """
+    params = 'X: T.Tensor((R, 64), "float32"), Y: T.Tensor((32, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, arguments="R, stages", stages=stages)
+    for trips in (0, 1, 2, 5):
+        x = integers(32 * trips, 64, dtype=np.float32)
+        np.testing.assert_array_equal(kernel(x), x.reshape(trips, 32, 64).sum(axis=0))
+
+
+def test_a_pipelined_loop_may_start_anywhere_and_run_twice(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 64), "float32")
+        total = T.alloc_fragment((32, 64), "float32")
+        T.clear(total)
+        for turn in T.serial(2):
+            for k in T.Pipelined(1, 4, num_stages=2):
+                T.copy(X[k * 32, 0], S)
+                for i, j in T.Parallel(32, 64):
+                    total[i, j] += S[i, j]
+        T.copy(total, Y)
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((32, 64), "float32")'
+    x = integers(128, 64, dtype=np.float32)
+    expected = 2 * x[32:].reshape(3, 32, 64).sum(axis=0)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+REDUCTIONS = [(kind, dim, (33, 100)) for kind in ("sum", "max", "min", "absmax", "abssum") for dim in (0, 1)]
+REDUCTIONS += [("sum", 1, (4, 256)), ("max", 1, (1, 2048)), ("max", 0, (1, 2048)), ("sum", 0, (64, 32))]
+
+
+@pytest.mark.parametrize(("kind", "dim", "shape"), REDUCTIONS)
+def test_reductions(kind: str, dim: int, shape: tuple[int, int], tmp_path: Path) -> None:
+    kept = shape[1 - dim]
+    statements = f"""
+        L = T.alloc_fragment({shape}, "float32")
+        r = T.alloc_fragment(({kept},), "float32")
+        T.copy(X, L)
+        T.reduce_{kind}(L, r, dim={dim})
+        T.copy(r, Y)
+    """
+    params = f'X: T.Tensor({shape}, "float32"), Y: T.Tensor(({kept},), "float32")'
+    x = integers(*shape, dtype=np.float32)
+    numpy = {"sum": np.sum, "max": np.max, "min": np.min}.get(kind)
+    expected = numpy(x, axis=dim) if numpy else (np.max if kind == "absmax" else np.sum)(np.abs(x), axis=dim)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+def test_a_product_of_square_warps_is_reduced_over_several_warps(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        row_max = T.alloc_fragment((64,), "float32")
+        T.copy(A, A_shared)
+        T.copy(B, B_shared)
+        T.gemm(A_shared, B_shared, C_local, clear_accum=True)
+        T.fill(row_max, 5)
+        T.reduce_max(C_local, row_max, dim=1, clear=False)
+        for i, j in T.Parallel(64, 64):
+            C_local[i, j] = C_local[i, j] - row_max[i]
+        T.copy(C_local, C)
+    """
+    params = 'A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    a, b = integers(64, 32), integers(32, 64)
+    c = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(kernel(a, b), c - np.maximum(c.max(axis=1, keepdims=True), 5))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.int8, np.uint8])
+def test_elementwise_of_every_type(dtype: object, tmp_path: Path) -> None:
+    name = np.dtype(dtype).name
+    statements = """
+        for i, j in T.Parallel(32, 100):
+            Y[bx * 32 + i, j] = X[bx * 32 + i, j] + X[bx * 32 + i, j] * 2
+    """
+    params = f"X: T.Tensor((M, 100), {name!r}), Y: T.Tensor((M, 100), {name!r})"
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 32)", arguments="M")
+    x = (
+        integers(70, 100, dtype=np.int8).astype(dtype)
+        if dtype is not np.uint8
+        else RNG.integers(0, 9, (70, 100), dtype)
+    )
+    np.testing.assert_array_equal(kernel(x).astype(np.float64), 3 * x.astype(np.float64))
+
+
+def test_broadcast_bias_and_a_mixed_type_store(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((32, 64), "float32")
+        T.copy(X[bx * 32, 0], L)
+        for i, j in T.Parallel(32, 64):
+            L[i, j] = T.max(L[i, j] + bias[j], 0) * scale[bx * 32 + i]
+        T.copy(L, Y[bx * 32, 0])
+    """
+    params = (
+        'X: T.Tensor((M, 64), "float16"), bias: T.Tensor((64,), "float16"), scale: T.Tensor((M,), "float32"), '
+        'Y: T.Tensor((M, 64), "float16")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 32)", arguments="M")
+    x, bias, scale = integers(50, 64), integers(64), integers(50, dtype=np.float32)
+    expected = np.maximum(x.astype(np.float64) + bias, 0) * scale[:, None]
+    np.testing.assert_array_equal(kernel(x, bias, scale).astype(np.float64), expected)
+
+
+def test_device_branches_and_mutable_scalars(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((128,), "float32")
+        count = T.alloc_var("int32", init=0)
+        T.copy(X[bx * 128], L)
+        if bx % 2 == 0:
+            count = 10
+            for i in T.Parallel(128):
+                L[i] = L[i] * 2.0
+        else:
+            for k in T.serial(3):
+                count += k
+        for i in T.Parallel(128):
+            L[i] = L[i] + T.cast(count, "float32")
+        T.copy(L, Y[bx * 128])
+    """
+    params = 'X: T.Tensor((N,), "float32"), Y: T.Tensor((N,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(N, 128)", arguments="N")
+    x = integers(300, dtype=np.float32)
+    even = np.arange(300) // 128 % 2 == 0
+    np.testing.assert_array_equal(kernel(x), np.where(even, 2 * x + 10, x + 3))
+
+
+def test_a_row_value_is_stored_once_though_many_threads_hold_it(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((4, 256), "float32")
+        row_sum = T.alloc_fragment((4,), "float32")
+        T.copy(X[bx * 4, 0], L)
+        T.reduce_sum(L, row_sum, dim=1)
+        for i in T.Parallel(4):
+            Y[bx * 4 + i] = row_sum[i] * 0.5
+    """
+    params = 'X: T.Tensor((M, 256), "float32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 4)", arguments="M")
+    assert "tl::parallel_once(" in kernel.source
+    x = integers(10, 256, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(x), x.sum(axis=1) * 0.5)
+
+
+@pytest.mark.parametrize("order", ["row", "col"])
+def test_swizzled_block_order_changes_no_result(order: str, tmp_path: Path) -> None:
+    statements = f"""
+        T.use_swizzle(panel_size=3, order={order!r})
+        for i, j in T.Parallel(16, 16):
+            Y[by * 16 + i, bx * 16 + j] = X[by * 16 + i, bx * 16 + j] + 1.0
+    """
+    params = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")'
+    grid = "T.ceildiv(N, 16), T.ceildiv(M, 16)"
+    kernel = load_body(tmp_path, statements, params, grid=grid, blocks="(bx, by)", arguments="M, N")
+    x = integers(130, 90, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(x), x + 1)
+
+
+def test_python_division_and_remainder(tmp_path: Path) -> None:
+    statements = """
+        for i in T.Parallel(128):
+            Y[i] = (X[i] // 3) * 100 + X[i] % 3
+    """
+    params = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
+    x = np.arange(-64, 64, dtype=np.int32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), (x // 3) * 100 + x % 3)

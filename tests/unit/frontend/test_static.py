@@ -1,0 +1,213 @@
+"""What is static is evaluated; what is dynamic is program (the rules of partial evaluation)."""
+
+from collections.abc import Callable
+
+import pytest
+
+# expression in the factory, value it must have there
+STATIC = {
+    "7 // 2 + 7 % 4 * 2**3": "27",
+    "-7 // 2": "-4",
+    "True and 3 or 4": "3",
+    "1 < 2 < 3 != 4": "True",
+    "1 < 3 < 2": "False",
+    "5 if M is None else 6": "6",
+    "len((1, 2, 3)) + max(4, 5) - min([6, 7])": "2",
+    "sum(x * x for x in range(4) if x % 2)": "10",
+    "[a + b for a in (1, 2) for b in (10, 20)]": "[11, 21, 12, 22]",
+    "{k: v for k, v in zip('ab', (1, 2))}['b']": "2",
+    "sorted([3, 1, 2], key=lambda x: -x)": "[3, 2, 1]",
+    "(1, 2, 3)[1:] + (4,)": "(2, 3, 4)",
+    "f'{3:02d}-{1.5:.2f}-{\"x\"!r}'": "\"03-1.50-'x'\"",
+    "'float' + str(8 * 2)": "'float16'",
+    "'a,b'.split(',')[-1].upper()": "'B'",
+    "math.ceil(math.log2(1000)) + math.gcd(12, 18)": "16",
+    "int(3.9) + round(2.6) + abs(-2)": "8",
+    "T.ceildiv(1000, 128)": "8",
+    "tilelang.cdiv(1000, 128) + tilelang.next_power_of_2(100)": "136",
+    "T.float16.bits // 8": "2",
+    "'float16' == T.float16": "True",
+    "T.dtype('half') == T.float16": "True",
+    "isinstance(3, int) and not isinstance('3', (int, float))": "True",
+    "divmod(17, 5)": "(3, 2)",
+    "dict(a=1, **{'b': 2})['b']": "2",
+    "list(enumerate(reversed([5, 6])))": "[(0, 6), (1, 5)]",
+    "any([0, 1]) and all([])": "True",
+    "(lambda x, *rest, y=2: x + y + len(rest))(1, 8, 9)": "5",
+    "(n := 4) + n": "8",
+    "3 in [1, 2, 3] and 'b' not in {'a': 1}": "True",
+    "1_000 + 0x10 + 1e3": "2016.0",
+    "bool([]) is False": "True",
+}
+
+
+@pytest.mark.parametrize(("expression", "value"), STATIC.items(), ids=STATIC.keys())
+def test_static_expressions(body: Callable[..., object], expression: str, value: str) -> None:
+    body("B[bx, 0] = 0", factory=f"found = {expression}\nassert found == ({value}), f'{{found}}'", M=8)
+
+
+def test_false_assertion_fails(refusal: Callable[..., str]) -> None:
+    assert refusal("B[bx, 0] = 0", factory="assert 1 == 2, 'no'") == "F019 the assertion fails: no"
+
+
+def test_helpers_run_to_completion(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    found = body(
+        "B[bx, 0] = horner(A[bx, 0], [3, 2, 1])",
+        module="""
+        def horner(x, coefficients):
+            total = 0
+            for c in coefficients:
+                total = total * x + c
+            return total
+        """,
+    )
+    assert listing(found) == ["B[bx, 0] = ((((((0 * A[bx, 0]) + 3) * A[bx, 0]) + 2) * A[bx, 0]) + 1)"]
+
+
+def test_while_break_continue_of_helpers(body: Callable[..., object]) -> None:
+    module = """
+    def collatz(n):
+        steps = 0
+        while True:
+            if n == 1:
+                break
+            steps += 1
+            if n % 2 == 0:
+                n //= 2
+                continue
+            n = 3 * n + 1
+        else:
+            return -1
+        return steps
+    """
+    body("B[bx, 0] = 0", module=module, factory="assert collatz(6) == 8")
+
+
+def test_static_if_leaves_one_branch(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = "if causal and block_M > 32:\n    B[bx, 0] = 1\nelif not causal:\n    B[bx, 0] = 2\nelse:\n    B[bx, 0] = 3"
+    parameters = "M, N, block_M=64, causal=False"
+    assert listing(body(text, parameters=parameters)) == ["B[bx, 0] = 2"]
+    assert listing(body(text, parameters=parameters, causal=True)) == ["B[bx, 0] = 1"]
+    assert listing(body(text, parameters=parameters, causal=True, block_M=16)) == ["B[bx, 0] = 3"]
+
+
+def test_dynamic_if_keeps_both(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = "if bx > 0 and 0 <= bx < N:\n    B[bx, 0] = 1\nelif not bx == 3:\n    B[bx, 0] = 2"
+    assert listing(body(text)) == [
+        "if ((bx > 0) and ((0 <= bx) and (bx < N)))",
+        "  B[bx, 0] = 1",
+        "else",
+        "  if (not (bx == 3))",
+        "    B[bx, 0] = 2",
+    ]
+
+
+def test_conditional_expressions(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = "B[bx, 0] = 1.0 if block_M == 64 else A[bx, 0]\nB[bx, 1] = A[bx, 0] if bx > 0 else 0"
+    assert listing(body(text)) == ["B[bx, 0] = 1.0", "B[bx, 1] = if_then_else((bx > 0), A[bx, 0], 0)"]
+
+
+def test_static_condition_decides_and_or(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    assert listing(body("if block_M == 64 and bx > 0:\n    B[bx, 0] = 1")) == ["if (bx > 0)", "  B[bx, 0] = 1"]
+    assert listing(body("if bx > 0 or block_M == 64:\n    B[bx, 0] = 1")) == ["B[bx, 0] = 1"]
+
+
+def test_range_is_a_loop_of_the_program(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = "for i in range(2, N, 3):\n    B[bx, i] = 0\nfor i in T.unroll(4):\n    B[bx, i] = 1"
+    assert listing(body(text)) == ["serial i in 2:N:3", "  B[bx, i] = 0", "unroll i in 0:4:1", "  B[bx, i] = 1"]
+
+
+def test_swap_reads_before_it_writes(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = 'pair = T.alloc_local((2,), "float32")\npair[0], pair[1] = pair[1], pair[0]'
+    assert listing(body(text)) == [
+        "let value: float32 = pair[1]",
+        "let value_1: float32 = pair[0]",
+        "pair[0] = value",
+        "pair[1] = value_1",
+    ]
+
+
+def test_alloc_var(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = """
+    total = T.alloc_var("float32", init=0)
+    count: T.int32 = 1
+    for k in T.serial(N):
+        total += A[bx, k]
+        count = count << 1
+        count ^= 3
+    before = total
+    total = 0
+    B[bx, 0] = before
+    """
+    assert listing(body(text)) == [
+        "var total: float32 = 0",
+        "var count: int32 = 1",
+        "serial k in 0:N:1",
+        "  total += A[bx, k]",
+        "  count = (count << 1)",
+        "  count = (count ^ 3)",
+        "let before: float32 = total",
+        "total = 0",
+        "B[bx, 0] = before",
+    ]
+
+
+def test_macro_is_inlined_with_names_of_its_own(
+    body: Callable[..., object], listing: Callable[..., list[str]]
+) -> None:
+    module = """
+    @T.macro
+    def scale(buffer, factor):
+        for i in T.Parallel(64):
+            twice = factor * 2
+            buffer[i] *= twice
+    """
+    text = 'twice = T.alloc_fragment((64,), "float32")\nscale(twice, bx + 1)\nscale(twice, 3)'
+    assert listing(body(text, module=module)) == [
+        "let factor: int32 = (bx + 1)",
+        "parallel i in 64",
+        "  let twice_1: int32 = (factor * 2)",
+        "  twice[i] *= twice_1",
+        "parallel i in 64",
+        "  twice[i] *= 6",
+    ]
+
+
+def test_scalar_functions(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = """
+    x = A[bx, 0]
+    B[bx, 0] = T.exp2(x) + T.float32(bx) + T.cast(1, "float32")
+    B[bx, 1] = T.clamp(x, -1.0, 1.0)
+    B[bx, 2] = T.if_then_else(x > 0, x, -T.infinity("float32"))
+    B[bx, T.floordiv(bx, 2)] = max(x, 0)
+    """
+    assert listing(body(text)) == [
+        "let x: float32 = A[bx, 0]",
+        "B[bx, 0] = ((exp2(x) + float32(bx)) + float32(1.0))",
+        "B[bx, 1] = min(max(x, -1.0), 1.0)",
+        "B[bx, 2] = if_then_else((x > 0), x, -infinity())",
+        "B[bx, (bx // 2)] = max(x, 0)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    {
+        "x = bx / 2": "F033 `/` of two integers is not allowed in a kernel",
+        "x = bx % 0": "F014 division by zero",
+        "x = A[bx, 0] & 1": "F014 `&` takes integers, not float32 and int32",
+        "x = A + 1": "F014 `+` does not go with `A`, a tensor in global memory and the number 1",
+        "if A:\n    pass": "F014 `A`, a tensor in global memory has no truth value",
+        "A += 1": "F031 `A`, a tensor in global memory is not a number",
+        "while bx < 3:\n    pass": "F011 `while` on a run-time value is not supported yet",
+        "return bx": "F031 `return` stands inside T.Kernel, a loop or a branch",
+        "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; it cannot stand inside T.Parallel",
+        "for i in T.Parallel(bx):\n    pass": "F007 an extent of T.Parallel must be known at transpile time: "
+        "it depends on `bx`",
+        "del bx": "F012 `del` is not supported here",
+        "class C: pass": "F012 `class` is not supported here",
+        "T.use_swizzle(0)": "F023 the panel of T.use_swizzle must be at least 1, not 0",
+    }.items(),
+)
+def test_refused(refusal: Callable[..., str], text: str, refused: str) -> None:
+    assert refusal(text) == refused
