@@ -1,4 +1,7 @@
-"""emitted/ is what tile2cu emits now. After a deliberate change: pytest tests/golden --update-emitted, and review the diff."""
+"""emitted/ is what tile2cu emits now.
+
+After a deliberate change: pytest tests/golden --update-emitted, and review the diff.
+"""
 
 import difflib
 from pathlib import Path

@@ -15,13 +15,14 @@ K = Var(INT32, "k", Role.LOOP)
 SIZE = Var(INT32, "N", Role.SIZE)
 BATCH = Var(INT32, "batch", Role.SIZE)
 BLOCK = Named(INT32, "block", 64)
+TURNS = int_const(8)
 
 
 def ceildiv(a: Expr, b: Expr) -> Expr:
     return Call(INT32, "ceildiv", (a, b))
 
 
-def bounds(grid: Expr, stop: Expr = int_const(8)) -> Bounds:
+def bounds(grid: Expr, stop: Expr = TURNS) -> Bounds:
     loop = Loop(
         kind=LoopKind.SERIAL, var=K, start=int_const(0), stop=stop, step=int_const(1), span=SPAN, num_stages=0, body=()
     )
