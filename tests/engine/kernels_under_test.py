@@ -104,22 +104,22 @@ class Bench:
     def launch(
         self, library: str, function: str, *arguments: int | np.ndarray | Uninitialised, **options: Any
     ) -> Outcome:
-        """Calls a C function of a library with copies of the arrays in checked memory, or with the arrays themselves
-        when nothing is checked."""
+        """Calls a C function of a library with copies of the arrays in the engine's memory, or with the arrays
+        themselves when nothing is observed."""
         settings = EngineOptions(**options)
         observed = settings.check or settings.statistics or settings.preempt > 0
         code = self.library(library)
         call = getattr(code.checked if observed else code.fast, function)
         with ExitStack() as stack:
             arrays: list[np.ndarray] = []
-            values = [self._value(argument, arrays, stack, settings.check) for argument in arguments]
+            values = [self._value(argument, arrays, stack, observed) for argument in arguments]
             with self.engine.turn(settings):
                 status = call(*values)
                 report = dict(self.engine.report())
             copies = list(self._contents(values, arrays))
         return Outcome(status=status, arrays=copies, report=report)
 
-    def _value(self, argument: Any, arrays: list[np.ndarray], stack: ExitStack, check: bool) -> Any:
+    def _value(self, argument: Any, arrays: list[np.ndarray], stack: ExitStack, observed: bool) -> Any:
         if isinstance(argument, int):
             return ctypes.c_int(argument)
         if isinstance(argument, Uninitialised):
@@ -128,7 +128,7 @@ class Bench:
         else:
             arrays.append(np.ascontiguousarray(argument).copy())
             content = arrays[-1].ctypes.data
-        if not check:
+        if not observed:
             return ctypes.c_void_p(arrays[-1].ctypes.data)
         return ctypes.c_void_p(stack.enter_context(self.engine.memory(arrays[-1].nbytes, content)))
 

@@ -37,7 +37,9 @@ CLEAN = {
 
 
 @pytest.mark.parametrize("kernel", CLEAN)
-@pytest.mark.parametrize("options", [{}, {"schedule": "reverse"}, SHUFFLED | {"seed": 1}, SHUFFLED | {"seed": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"schedule": "reverse"}, SHUFFLED | {"seed": 1}, SHUFFLED | {"seed": 2}], ids=str
+)
 def test_clean_kernel_is_right_and_silent(bench: Bench, kernel: str, options: dict[str, object]) -> None:
     outcome = launch(bench, kernel, 0, **options)
     assert outcome.findings == []
@@ -124,6 +126,23 @@ def test_deadlock_says_who_waits_where(bench: Bench) -> None:
 def test_a_launch_works_after_a_deadlock(bench: Bench) -> None:
     assert launch(bench, "diverged", 3).status == 1
     assert launch(bench, "block_sum", 0).findings == []
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_wild_access_abandons_the_launch_and_not_the_process(bench: Bench, check: bool) -> None:
+    outcome = launch(bench, "wild", 1, check=check)
+    (finding,) = outcome.findings
+    assert outcome.status == 1
+    assert finding["kind"] == "invalid address"
+    assert "thread 3 (warp 0, lane 3) accesses address 0x40" in finding["message"]
+    assert outcome.lines("invalid address") == {bench.library("micro").line("wild_null")}
+    assert launch(bench, "wild", 0).status == 0
+
+
+def test_stack_overflow_is_a_finding(bench: Bench) -> None:
+    outcome = launch(bench, "wild", 2)
+    assert outcome.kinds == {"stack overflow"}
+    assert outcome.status == 1
 
 
 def test_zero_fill_of_cp_async(bench: Bench) -> None:

@@ -21,13 +21,13 @@ enum tl_engine_schedule { TL_ENGINE_ROUND_ROBIN = 0, TL_ENGINE_REVERSE = 1, TL_E
 enum tl_engine_landing { TL_ENGINE_LATE = 0, TL_ENGINE_EARLY = 1, TL_ENGINE_RANDOM = 2 };
 
 typedef struct tl_engine_options {
-  int32_t check;       /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
-  int32_t statistics;  /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
-  int32_t schedule;    /* enum tl_engine_schedule: which ready thread runs next */
-  int32_t landing;     /* enum tl_engine_landing */
-  double preempt;      /* probability that a thread yields at a memory access */
-  uint64_t seed;       /* of shuffle, random landing and preemption */
-  int32_t workers;     /* OS threads that share the blocks; each is pinned to a core when there are several */
+  int32_t check;      /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
+  int32_t statistics; /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
+  int32_t schedule;   /* enum tl_engine_schedule: which ready thread runs next */
+  int32_t landing;    /* enum tl_engine_landing */
+  double preempt;     /* probability that a thread yields at a memory access */
+  uint64_t seed;      /* of shuffle, random landing and preemption */
+  int32_t workers;    /* OS threads that share the blocks; each is pinned to a core when there are several */
   int32_t reserved;
 } tl_engine_options;
 
@@ -51,8 +51,8 @@ void tl_engine_free(void* memory);
 typedef struct tl_engine_launch_request {
   uint32_t grid[3], block[3];
   size_t shared_bytes;
-  int32_t warp_size;     /* 32, or 64 for AMD's wave64 */
-  int32_t instrumented;  /* 1: the kernel was compiled with -fsanitize=thread, so plain accesses are seen */
+  int32_t warp_size;    /* 32, or 64 for AMD's wave64 */
+  int32_t instrumented; /* 1: the kernel was compiled with -fsanitize=thread, so plain accesses are seen */
   void (*run_thread)(void* argument);
   void* argument;
   const char* name; /* for messages; may be null */
@@ -61,16 +61,11 @@ typedef struct tl_engine_launch_request {
 /* Runs all blocks; 0 when every thread returned. 1 when the launch was refused or abandoned: the report says why. */
 int tl_engine_launch(const tl_engine_launch_request* request);
 
-enum tl_engine_type {
-  TL_ENGINE_HALF = 0,
-  TL_ENGINE_BFLOAT16 = 1,
-  TL_ENGINE_TF32 = 2,
-  TL_ENGINE_INT8 = 3
-};
+enum tl_engine_type { TL_ENGINE_HALF = 0, TL_ENGINE_BFLOAT16 = 1, TL_ENGINE_TF32 = 2, TL_ENGINE_INT8 = 3 };
 /* ---- kernel: threads and shared memory --------------------------------------------------------------------- */
 
-void* tl_engine_shared_memory(void) __attribute__((const));  /* 1024-byte aligned */
-uint32_t tl_engine_shared_address(const void* p);            /* the 32-bit shared-window address that PTX would see */
+void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
+uint32_t tl_engine_shared_address(const void* p);           /* the 32-bit shared-window address that PTX would see */
 void tl_engine_yield(void);
 
 void tl_engine_load(void* value, const void* from, int bytes);

@@ -87,21 +87,21 @@ struct bfloat16 {
   static bfloat16 from_bits(uint16_t bits) { return host::bit_cast<bfloat16>(bits); }
 };
 
-#define TL_HOST_ARITHMETIC(Type)                                                     \
-  inline Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }        \
-  inline Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }        \
-  inline Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }        \
-  inline Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }        \
+#define TL_HOST_ARITHMETIC(Type)                                                       \
+  inline Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }          \
+  inline Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }          \
+  inline Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }          \
+  inline Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }          \
   inline Type operator-(Type a) { return Type::from_bits(uint16_t(a.bits ^ 0x8000)); } \
-  inline Type& operator+=(Type& a, Type b) { return a = a + b; }                     \
-  inline Type& operator-=(Type& a, Type b) { return a = a - b; }                     \
-  inline Type& operator*=(Type& a, Type b) { return a = a * b; }                     \
-  inline Type& operator/=(Type& a, Type b) { return a = a / b; }                     \
-  inline bool operator==(Type a, Type b) { return float(a) == float(b); }            \
-  inline bool operator!=(Type a, Type b) { return float(a) != float(b); }            \
-  inline bool operator<(Type a, Type b) { return float(a) < float(b); }              \
-  inline bool operator<=(Type a, Type b) { return float(a) <= float(b); }            \
-  inline bool operator>(Type a, Type b) { return float(a) > float(b); }              \
+  inline Type& operator+=(Type& a, Type b) { return a = a + b; }                       \
+  inline Type& operator-=(Type& a, Type b) { return a = a - b; }                       \
+  inline Type& operator*=(Type& a, Type b) { return a = a * b; }                       \
+  inline Type& operator/=(Type& a, Type b) { return a = a / b; }                       \
+  inline bool operator==(Type a, Type b) { return float(a) == float(b); }              \
+  inline bool operator!=(Type a, Type b) { return float(a) != float(b); }              \
+  inline bool operator<(Type a, Type b) { return float(a) < float(b); }                \
+  inline bool operator<=(Type a, Type b) { return float(a) <= float(b); }              \
+  inline bool operator>(Type a, Type b) { return float(a) > float(b); }                \
   inline bool operator>=(Type a, Type b) { return float(a) >= float(b); }
 TL_HOST_ARITHMETIC(half)
 TL_HOST_ARITHMETIC(bfloat16)

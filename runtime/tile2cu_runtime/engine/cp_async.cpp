@@ -34,8 +34,8 @@ void land(Worker& worker, const PendingCopy& copy) {
 }  // namespace
 
 void CopyQueue::issue(Worker& worker, const PendingCopy& copy) {
-  const auto addresses = reinterpret_cast<std::uintptr_t>(copy.to) |
-                         (copy.source_bytes ? reinterpret_cast<std::uintptr_t>(copy.from) : 0);
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(copy.to) | (copy.source_bytes ? reinterpret_cast<std::uintptr_t>(copy.from) : 0);
   if (TILE2CU_UNLIKELY(addresses % copy.bytes)) {
     worker.report("misaligned cp.async", {copy.site}, [&] {
       return text("cp.async of %u bytes at {0} by %s: an address is no multiple of %u", copy.bytes,

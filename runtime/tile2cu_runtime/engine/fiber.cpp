@@ -77,8 +77,8 @@ namespace tile2cu::engine {
 void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)()) {
   const auto end = (reinterpret_cast<std::uintptr_t>(stack) + stack_bytes) & ~std::uintptr_t(15);
   auto** top = reinterpret_cast<void**>(end) - 8;
-  *--top = nullptr;                           // the return address of entry, which never returns
-  *--top = reinterpret_cast<void*>(entry);    // where the switch returns to, with the stack as after a call
+  *--top = nullptr;                         // the return address of entry, which never returns
+  *--top = reinterpret_cast<void*>(entry);  // where the switch returns to, with the stack as after a call
   for (int saved = 0; saved < 6; ++saved) *--top = nullptr;
   fiber.stack_pointer = top;
 }

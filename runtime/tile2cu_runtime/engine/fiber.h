@@ -25,11 +25,12 @@ void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*en
 // Suspends the running flow into `from` and resumes `to`.
 void switch_fiber(Fiber& from, Fiber& to);
 
-// Equal stacks in one mapping, each above a page that faults. Grows on demand, is kept between blocks and launches.
+// Equal stacks in one mapping, each above pages that fault (many: a large frame must not step over them). Grows on
+// demand, is kept between blocks.
 class FiberStacks {
  public:
-  static constexpr std::size_t stack_bytes = std::size_t(256) << 10;
-  static constexpr std::size_t guard_bytes = 4096;
+  static constexpr std::size_t guard_bytes = std::size_t(64) << 10;
+  static constexpr std::size_t stack_bytes = (std::size_t(256) << 10) + guard_bytes;
   FiberStacks() = default;
   FiberStacks(const FiberStacks&) = delete;
   FiberStacks& operator=(const FiberStacks&) = delete;

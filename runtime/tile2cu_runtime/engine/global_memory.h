@@ -19,9 +19,7 @@ class GlobalMemory {
   void* allocate(std::size_t bytes, bool initialised);
   void release(void* memory);
   // Offset in the heap, or one past every size when the address lies elsewhere.
-  std::size_t offset_of(const void* address) const {
-    return std::size_t(static_cast<const char*>(address) - base_);
-  }
+  std::size_t offset_of(const void* address) const { return std::size_t(static_cast<const char*>(address) - base_); }
   bool contains(const void* address) const { return base_ && offset_of(address) < heap_bytes; }
 
   // Forgets which blocks wrote what: launches on one stream follow one another.
@@ -44,7 +42,7 @@ class GlobalMemory {
   std::optional<Overrun> overrun(std::size_t offset) const;
 
   char* base_ = nullptr;
-  std::uint32_t* shadow_ = nullptr;              // a word for two bytes
+  std::uint32_t* shadow_ = nullptr;               // a word for two bytes
   std::map<std::size_t, std::size_t> allocated_;  // offset -> bytes
   mutable std::mutex mutex_;
 };

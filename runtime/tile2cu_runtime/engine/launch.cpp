@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "crash_guard.h"
 #include "report.h"
 #include "worker.h"
 
@@ -97,6 +98,7 @@ int run_launch(LaunchState& launch, Report& report) {
   } else {
     if (launch.options.check) GlobalMemory::instance().begin_launch();
     Totals totals{{}, report};
+    const CrashHandlers handlers;
     run_workers(launch, totals);
   }
   report.add(launch.findings.take());

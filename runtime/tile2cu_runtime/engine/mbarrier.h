@@ -15,13 +15,13 @@ struct Worker;
 
 struct MemoryBarrier {
   bool initialised = false;
-  int arrivals = 0;           // of a phase
-  int pending_arrivals = 0;   // still missing
-  long pending_bytes = 0;     // announced and not yet delivered
+  int arrivals = 0;          // of a phase
+  int pending_arrivals = 0;  // still missing
+  long pending_bytes = 0;    // announced and not yet delivered
   std::uint32_t phase = 0;
-  int agent = 0;              // component of the vector clocks that stands for copies into this barrier
+  int agent = 0;  // component of the vector clocks that stands for copies into this barrier
   Clock agent_clock = 0;
-  VectorClocks::Snapshot arriving, released;  // of the running phase, of the one before
+  VectorClocks::Snapshot arriving, released;         // of the running phase, of the one before
   std::array<std::vector<ThreadNumber>, 2> waiting;  // by the parity they wait for
 };
 

@@ -35,9 +35,11 @@ template <class Element> struct Operands {
   explicit Operands(const Meeting& meeting) {
     for (int lane = 0; lane < lanes; ++lane) {
       const int group = lane / 4, t = lane % 4;
+#pragma GCC unroll 4
       for (int r = 0; r < a_registers; ++r) {
         std::memcpy(&a[(group + 8 * (r % 2)) * k + v * (t + 4 * (r / 2))], &of(meeting, lane).a[r], 4);
       }
+#pragma GCC unroll 2
       for (int r = 0; r < b_registers; ++r) {
         Element elements[v];
         std::memcpy(elements, &of(meeting, lane).b[r], 4);
@@ -47,16 +49,21 @@ template <class Element> struct Operands {
   }
 };
 
-int accumulator_index(int lane, int r) { return (lane / 4 + 8 * (r / 2)) * n + lane % 4 * 2 + r % 2; }
+constexpr int accumulator_index(int lane, int r) { return (lane / 4 + 8 * (r / 2)) * n + lane % 4 * 2 + r % 2; }
 
+// Registers 0, 1 and 2, 3 are neighbours in a row.
 template <class T> void gather(T* c, const Meeting& meeting) {
   for (int lane = 0; lane < lanes; ++lane) {
-    for (int r = 0; r < 4; ++r) c[accumulator_index(lane, r)] = static_cast<const T*>(of(meeting, lane).d)[r];
+    const T* d = static_cast<const T*>(of(meeting, lane).d);
+    std::memcpy(&c[accumulator_index(lane, 0)], d, 2 * sizeof(T));
+    std::memcpy(&c[accumulator_index(lane, 2)], d + 2, 2 * sizeof(T));
   }
 }
 template <class T> void scatter(const T* c, const Meeting& meeting) {
   for (int lane = 0; lane < lanes; ++lane) {
-    for (int r = 0; r < 4; ++r) static_cast<T*>(of(meeting, lane).d)[r] = c[accumulator_index(lane, r)];
+    T* d = static_cast<T*>(of(meeting, lane).d);
+    std::memcpy(d, &c[accumulator_index(lane, 0)], 2 * sizeof(T));
+    std::memcpy(d + 2, &c[accumulator_index(lane, 2)], 2 * sizeof(T));
   }
 }
 

@@ -18,7 +18,8 @@ std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, in
   std::size_t count = 0;
   for (int lane = first; lane < last; ++lane) {
     if (!(lanes >> lane & 1)) continue;
-    for (std::uint32_t byte = 0; byte < bytes; byte += bank_bytes) words[count++] = (addresses[lane] + byte) / bank_bytes;
+    for (std::uint32_t byte = 0; byte < bytes; byte += bank_bytes)
+      words[count++] = (addresses[lane] + byte) / bank_bytes;
   }
   std::sort(words.begin(), words.begin() + count);
   count = std::unique(words.begin(), words.begin() + count) - words.begin();

@@ -2,8 +2,8 @@
 //
 // Lanes run one after another here, so the n-th execution of an instruction by each lane of a warp is put together into
 // one request. Model: NVIDIA's 32 banks of 4 bytes, a request served in phases of 32, 16 or 8 lanes for accesses of up
-// to 4, 8 or 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD groups
-// the lanes of ds_read_b64/b128 differently: do not trust shared figures of wave64 kernels.
+// to 4, 8 or 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD
+// groups the lanes of ds_read_b64/b128 differently: do not trust shared figures of wave64 kernels.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,8 +21,8 @@ struct RequestCounts {
   std::uint64_t requests = 0;
   std::uint64_t served = 0;  // wavefronts in shared memory, sectors in global memory
   std::uint64_t ideal = 0;
-  std::uint32_t worst = 0;   // lanes that one bank served one after another
-  std::uint32_t bytes = 0;   // of one lane's access
+  std::uint32_t worst = 0;  // lanes that one bank served one after another
+  std::uint32_t bytes = 0;  // of one lane's access
 };
 
 // An instruction: its site, and whether it is a write and to shared memory.

@@ -204,9 +204,10 @@ void SharedShadow::write_granule(Worker& worker, Granule& granule, std::uint32_t
   const int reader = unordered_reader(granule, access.knows);
   if (TILE2CU_UNLIKELY(reader >= 0)) {
     worker.report("race: read -> write", {access.site, granule.read_site, offset}, [&] {
-      return text("shared offset %u is overwritten by %s at {0} while %s may still read it at {1}; no barrier "
-                  "between them",
-                  offset, self().c_str(), worker.describe(ThreadNumber(reader)).c_str());
+      return text(
+          "shared offset %u is overwritten by %s at {0} while %s may still read it at {1}; no barrier "
+          "between them",
+          offset, self().c_str(), worker.describe(ThreadNumber(reader)).c_str());
     });
   }
   if (granule.reader_clocks) free_reader_clocks_.push_back(granule.reader_clocks);

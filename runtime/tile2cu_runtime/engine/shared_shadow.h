@@ -17,10 +17,10 @@ struct Worker;
 // State of a granule.
 enum GranuleFlags : std::uint16_t {
   granule_initialised = 1,
-  granule_in_flight = 2,       // the destination of an asynchronous copy that nobody has waited for
-  granule_generic_proxy = 4,   // last written by an ordinary store: the async proxy needs a fence to see it
-  granule_mbarrier = 8,        // storage of a memory barrier
-  granule_atomic = 16,         // last written by an atomic
+  granule_in_flight = 2,      // the destination of an asynchronous copy that nobody has waited for
+  granule_generic_proxy = 4,  // last written by an ordinary store: the async proxy needs a fence to see it
+  granule_mbarrier = 8,       // storage of a memory barrier
+  granule_atomic = 16,        // last written by an atomic
 };
 
 struct Granule {

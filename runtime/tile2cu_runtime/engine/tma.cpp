@@ -26,7 +26,8 @@ template <class Visit> void for_each_element(const Box& box, Visit&& visit) {
     const long row = long(box.row) + r;
     for (int c = 0; c < map.box_columns; ++c) {
       const long column = long(box.column) + c;
-      const std::uint32_t linear = box.shared_offset + std::uint32_t(r) * row_bytes + std::uint32_t(c * map.element_bytes);
+      const std::uint32_t linear =
+          box.shared_offset + std::uint32_t(r) * row_bytes + std::uint32_t(c * map.element_bytes);
       const std::uint32_t within_chunk = linear % chunk_bytes;
       const std::uint32_t shared = swizzled(linear - within_chunk, map.swizzle_bytes) + within_chunk;
       const bool inside = row >= 0 && column >= 0 && row < long(map.rows) && column < long(map.columns);

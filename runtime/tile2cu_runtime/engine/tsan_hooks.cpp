@@ -19,14 +19,14 @@ inline void on_plain_access(const void* address, std::size_t bytes, bool is_writ
 
 #define TILE2CU_HOOK(name, bytes, is_write) \
   void name(void* address) { on_plain_access(address, bytes, is_write, TILE2CU_CALL_SITE); }
-#define TILE2CU_HOOKS(bytes)                                                     \
-  TILE2CU_HOOK(__tsan_read##bytes, bytes, false)                                 \
-  TILE2CU_HOOK(__tsan_write##bytes, bytes, true)                                 \
-  TILE2CU_HOOK(__tsan_unaligned_read##bytes, bytes, false)                       \
-  TILE2CU_HOOK(__tsan_unaligned_write##bytes, bytes, true)                       \
-  TILE2CU_HOOK(__tsan_volatile_read##bytes, bytes, false)                        \
-  TILE2CU_HOOK(__tsan_volatile_write##bytes, bytes, true)                        \
-  TILE2CU_HOOK(__tsan_unaligned_volatile_read##bytes, bytes, false)              \
+#define TILE2CU_HOOKS(bytes)                                        \
+  TILE2CU_HOOK(__tsan_read##bytes, bytes, false)                    \
+  TILE2CU_HOOK(__tsan_write##bytes, bytes, true)                    \
+  TILE2CU_HOOK(__tsan_unaligned_read##bytes, bytes, false)          \
+  TILE2CU_HOOK(__tsan_unaligned_write##bytes, bytes, true)          \
+  TILE2CU_HOOK(__tsan_volatile_read##bytes, bytes, false)           \
+  TILE2CU_HOOK(__tsan_volatile_write##bytes, bytes, true)           \
+  TILE2CU_HOOK(__tsan_unaligned_volatile_read##bytes, bytes, false) \
   TILE2CU_HOOK(__tsan_unaligned_volatile_write##bytes, bytes, true)
 
 extern "C" {
@@ -37,12 +37,8 @@ TILE2CU_HOOKS(4)
 TILE2CU_HOOKS(8)
 TILE2CU_HOOKS(16)
 
-void __tsan_read_range(void* address, std::size_t bytes) {
-  on_plain_access(address, bytes, false, TILE2CU_CALL_SITE);
-}
-void __tsan_write_range(void* address, std::size_t bytes) {
-  on_plain_access(address, bytes, true, TILE2CU_CALL_SITE);
-}
+void __tsan_read_range(void* address, std::size_t bytes) { on_plain_access(address, bytes, false, TILE2CU_CALL_SITE); }
+void __tsan_write_range(void* address, std::size_t bytes) { on_plain_access(address, bytes, true, TILE2CU_CALL_SITE); }
 
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}

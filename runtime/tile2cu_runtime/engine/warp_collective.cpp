@@ -36,13 +36,20 @@ void report_mask(Worker& worker, std::uint64_t mask, CollectiveKind kind, Site s
 
 const char* name_of(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::shuffle: return "a shuffle";
-    case CollectiveKind::ballot: return "a ballot";
-    case CollectiveKind::sync_warp: return "__syncwarp";
-    case CollectiveKind::ldmatrix: return "ldmatrix";
-    case CollectiveKind::mma: return "mma";
-    case CollectiveKind::mfma: return "mfma";
-    case CollectiveKind::global_load_lds: return "global_load_lds";
+    case CollectiveKind::shuffle:
+      return "a shuffle";
+    case CollectiveKind::ballot:
+      return "a ballot";
+    case CollectiveKind::sync_warp:
+      return "__syncwarp";
+    case CollectiveKind::ldmatrix:
+      return "ldmatrix";
+    case CollectiveKind::mma:
+      return "mma";
+    case CollectiveKind::mfma:
+      return "mfma";
+    case CollectiveKind::global_load_lds:
+      return "global_load_lds";
   }
   return "?";
 }
@@ -89,10 +96,18 @@ int source_lane(int lane, int width, const ShuffleArgument& argument) {
   const int segment = lane / width * width, within = lane % width;
   int source = within;
   switch (argument.mode) {
-    case TL_ENGINE_SHUFFLE_INDEX: source = (argument.operand % width + width) % width; break;
-    case TL_ENGINE_SHUFFLE_UP: source = within - argument.operand; break;
-    case TL_ENGINE_SHUFFLE_DOWN: source = within + argument.operand; break;
-    case TL_ENGINE_SHUFFLE_XOR: source = within ^ argument.operand; break;
+    case TL_ENGINE_SHUFFLE_INDEX:
+      source = (argument.operand % width + width) % width;
+      break;
+    case TL_ENGINE_SHUFFLE_UP:
+      source = within - argument.operand;
+      break;
+    case TL_ENGINE_SHUFFLE_DOWN:
+      source = within + argument.operand;
+      break;
+    case TL_ENGINE_SHUFFLE_XOR:
+      source = within ^ argument.operand;
+      break;
   }
   return segment + (source < 0 || source >= width ? within : source);
 }
@@ -146,13 +161,12 @@ std::uint64_t tl_engine_ballot(std::uint64_t mask, int predicate) {
     bool mine;
     std::uint64_t all;
   } vote{predicate != 0, 0};
-  warp_collective(current_worker(), mask, CollectiveKind::ballot, &vote, TILE2CU_CALL_SITE,
-                  [](const Meeting& meeting) {
-                    std::uint64_t votes = 0;
-                    const auto of = [&](int lane) { return static_cast<Vote*>(meeting.arguments[lane]); };
-                    for_each_lane(meeting.arrived, [&](int lane) { votes |= std::uint64_t(of(lane)->mine) << lane; });
-                    for_each_lane(meeting.arrived, [&](int lane) { of(lane)->all = votes; });
-                  });
+  warp_collective(current_worker(), mask, CollectiveKind::ballot, &vote, TILE2CU_CALL_SITE, [](const Meeting& meeting) {
+    std::uint64_t votes = 0;
+    const auto of = [&](int lane) { return static_cast<Vote*>(meeting.arguments[lane]); };
+    for_each_lane(meeting.arrived, [&](int lane) { votes |= std::uint64_t(of(lane)->mine) << lane; });
+    for_each_lane(meeting.arrived, [&](int lane) { of(lane)->all = votes; });
+  });
   return vote.all;
 }
 

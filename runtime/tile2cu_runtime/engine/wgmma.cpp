@@ -24,10 +24,14 @@ std::uint32_t chunk_address(std::uint64_t descriptor, int row, int chunk) {
     return linear ^ (linear >> 7 & pattern) << 4;
   };
   switch (descriptor >> 62) {
-    case 1: return within(128, 7);
-    case 2: return within(64, 3);
-    case 3: return within(32, 1);
-    default: return start + row / 8 * stride + chunk * leading + row % 8 * chunk_bytes;
+    case 1:
+      return within(128, 7);
+    case 2:
+      return within(64, 3);
+    case 3:
+      return within(32, 1);
+    default:
+      return start + row / 8 * stride + chunk * leading + row % 8 * chunk_bytes;
   }
 }
 
@@ -63,8 +67,7 @@ void gather(Worker& worker, std::uint64_t descriptor, int count, std::uint16_t* 
         return;
       }
       if (common) {
-        worker.shared_shadow.read(worker, offset, chunk_bytes,
-                                  {reader, common->data(), (*common)[reader], site, true});
+        worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common->data(), (*common)[reader], site, true});
       }
       std::memcpy(out + row * k + chunk * chunk_elements, worker.arena + offset, chunk_bytes);
     }
@@ -242,9 +245,8 @@ void Warpgroup::wait(Worker& worker, int groups_left, Site site) {
 
 void Warpgroup::report_unfinished(Worker& worker) const {
   if (in_flight_.empty()) return;
-  worker.report("wgmma never waited", {in_flight_.front().site}, [&] {
-    return std::string("the block ends while the wgmma issued at {0} is in flight");
-  });
+  worker.report("wgmma never waited", {in_flight_.front().site},
+                [&] { return std::string("the block ends while the wgmma issued at {0} is in flight"); });
 }
 
 }  // namespace tile2cu::engine
@@ -252,9 +254,7 @@ void Warpgroup::report_unfinished(Worker& worker) const {
 using namespace tile2cu::engine;
 
 namespace {
-Warpgroup& own_warpgroup(Worker& worker) {
-  return worker.warpgroups[worker.current->linear / threads_per_warpgroup];
-}
+Warpgroup& own_warpgroup(Worker& worker) { return worker.warpgroups[worker.current->linear / threads_per_warpgroup]; }
 }  // namespace
 
 extern "C" {

@@ -35,9 +35,7 @@ uint3 unravel(std::uint32_t linear, const std::uint32_t (&extents)[3]) {
 }  // namespace
 
 Worker::Worker(LaunchState& launch_, int number)
-    : launch(launch_),
-      options(launch_.options),
-      random(launch_.options.seed + 0x632BE59Bu * std::uint64_t(number)) {
+    : launch(launch_), options(launch_.options), random(launch_.options.seed + 0x632BE59Bu * std::uint64_t(number)) {
   const std::size_t bytes = arena_bytes + arena_alignment;
   arena_mapping_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (arena_mapping_ == MAP_FAILED) throw std::bad_alloc();
@@ -123,7 +121,7 @@ void Worker::end_block() {
   if (options.statistics) requests.end_block();
 }
 
-// ---- scheduling ------------------------------------------------------------------------------------------------------
+// ---- scheduling -------------------------------------------------------------------------------------------
 
 void Worker::make_ready(ThreadNumber thread) {
   threads[thread].state = ThreadState::ready;
@@ -150,6 +148,17 @@ void Worker::return_current() {
   current->stores.finish(*this);
   barriers[0].thread_returned(*this);
   resume(next_thread());
+  __builtin_unreachable();
+}
+
+void Worker::abandon_after_fault() {
+  const bool overflow = stacks_.contains(fault_address);
+  report(overflow ? "stack overflow" : "invalid address", {fault_site}, [&] {
+    if (overflow) return text("%s has used up its stack at {0}", describe_current().c_str());
+    return text("%s accesses address %p at {0}, where there is no memory", describe_current().c_str(), fault_address);
+  });
+  launch.abandoned = true;
+  switch_fiber(current->fiber, scheduler_fiber_);
   __builtin_unreachable();
 }
 
@@ -209,7 +218,7 @@ void Worker::report_deadlock() {
   launch.findings.add_with_sites("deadlock", std::move(message), std::move(sites));
 }
 
-// ---- checking --------------------------------------------------------------------------------------------------------
+// ---- checking ---------------------------------------------------------------------------------------------
 
 void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic) {
   const std::size_t offset = shared_offset(address);

@@ -9,6 +9,7 @@
 #include "basics.h"
 #include "block_barrier.h"
 #include "cp_async.h"
+#include "crash_guard.h"
 #include "fiber.h"
 #include "findings.h"
 #include "global_memory.h"
@@ -62,6 +63,8 @@ struct Worker {
   void block_current(const char* in, Site site);
   void yield_current();
   [[noreturn]] void return_current();
+  // After a memory fault of the current thread: reports it and gives the launch up.
+  [[noreturn]] void abandon_after_fault();
 
   // ---- addresses
   static constexpr std::size_t arena_bytes = std::size_t(1) << 20;  // address space; overruns up to here are caught
@@ -70,7 +73,9 @@ struct Worker {
     return std::size_t(static_cast<const char*>(address) - arena);
   }
   bool is_shared(const void* address) const { return shared_offset(address) < arena_bytes; }
-  bool is_shared(const void* address, std::uint32_t bytes) const { return shared_offset(address) + bytes <= arena_bytes; }
+  bool is_shared(const void* address, std::uint32_t bytes) const {
+    return shared_offset(address) + bytes <= arena_bytes;
+  }
 
   // ---- checking
   template <class Message> void report(const char* kind, const Whereabouts& where, Message&& message) {
@@ -99,6 +104,9 @@ struct Worker {
   TmaQueue tma;
   Thread* current = nullptr;
   bool running = false;  // a fiber of the block is executing
+  const void* fault_address = nullptr;
+  Site fault_site = nullptr;
+  CrashStacks crash_stacks;
 
   // ---- checker and statistics
   VectorClocks clocks;

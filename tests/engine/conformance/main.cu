@@ -14,7 +14,7 @@
 
 namespace conformance {
 
-// ---- the machine: memory, and the end of a launch ---------------------------------------------------------------------
+// ---- the machine: memory, and the end of a launch ---------------------------------------------------------
 
 #if defined(__CUDACC__)
 
@@ -61,7 +61,7 @@ void finish() {
 
 #endif
 
-// ---- data -------------------------------------------------------------------------------------------------------------
+// ---- data -------------------------------------------------------------------------------------------------
 
 uint32_t state = 12345;
 int small_integer() {  // -8 .. 7: exact in 16 bits, and so are sums of products in float
@@ -107,13 +107,14 @@ std::vector<uint16_t> all_16bit(uint16_t exponent) {  // every value that is no 
   return values;
 }
 
-// ---- cases ------------------------------------------------------------------------------------------------------------
+// ---- cases ------------------------------------------------------------------------------------------------
 
 std::FILE* file;
 
 // A device copy of values for as long as it lives.
 template <class T> struct Input {
-  explicit Input(const std::vector<T>& values_) : values(values_), memory(to_device(values.data(), values.size() * sizeof(T))) {}
+  explicit Input(const std::vector<T>& values_)
+      : values(values_), memory(to_device(values.data(), values.size() * sizeof(T))) {}
   Input(const Input&) = delete;
   ~Input() { from_device(values.data(), memory, values.size() * sizeof(T)); }
   std::vector<T> values;
@@ -122,8 +123,7 @@ template <class T> struct Input {
 };
 
 // Runs `launch` on a device buffer that holds `content` and writes out what it then holds.
-template <class T>
-void record(const char* name, std::vector<T> content, const std::function<int(void*)>& launch) {
+template <class T> void record(const char* name, std::vector<T> content, const std::function<int(void*)>& launch) {
   const size_t bytes = content.size() * sizeof(T);
   void* memory = to_device(content.data(), bytes);
   if (const int status = launch(memory)) {
@@ -135,7 +135,8 @@ void record(const char* name, std::vector<T> content, const std::function<int(vo
   from_device(content.data(), memory, bytes);
   std::fwrite(content.data(), 1, bytes, file);
   uint64_t hash = 1469598103934665603u;  // FNV-1a
-  for (size_t i = 0; i < bytes; ++i) hash = (hash ^ reinterpret_cast<unsigned char*>(content.data())[i]) * 1099511628211u;
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ reinterpret_cast<unsigned char*>(content.data())[i]) * 1099511628211u;
   std::printf("%-24s %8zu bytes  %016llx\n", name, bytes, static_cast<unsigned long long>(hash));
 }
 std::vector<unsigned char> zeros(size_t bytes) { return std::vector<unsigned char>(bytes); }
@@ -173,7 +174,8 @@ void matrix_cases() {
     const Input<typename decltype(a_values)::value_type> a(a_values);
     const Input<typename decltype(b_values)::value_type> b(b_values);
     record(name, d_values, [&](void* d) {
-      return mma_run(instruction, a.template as<const uint32_t>(), b.template as<const uint32_t>(), static_cast<uint32_t*>(d));
+      return mma_run(instruction, a.template as<const uint32_t>(), b.template as<const uint32_t>(),
+                     static_cast<uint32_t*>(d));
     });
   };
   mma_case("mma half", 0, halves(256), halves(128), floats(128));
@@ -202,7 +204,8 @@ void number_cases() {
   });
   record("float to bfloat16", zeros(65536 * 6), [&](void* out) {
     auto* packed = static_cast<uint32_t*>(out);
-    return float_to_bfloat16_run(512, patterns.as<const float>(), reinterpret_cast<tl::bfloat16*>(packed + 65536), packed);
+    return float_to_bfloat16_run(512, patterns.as<const float>(), reinterpret_cast<tl::bfloat16*>(packed + 65536),
+                                 packed);
   });
   // Finite operands near one: sums, differences, products and quotients that are all numbers.
   const Input<uint16_t> half_near_one(filled<uint16_t>(65536, [&] { return 0x3000 + (bits += 40503) % 0x1800; }));

@@ -31,9 +31,7 @@ def build_for_engine(program: Path, _nvcc: str) -> None:
     gxx, engine = find_gxx().path, build_engine()
     command = [gxx, "-x", "c++", *host_flags(check=True), "-I", str(ROOT / "headers")]
     subprocess.run([*command, "-c", str(SOURCE), "-o", f"{program}.o"], check=True)
-    subprocess.run(
-        [gxx, f"{program}.o", str(engine), f"-Wl,-rpath,{engine.parent}", "-o", str(program)], check=True
-    )
+    subprocess.run([gxx, f"{program}.o", str(engine), f"-Wl,-rpath,{engine.parent}", "-o", str(program)], check=True)
 
 
 def first_difference(one: bytes, other: bytes) -> str | None:

@@ -4,8 +4,17 @@
 
 namespace gemm_sm80 {
 
-enum Fault { none, no_sync, loose_wait, wrong_stage, row_too_far, overlapping_blocks, diverged_mma, no_swizzle,
-             uncoalesced };
+enum Fault {
+  none,
+  no_sync,
+  loose_wait,
+  wrong_stage,
+  row_too_far,
+  overlapping_blocks,
+  diverged_mma,
+  no_swizzle,
+  uncoalesced
+};
 
 struct Shared {
   tl::half A[3][128 * 32];  // rows of 64 bytes, 64-byte swizzle
@@ -25,7 +34,8 @@ __device__ __forceinline__ void load_stage(Shared& s, int stage, const tl::half*
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int id = tl::thread() + i * 128, r = id / 4, c = id % 4;
-    tl::cp_async<16>(&s.A[stage][r * 32 + chunk_of_A<fault>(r, c) * 8], &A[size_t(m0 + r) * K + k0 + c * 8], 16);  // @load_A
+    const tl::half* from = &A[size_t(m0 + r) * K + k0 + c * 8];
+    tl::cp_async<16>(&s.A[stage][r * 32 + chunk_of_A<fault>(r, c) * 8], from, 16);  // @load_A
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -33,7 +43,8 @@ __device__ __forceinline__ void load_stage(Shared& s, int stage, const tl::half*
     int r = fault == uncoalesced ? id % 32 : id / 16;
     const int c = fault == uncoalesced ? id / 32 : id % 16;
     if (fault == row_too_far) r += k0 + 32 == K ? 1 : 0;
-    tl::cp_async<16>(&s.B[stage][(r % 32) * 128 + chunk_of_B<fault>(r, c) * 8], &B[size_t(k0 + r) * N + n0 + c * 8], 16);  // @load_B
+    const tl::half* from = &B[size_t(k0 + r) * N + n0 + c * 8];
+    tl::cp_async<16>(&s.B[stage][(r % 32) * 128 + chunk_of_B<fault>(r, c) * 8], from, 16);  // @load_B
   }
 }
 
@@ -90,7 +101,7 @@ __global__ void __launch_bounds__(128) kernel(const tl::half* A, const tl::half*
       uint2 low, high;
       __builtin_memcpy(&low, &acc[i][j][0], 8);
       __builtin_memcpy(&high, &acc[i][j][2], 8);
-      tl::store8(&C[size_t(r) * N + c], low);  // @store_low
+      tl::store8(&C[size_t(r) * N + c], low);       // @store_low
       tl::store8(&C[size_t(r + 8) * N + c], high);  // @store_high
     }
 }
@@ -103,18 +114,28 @@ template <Fault fault> int run(const void* A, const void* B, void* C, int M, int
 
 }  // namespace gemm_sm80
 
-extern "C" __attribute__((visibility("default"))) int gemm_sm80_run(int fault, const void* A, const void* B, void* C, int M, int N, int K) {
+extern "C" __attribute__((visibility("default"))) int gemm_sm80_run(int fault, const void* A, const void* B, void* C,
+                                                                    int M, int N, int K) {
   using namespace gemm_sm80;
   switch (fault) {
-    case none: return run<none>(A, B, C, M, N, K);
-    case no_sync: return run<no_sync>(A, B, C, M, N, K);
-    case loose_wait: return run<loose_wait>(A, B, C, M, N, K);
-    case wrong_stage: return run<wrong_stage>(A, B, C, M, N, K);
-    case row_too_far: return run<row_too_far>(A, B, C, M, N, K);
-    case overlapping_blocks: return run<overlapping_blocks>(A, B, C, M, N, K);
-    case diverged_mma: return run<diverged_mma>(A, B, C, M, N, K);
-    case no_swizzle: return run<no_swizzle>(A, B, C, M, N, K);
-    case uncoalesced: return run<uncoalesced>(A, B, C, M, N, K);
+    case none:
+      return run<none>(A, B, C, M, N, K);
+    case no_sync:
+      return run<no_sync>(A, B, C, M, N, K);
+    case loose_wait:
+      return run<loose_wait>(A, B, C, M, N, K);
+    case wrong_stage:
+      return run<wrong_stage>(A, B, C, M, N, K);
+    case row_too_far:
+      return run<row_too_far>(A, B, C, M, N, K);
+    case overlapping_blocks:
+      return run<overlapping_blocks>(A, B, C, M, N, K);
+    case diverged_mma:
+      return run<diverged_mma>(A, B, C, M, N, K);
+    case no_swizzle:
+      return run<no_swizzle>(A, B, C, M, N, K);
+    case uncoalesced:
+      return run<uncoalesced>(A, B, C, M, N, K);
   }
   return -1;
 }

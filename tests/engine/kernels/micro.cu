@@ -37,19 +37,19 @@ template <int fault> __global__ void warp_exchange(const float*, float* out) {
   out[tl::lane()] = s[31 - tl::lane()];  // @exchange_read
 }
 
-// ---- named barriers: warp 0 produces, warp 1 consumes ---------------------------------------------------------------
+// ---- named barriers: warp 0 produces, warp 1 consumes -----------------------------------------------------
 template <int fault> __global__ void named(const float*, float* out) {
   float* s = &shared<float>();
   if (tl::warp() == 0) {
     s[tl::lane()] = float(tl::lane());  // @named_write
-    tl::barrier_arrive(1, 64);  // @named_arrive
+    tl::barrier_arrive(1, 64);          // @named_arrive
   } else {
     if (fault != 1) tl::barrier_sync(1, fault == 2 ? 96 : 64);  // @named_sync
-    out[tl::lane()] = s[31 - tl::lane()];  // @named_read
+    out[tl::lane()] = s[31 - tl::lane()];                       // @named_read
   }
 }
 
-// ---- a barrier that not all threads reach, or reach elsewhere --------------------------------------------------------
+// ---- a barrier that not all threads reach, or reach elsewhere ---------------------------------------------
 template <int fault> __global__ void diverged(const float*, float* out) {
   if (fault == 1 && tl::warp() == 0) {
     tl::sync_threads();  // @diverged_then
@@ -64,14 +64,14 @@ template <int fault> __global__ void diverged(const float*, float* out) {
   }
 }
 
-// ---- a collective that half of a warp reaches ------------------------------------------------------------------------
+// ---- a collective that half of a warp reaches -------------------------------------------------------------
 template <int fault> __global__ void half_warp(const float*, float* out) {
   float v = float(tl::lane());
   if (fault == 0 || tl::lane() < 16) v = tl::shuffle_xor(v, 1);  // @half_shuffle
   out[tl::thread()] = v;
 }
 
-// ---- cp.async --------------------------------------------------------------------------------------------------------
+// ---- cp.async ---------------------------------------------------------------------------------------------
 template <int fault> __global__ void copy(const float* in, float* out) {
   float* s = &shared<float>();
   const int shift = fault == 3 ? 1 : 0;
@@ -82,7 +82,7 @@ template <int fault> __global__ void copy(const float* in, float* out) {
   if (fault != 2) out[tl::thread()] = s[(tl::thread() + 4) % 128];  // @copy_read
 }
 
-// ---- global memory ---------------------------------------------------------------------------------------------------
+// ---- global memory ----------------------------------------------------------------------------------------
 template <int fault> __global__ void global(const float* in, float* out) {
   const int i = blockIdx.x * 32 + tl::thread();
   if (fault == 1) {
@@ -96,6 +96,22 @@ template <int fault> __global__ void global(const float* in, float* out) {
   } else {
     out[i] = in[i];
   }
+}
+
+// Wild accesses: they must not end the process.
+template <int depth> __device__ __attribute__((noinline)) int deep(volatile int* out) {
+  volatile int frame[4096];
+  frame[tl::thread()] = out[0];
+  if constexpr (depth > 0) return deep<depth - 1>(frame) + frame[0];
+  return frame[tl::thread()];
+}
+template <int fault> __global__ void wild(const float* in, float* out) {
+  if (fault == 1 && tl::thread() == 3) *reinterpret_cast<volatile float*>(size_t(64)) = 1;  // @wild_null
+  if (fault == 2) {
+    volatile int zero = 0;
+    zero = deep<32>(&zero);
+  }
+  out[tl::thread()] = in[tl::thread()];
 }
 
 // Blocks 0 and 1 write even and odd bytes: no race. Block 2 reads nothing.
@@ -112,7 +128,7 @@ template <int fault> __global__ void shared_bytes(const float*, float* out) {
   out[tl::thread()] = s[31 - tl::thread()];
 }
 
-// ---- atomics and order ------------------------------------------------------------------------------------------------
+// ---- atomics and order ------------------------------------------------------------------------------------
 struct Counter {
   int count;
   int slot[64];
@@ -122,7 +138,7 @@ template <int fault> __global__ void counter(const float*, float* out) {
   if (tl::thread() == 0) s.count = 0;
   tl::sync_threads();
   const int slot = fault == 1 ? tl::atomic_add(&s.count, 1) : tl::thread();  // fault 1: no data race, yet wrong
-  if (fault == 2) s.count += 1;  // @counter_plain
+  if (fault == 2) s.count += 1;                                              // @counter_plain
   tl::sync_threads();
   s.slot[slot] = tl::thread();
   tl::sync_threads();
@@ -136,27 +152,28 @@ template <int fault> __global__ void atomics(const float*, float* out) {
   tl::atomic_add(&halves[tl::lane() % 2], tl::half(1.0f));
 }
 
-// ---- wgmma and its fences ----------------------------------------------------------------------------------------------
+// ---- wgmma and its fences ---------------------------------------------------------------------------------
 struct __align__(1024) Operands {
   tl::half A[64 * 64];
   tl::half B[128 * 64];
 };
 template <int fault> __global__ void fences(const float*, float* out) {
   Operands& s = shared<Operands>();
-  for (int i = tl::thread(); i < 64 * 64; i += 128) s.A[i] = tl::half(1.0f);  // @fences_write_A
+  for (int i = tl::thread(); i < 64 * 64; i += 128) s.A[i] = tl::half(1.0f);   // @fences_write_A
   for (int i = tl::thread(); i < 128 * 64; i += 128) s.B[i] = tl::half(1.0f);  // @fences_write_B
   if (fault != 1) tl::fence_async_proxy();
   tl::sync_threads();
   float acc[64];
   if (fault != 2) tl::wgmma_fence();
-  tl::wgmma_m64k16<128>(acc, tl::wgmma_descriptor(s.A, 16, 1024), tl::wgmma_descriptor(s.B, 16, 1024), false, tl::half());  // @fences_wgmma
+  const uint64_t a = tl::wgmma_descriptor(s.A, 16, 1024), b = tl::wgmma_descriptor(s.B, 16, 1024);
+  tl::wgmma_m64k16<128>(acc, a, b, false, tl::half());  // @fences_wgmma
   tl::wgmma_commit();
   if (fault == 3) acc[0] = 0;
   tl::wgmma_wait<0>();
   out[tl::thread()] = acc[0] + acc[63];
 }
 
-// ---- memory barriers ---------------------------------------------------------------------------------------------------
+// ---- memory barriers --------------------------------------------------------------------------------------
 struct Handover {
   float value[32];
   tl::Barrier ready;
@@ -167,7 +184,7 @@ template <int fault> __global__ void handover(const float*, float* out) {
   tl::sync_threads();
   if (tl::warp() == 0) {
     s.value[tl::lane()] = float(tl::lane());
-    tl::mbarrier_arrive(s.ready);  // @handover_arrive
+    tl::mbarrier_arrive(s.ready);                                          // @handover_arrive
     if (fault == 3 && tl::lane() == 0) tl::store8(&s.ready, uint2{0, 0});  // @handover_plain
   } else {
     tl::mbarrier_wait(s.ready, 0);  // @handover_wait
@@ -175,7 +192,7 @@ template <int fault> __global__ void handover(const float*, float* out) {
   }
 }
 
-// ---- TMA --------------------------------------------------------------------------------------------------------------
+// ---- TMA --------------------------------------------------------------------------------------------------
 struct __align__(1024) Box {
   float values[32 * 32];
   tl::Barrier loaded;
@@ -214,7 +231,8 @@ template <class Kernel> int run_boxes(Kernel kernel, const void* in, void* out) 
                            static_cast<float*>(out) + 1024);
 }
 
-template <class Kernel> int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void* in, void* out) {
+template <class Kernel>
+int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void* in, void* out) {
   return tl::launch_kernel(kernel, dim3(blocks), dim3(threads), shared_bytes, nullptr, static_cast<const float*>(in),
                            static_cast<float*>(out));
 }
@@ -223,11 +241,12 @@ template <class Kernel> int run(Kernel kernel, int blocks, int threads, size_t s
 
 #define RUN(fault_, ...) \
   if (fault == fault_) return run(__VA_ARGS__, in, out);
-#define MICRO(kernel, blocks, threads, bytes)                                                                  \
-  extern "C" __attribute__((visibility("default"))) int kernel##_run(int fault, const void* in, void* out) {   \
-    RUN(0, micro::kernel<0>, blocks, threads, bytes) RUN(1, micro::kernel<1>, blocks, threads, bytes)          \
-    RUN(2, micro::kernel<2>, blocks, threads, bytes) RUN(3, micro::kernel<3>, blocks, threads, bytes)          \
-    RUN(4, micro::kernel<4>, blocks, threads, bytes) return -1;                                                \
+#define MICRO(kernel, blocks, threads, bytes)                                                                \
+  extern "C" __attribute__((visibility("default"))) int kernel##_run(int fault, const void* in, void* out) { \
+    RUN(0, micro::kernel<0>, blocks, threads, bytes)                                                         \
+    RUN(1, micro::kernel<1>, blocks, threads, bytes)                                                         \
+    RUN(2, micro::kernel<2>, blocks, threads, bytes) RUN(3, micro::kernel<3>, blocks, threads, bytes)        \
+        RUN(4, micro::kernel<4>, blocks, threads, bytes) return -1;                                          \
   }
 MICRO(block_sum, 1, 256, fault == 2 ? 64 : sizeof(micro::Sum))
 MICRO(warp_exchange, 1, 32, 128)
@@ -236,6 +255,7 @@ MICRO(diverged, 1, 64, 0)
 MICRO(half_warp, 1, 32, 0)
 MICRO(copy, 1, 32, 512)
 MICRO(global, 2, 32, 0)
+MICRO(wild, 1, 32, 0)
 MICRO(bytes, 2, 32, 0)
 MICRO(shared_bytes, 1, 32, 32)
 MICRO(counter, 1, 64, sizeof(micro::Counter))
@@ -245,11 +265,16 @@ MICRO(handover, 1, 64, sizeof(micro::Handover))
 
 extern "C" __attribute__((visibility("default"))) int boxes_run(int fault, const void* in, void* out) {
   switch (fault) {
-    case 0: return run_boxes(micro::boxes<0>, in, out);
-    case 1: return run_boxes(micro::boxes<1>, in, out);
-    case 2: return run_boxes(micro::boxes<2>, in, out);
-    case 3: return run_boxes(micro::boxes<3>, in, out);
-    case 4: return run_boxes(micro::boxes<4>, in, out);
+    case 0:
+      return run_boxes(micro::boxes<0>, in, out);
+    case 1:
+      return run_boxes(micro::boxes<1>, in, out);
+    case 2:
+      return run_boxes(micro::boxes<2>, in, out);
+    case 3:
+      return run_boxes(micro::boxes<3>, in, out);
+    case 4:
+      return run_boxes(micro::boxes<4>, in, out);
   }
   return -1;
 }

@@ -6,7 +6,7 @@ namespace primitives {
 
 template <class T> __device__ __forceinline__ T& shared() { return *static_cast<T*>(tl::shared_memory()); }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory -----------------------------------------------------------------------------------------------
 __global__ void widths(const unsigned char* in, unsigned char* out) {
   const int t = tl::thread();
   tl::store16(out + t * 32, tl::load16(in + t * 16));
@@ -30,7 +30,7 @@ __global__ void atomics(float* out) {
   tl::atomic_add(reinterpret_cast<tl::bfloat16*>(out + 3) + tl::thread() % 2, tl::bfloat16(1.0f));
 }
 
-// ---- threads, barriers, shuffles -----------------------------------------------------------------------------------------
+// ---- threads, barriers, shuffles --------------------------------------------------------------------------
 __global__ void barriers(int* out) {
   int* s = &shared<int>();
   const int t = tl::thread();
@@ -61,7 +61,7 @@ __global__ void shuffles(const int* in, int* out) {
   out[t * 8 + 7] = int(float(tl::shuffle_xor(tl::half(float(v % 100)), 2)));
 }
 
-// ---- matrices ------------------------------------------------------------------------------------------------------------
+// ---- matrices ---------------------------------------------------------------------------------------------
 // in: 32 rows of 16 bytes. out: for each thread 4 + 4 + 2 + 2 registers.
 __global__ void ldmatrix(const unsigned char* in, uint32_t* out) {
   auto* s = &shared<unsigned char>();
@@ -118,7 +118,7 @@ template <class Instruction> __global__ void mma(const uint32_t* a, const uint32
   for (int i = 0; i < n; ++i) d[t * n + i] = rd[i];
 }
 
-// ---- numbers ---------------------------------------------------------------------------------------------------------------
+// ---- numbers ----------------------------------------------------------------------------------------------
 template <class T> __global__ void widen(const T* in, float* out) {
   const int i = blockIdx.x * 128 + tl::thread();
   out[i] = float(in[i]);
@@ -148,12 +148,13 @@ __global__ void approximations(float* out) {
   out[t * 5 + 4] = tl::tanh_approx(0.0f) + tl::exp2_approx(-140.0f);
 }
 
-// ---- sm_90a ------------------------------------------------------------------------------------------------------------------
+// ---- sm_90a -----------------------------------------------------------------------------------------------
 template <int n> struct __align__(1024) WgmmaOperands {
   unsigned char a[64 * 128], b[n * 128];
 };
 // a: 64 x 64, b: n x 64 16-bit elements as they lie in shared memory; d: for each quarter of K, thread and register.
-template <int n, class T> __global__ void __launch_bounds__(128) wgmma(const unsigned char* a, const unsigned char* b, float* d) {
+template <int n, class T>
+__global__ void __launch_bounds__(128) wgmma(const unsigned char* a, const unsigned char* b, float* d) {
   auto& s = shared<WgmmaOperands<n>>();
   const int t = tl::thread();
   for (int i = t; i < 64 * 8; i += 128) tl::store16(&s.a[i * 16], tl::load16(a + i * 16));
@@ -209,19 +210,27 @@ int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, Arguments..
 
 inline int run_mma(int instruction, const uint32_t* a, const uint32_t* b, uint32_t* d) {
   switch (instruction) {
-    case 0: return run(mma<MmaHalf>, 1, 32, 0, a, b, d);
-    case 1: return run(mma<MmaBfloat16>, 1, 32, 0, a, b, d);
-    case 2: return run(mma<MmaHalfAccumulators>, 1, 32, 0, a, b, d);
-    case 3: return run(mma<MmaTf32>, 1, 32, 0, a, b, d);
-    case 4: return run(mma<MmaInt8>, 1, 32, 0, a, b, d);
+    case 0:
+      return run(mma<MmaHalf>, 1, 32, 0, a, b, d);
+    case 1:
+      return run(mma<MmaBfloat16>, 1, 32, 0, a, b, d);
+    case 2:
+      return run(mma<MmaHalfAccumulators>, 1, 32, 0, a, b, d);
+    case 3:
+      return run(mma<MmaTf32>, 1, 32, 0, a, b, d);
+    case 4:
+      return run(mma<MmaInt8>, 1, 32, 0, a, b, d);
   }
   return -1;
 }
 template <class T> int run_wgmma(int n, const unsigned char* a, const unsigned char* b, float* d) {
   switch (n) {
-    case 64: return run(wgmma<64, T>, 1, 128, sizeof(WgmmaOperands<64>), a, b, d);
-    case 128: return run(wgmma<128, T>, 1, 128, sizeof(WgmmaOperands<128>), a, b, d);
-    case 256: return run(wgmma<256, T>, 1, 128, sizeof(WgmmaOperands<256>), a, b, d);
+    case 64:
+      return run(wgmma<64, T>, 1, 128, sizeof(WgmmaOperands<64>), a, b, d);
+    case 128:
+      return run(wgmma<128, T>, 1, 128, sizeof(WgmmaOperands<128>), a, b, d);
+    case 256:
+      return run(wgmma<256, T>, 1, 128, sizeof(WgmmaOperands<256>), a, b, d);
   }
   return -1;
 }

@@ -26,11 +26,10 @@ TL_DEVICE void mbarrier_arrive_expect(Barrier& barrier, int bytes) {
 TL_DEVICE void mbarrier_wait(Barrier& barrier, int parity) {
   uint32_t done = 0;
   while (!done) {
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-        : "=r"(done)
-        : "r"(shared_address(&barrier)), "r"(parity)
-        : "memory");
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(shared_address(&barrier)), "r"(parity)
+                 : "memory");
   }
 }
 // Orders this thread's ordinary shared-memory stores before later reads by TMA or wgmma. Who: each storing thread,

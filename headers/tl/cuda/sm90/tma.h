@@ -17,8 +17,8 @@ TL_DEVICE void tma_load_box(void* to, const TensorMap& map, int row, int column,
       "l"(&map), "r"(column), "r"(row), "r"(shared_address(&barrier))
       : "memory");
 }
-// Shared memory to a box of a tensor; what lies past its ends is dropped. Neither row nor column may be negative (an H200
-// answers "illegal instruction"); the column is a multiple of 16 bytes. Who: one thread.
+// Shared memory to a box of a tensor; what lies past its ends is dropped. Neither row nor column may be negative (an
+// H200 answers "illegal instruction"); the column is a multiple of 16 bytes. Who: one thread.
 TL_DEVICE void tma_store_box(const TensorMap& map, int row, int column, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(column),
                "r"(row), "r"(shared_address(from))

@@ -6,8 +6,8 @@
 
 namespace tl {
 
-// How wgmma finds an operand with 128-byte swizzle: address, leading and stride byte offset in units of 16, and the mode
-// in bits 62-63. For a K-major tile of 128-byte rows: leading 16, stride 1024 (8 rows); 16 elements of K further
+// How wgmma finds an operand with 128-byte swizzle: address, leading and stride byte offset in units of 16, and the
+// mode in bits 62-63. For a K-major tile of 128-byte rows: leading 16, stride 1024 (8 rows); 16 elements of K further
 // is + 2.  [Matrix Descriptor Format]
 TL_DEVICE uint64_t wgmma_descriptor(const void* p, int leading_bytes, int stride_bytes) {
   const uint64_t address = (shared_address(p) & 0x3ffff) >> 4;

@@ -1,0 +1,34 @@
+"""The engine's sources and the host primitives compile cleanly."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STRICT = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+
+
+def test_engine_sources_have_no_warnings(gxx: str, root: Path) -> None:
+    sources = sorted((root / "runtime" / "tile2cu_runtime" / "engine").glob("*.cpp"))
+    command = [gxx, *STRICT, "-I", str(root / "headers")]
+    halves = [subprocess.Popen([*command, *map(str, sources[first::2])]) for first in (0, 1)]
+    assert [half.wait() for half in halves] == [0, 0]
+
+
+@pytest.mark.parametrize("folder", ["host", "host/sm90", "host/cdna"])
+def test_each_host_header_stands_alone(gxx: str, headers: Path, folder: str, tmp_path: Path) -> None:
+    names = sorted(path.name for path in (headers / "tl" / folder).glob("*.h"))
+    sources = []
+    for name in names:
+        sources.append(tmp_path / f"{name}.cpp")
+        sources[-1].write_text(f"#include <tl/{folder}/{name}>\n#include <tl/{folder}/{name}>\n")
+    subprocess.run([gxx, *STRICT, "-I", str(headers), *map(str, sources)], check=True)
+
+
+def test_engine_header_is_plain_c(gxx: str, headers: Path, tmp_path: Path) -> None:
+    source = tmp_path / "engine.c"
+    source.write_text("#include <tl/host/engine.h>\n")
+    command = [gxx, "-x", "c", "-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", str(headers)]
+    subprocess.run([*command, str(source)], check=True)

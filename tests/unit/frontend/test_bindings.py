@@ -1,0 +1,163 @@
+"""Where the values of parameters come from: -D, defaults, a call in the file, or the tensors at run time."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Role, Var
+from tile2cu.core.program import Buffer, Program
+from tile2cu.frontend import kernel_names, programs
+
+FACTORY = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=-1)
+def scale(M, N, block_M, block_N=32, dtype="float16"):
+    \"\"\"B = 2 * A.\"\"\"
+    @T.prim_func
+    def main(A: T.Tensor((M, N), dtype), B: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, block_M), T.ceildiv(N, block_N)) as (bx, by):
+            tile = T.alloc_fragment((block_M, block_N), dtype)
+            T.copy(A[bx * block_M, by * block_N], tile)
+            for i, j in T.Parallel(block_M, block_N):
+                tile[i, j] *= 2
+            T.copy(tile, B[bx * block_M, by * block_N])
+    return main
+"""
+EAGER = """
+from tilelang import jit
+from tilelang import language as T
+
+@jit
+def scale(A, factor: T.float32, block: int = 256):
+    M, N = T.const("M, N")
+    A: T.Tensor[[M, N], T.float32]
+    B = T.empty((M, N), T.float32)
+    with T.Kernel(T.ceildiv(M, block), N) as (bx, by):
+        for i in T.Parallel(block):
+            B[bx * block + i, by] = A[bx * block + i, by] * factor
+    return B
+"""
+
+
+def constants(program: Program) -> dict[str, tuple[object, str]]:
+    return {each.name: (each.value, each.origin) for each in program.constants}
+
+
+def test_open_sizes_stay_open(trace: Callable[..., Program]) -> None:
+    program = trace(FACTORY, block_M=64)
+    assert [size.name for size in program.sizes] == ["M", "N"]
+    assert constants(program) == {"block_M": (64, "-D"), "block_N": (32, "default")}
+    assert (program.name, program.function, program.doc, program.outputs) == ("scale", "main", "B = 2 * A.", (1,))
+
+
+def test_bound_sizes_are_constants(trace: Callable[..., Program]) -> None:
+    program = trace(FACTORY, block_M=64, M=1024, block_N=16, dtype="float32")
+    assert [size.name for size in program.sizes] == ["N"]
+    assert constants(program) == {"M": (1024, "-D"), "block_M": (64, "-D"), "block_N": (16, "-D")}
+    assert [param.dtype.name for param in program.params] == ["float32", "float32"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "kernel = scale(4096, 4096, 64)",
+        "kernel = scale(4096, N=4096, block_M=64)",
+        "if __name__ == '__main__':\n    block = 2 * 32\n    kernel = scale(4096, 4096, block)",
+        "def main(block=64):\n    return scale(1, 2, block)\n\nif __name__ == '__main__':\n    main()",
+        "import torch\nfor size in [64, 128]:\n    torch.randn(size)\n    print(scale(size, size, size))",
+        "import sys\nif len(sys.argv) > 1:\n    n = int(sys.argv[1])\n    scale(n, n, n)\nelse:\n    scale(8, 8, block_M=64)",
+    ],
+)
+def test_needed_sizes_come_from_a_call(trace: Callable[..., Program], host: str) -> None:
+    program = trace(FACTORY + host + "\n")
+    value, origin = constants(program)["block_M"]
+    assert value == 64
+    assert origin.startswith("call at test.py:")
+    assert [size.name for size in program.sizes] == ["M", "N"]  # not needed, so not taken from the call
+
+
+def test_option_wins_over_call_and_default(trace: Callable[..., Program]) -> None:
+    program = trace(FACTORY + "kernel = scale(4096, 4096, 64, block_N=8)\n", block_M=16, block_N=4)
+    assert constants(program) == {"block_M": (16, "-D"), "block_N": (4, "-D")}
+
+
+def test_unknown_option(trace: Callable[..., Program]) -> None:
+    with pytest.raises(Tile2CuError) as caught:
+        trace(FACTORY, block_M=64, blockN=8)
+    assert (caught.value.code, caught.value.help) == ("T2C-F005", "did you mean `block_N`?")
+
+
+def test_eager(trace: Callable[..., Program]) -> None:
+    program = trace(EAGER)
+    assert [param.name for param in program.params] == ["A", "factor", "B"]
+    assert isinstance(program.params[0], Buffer)
+    assert isinstance(program.params[1], Var) and program.params[1].role is Role.SCALAR
+    assert program.outputs == (2,)
+    assert [size.name for size in program.sizes] == ["M", "N"]
+    assert constants(trace(EAGER, N=7)) == {"N": (7, "-D"), "block": (256, "default")}
+
+
+def test_factory_of_factories(trace: Callable[..., Program]) -> None:
+    text = """
+    import tilelang.language as T
+
+    def outer(M):
+        def inner(block=64):
+            @T.prim_func
+            def main(A: T.Tensor((M,), "float32")):
+                with T.Kernel(T.ceildiv(M, block)) as bx:
+                    for i in T.Parallel(block):
+                        A[bx * block + i] = 0
+            return main
+        return inner
+    """
+    program = trace(text, block=32)
+    assert (program.name, program.function, program.outputs) == ("outer", "main", ())
+    assert constants(program) == {"block": (32, "-D")}
+
+
+def test_prim_func_at_module_level(trace: Callable[..., Program]) -> None:
+    text = """
+    import tilelang.language as T
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def double(A: T.Tensor((n,), T.float32), alpha: T.float32):
+        with T.Kernel(T.ceildiv(n, 128)) as bx:
+            for i in T.Parallel(128):
+                A[bx * 128 + i] *= alpha
+    """
+    program = trace(text)
+    assert (program.name, [size.name for size in program.sizes]) == ("double", ["n"])
+
+
+def test_several_kernels_in_the_order_of_the_file() -> None:
+    text = EAGER.replace("scale", "first") + FACTORY.replace("scale", "second")
+    assert kernel_names(text) == ("first", "second")
+    found = programs(Path("two.py"), text, kernel=None, bindings={"block_M": 8, "block": 64})
+    assert [program.name for program in found] == ["first", "second"]
+    (second,) = programs(Path("two.py"), text, kernel="second", bindings={"block_M": 8})
+    assert second.name == "second"
+
+
+def test_helper_that_makes_the_prim_func_is_no_kernel() -> None:
+    text = FACTORY.replace("@tilelang.jit(out_idx=-1)\n", "") + "\n@tilelang.jit\ndef made(M):\n    return scale(M, M, 8)\n"
+    assert kernel_names(text) == ("made",)
+
+
+def test_nothing_of_the_file_is_executed(trace: Callable[..., Program], tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    program = trace(f"open({str(mark)!r}, 'w').write('x')\nraise SystemExit\n" + FACTORY, block_M=8)
+    assert program.name == "scale"
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_same_text_gives_the_same_program(order: int) -> None:
+    bindings = dict([("block_M", 64), ("block_N", 8)][::order])
+    first = programs(Path("a.py"), FACTORY, kernel=None, bindings=bindings)
+    assert first == programs(Path("a.py"), FACTORY, kernel=None, bindings={"block_M": 64, "block_N": 8})
