@@ -51,7 +51,14 @@ class Trace(Protocol):
 
 class Body(Protocol):
     def __call__(
-        self, body: str, *, parameters: str = ..., factory: str = ..., module: str = ..., tensors: str = ..., **D: object
+        self,
+        body: str,
+        *,
+        parameters: str = ...,
+        factory: str = ...,
+        module: str = ...,
+        tensors: str = ...,
+        **D: object,
     ) -> Program: ...
 
 
@@ -175,19 +182,32 @@ def simple(stmt: Stmt) -> str:
             return f"var {stmt.var.name}: {stmt.var.dtype} = {None if stmt.init is None else text(stmt.init)}"
         case Assign():
             return f"{stmt.var.name} {stmt.op}= {text(stmt.value)}"
+        case Loop() | Parallel() | If():
+            return header(stmt)
+        case _:
+            return operation(stmt)
+
+
+def header(stmt: Stmt) -> str:
+    match stmt:
         case If():
             return f"if {text(stmt.condition)}"
         case Loop():
             stages = f", stages={stmt.num_stages}" if stmt.num_stages else ""
-            return f"{stmt.kind.value} {stmt.var.name} in {text(stmt.start)}:{text(stmt.stop)}:{text(stmt.step)}{stages}"
+            return (
+                f"{stmt.kind.value} {stmt.var.name} in {text(stmt.start)}:{text(stmt.stop)}:{text(stmt.step)}{stages}"
+            )
         case Parallel():
             return f"parallel {', '.join(v.name for v in stmt.vars)} in {', '.join(map(text, stmt.extents))}"
+    raise AssertionError(f"no body: {stmt!r}")
+
+
+def operation(stmt: Stmt) -> str:
+    match stmt:
         case Copy():
             return f"copy {region(stmt.src)} -> {region(stmt.dst)}"
         case Gemm():
-            flags = "".join(
-                f", {name}" for name in ("transpose_a", "transpose_b", "clear") if getattr(stmt, name)
-            )
+            flags = "".join(f", {name}" for name in ("transpose_a", "transpose_b", "clear") if getattr(stmt, name))
             return f"gemm {region(stmt.a)}, {region(stmt.b)}, {region(stmt.c)}, {stmt.policy.value}{flags}"
         case Fill():
             return f"{'clear' if stmt.is_clear else 'fill'} {region(stmt.dst)} with {text(stmt.value)}"

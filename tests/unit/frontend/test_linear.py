@@ -31,8 +31,10 @@ def value(expr: Expr) -> int:
 leaves = st.sampled_from([BX, BY, BLOCK]) | st.integers(-9, 9).map(int_const)
 expressions = st.recursive(
     leaves,
-    lambda parts: st.builds(ex.binary, st.sampled_from("+-*"), parts, parts)
-    | st.builds(lambda part: Unary(INT32, "-", part), parts),
+    lambda parts: (
+        st.builds(ex.binary, st.sampled_from("+-*"), parts, parts)
+        | st.builds(lambda part: Unary(INT32, "-", part), parts)
+    ),
     max_leaves=8,
 )
 

@@ -78,7 +78,9 @@ def test_gemm(body: Callable[..., object], listing: Callable[..., list[str]]) ->
 
 
 def test_reduce_and_fill(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
-    text = TILES + """
+    text = (
+        TILES
+        + """
 column = T.alloc_fragment((64,), "float32")
 kept = T.alloc_fragment((block_M, 1), "float32")
 T.reduce_max(F, row, dim=1, clear=False)
@@ -87,6 +89,7 @@ T.reduce_absmax(F, kept)
 T.clear(row)
 T.fill(R[1, :, 0:8], -T.infinity("float16"))
 """
+    )
     assert listing(body(text)) == [
         "reduce_max F -> row, dim=1, clear=False",
         "reduce_sum F -> column, dim=0, clear=True",
@@ -97,7 +100,10 @@ T.fill(R[1, :, 0:8], -T.infinity("float16"))
 
 
 def test_pipeline_and_swizzle(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
-    text = TILES + "T.use_swizzle(10)\nfor k in T.Pipelined(1, T.ceildiv(N, 32), num_stages=3):\n    T.copy(A[0, k * 32], S)"
+    text = (
+        TILES
+        + "T.use_swizzle(10)\nfor k in T.Pipelined(1, T.ceildiv(N, 32), num_stages=3):\n    T.copy(A[0, k * 32], S)"
+    )
     assert listing(body(text)) == [
         "swizzle 10 row",
         "pipelined k in 1:ceildiv(N, 32):1, stages=3",

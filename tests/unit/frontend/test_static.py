@@ -152,9 +152,7 @@ def test_alloc_var(body: Callable[..., object], listing: Callable[..., list[str]
     ]
 
 
-def test_macro_is_inlined_with_names_of_its_own(
-    body: Callable[..., object], listing: Callable[..., list[str]]
-) -> None:
+def test_macro_is_inlined_with_names_of_its_own(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
     module = """
     @T.macro
     def scale(buffer, factor):
@@ -201,7 +199,8 @@ def test_scalar_functions(body: Callable[..., object], listing: Callable[..., li
         "A += 1": "F031 `A`, a tensor in global memory is not a number",
         "while bx < 3:\n    pass": "F011 `while` on a run-time value is not supported yet",
         "return bx": "F031 `return` stands inside T.Kernel, a loop or a branch",
-        "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; it cannot stand inside T.Parallel",
+        "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; "
+        "it cannot stand inside T.Parallel",
         "for i in T.Parallel(bx):\n    pass": "F007 an extent of T.Parallel must be known at transpile time: "
         "it depends on `bx`",
         "del bx": "F012 `del` is not supported here",

@@ -20,7 +20,6 @@ from tile2cu.frontend.values import (
     Function,
     Interval,
     Opaque,
-    as_expr,
     describe,
 )
 
@@ -229,11 +228,10 @@ def _logical(cx: Context, word: str, left: Expr, right: object) -> object:
     """`left and right` or `left or right`, where at least the left is known only at run time."""
     if isinstance(right, Opaque):
         return right
-    written = as_expr(right)
-    if written is None or is_flag(right):
+    if not isinstance(right, Expr) or is_flag(right):
         decides = truth(right, f"`{word}`") == (word == "or")
         return (word == "or") if decides else left
-    return operators.binary_logical(cx.budget, word, left, written)
+    return operators.binary_logical(cx.budget, word, left, right)
 
 
 def _comparison(cx: Context, node: cst.Comparison, env: Env) -> object:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import execute
+from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import statements
@@ -46,9 +47,7 @@ def _run(cx: Context, node: cst.CSTNode, env: Env) -> None:
         case cst.If():
             _run_if(cx, node, env)
         case cst.For():
-            evaluate(cx, node.iter, env)
-            _forget(cx, node, env)
-            run_host(cx, statements(node.body), env)
+            _run_first_turn(cx, node, env)
         case cst.While() | cst.With():
             run_host(cx, statements(node.body), env)
         case cst.Try():
@@ -62,6 +61,18 @@ def _run(cx: Context, node: cst.CSTNode, env: Env) -> None:
             env.bind(node.name.value, Opaque(node.name.value, cx.source.span(node.name)), cx.source.span(node))
         case _:
             execute.run_statement(cx, node, env)
+
+
+def _run_first_turn(cx: Context, node: cst.For, env: Env) -> None:
+    """A loop of the host: its first turn is enough to see which kernels it calls."""
+    values = evaluate(cx, node.iter, env)
+    if isinstance(values, list | tuple | range):
+        if not values:
+            return
+        bind_target(cx, node.target, values[0], env)
+    else:
+        _forget(cx, node, env)
+    run_host(cx, statements(node.body), env)
 
 
 def _run_if(cx: Context, node: cst.If, env: Env) -> None:

@@ -399,7 +399,7 @@ def _trace_device_if(cx: Context, node: cst.If, condition: Expr, env: Env) -> No
 
 def _no_return(flow: Return | None) -> None:
     if flow is not None:
-        raise Fault("T2C-F031", "`return` stands inside a loop or branch of the kernel")
+        raise Fault("T2C-F031", "`return` stands inside T.Kernel, a loop or a branch")
 
 
 def _trace_while(cx: Context, node: cst.While, env: Env) -> None:
