@@ -32,3 +32,12 @@ def test_engine_header_is_plain_c(gxx: str, headers: Path, tmp_path: Path) -> No
     source.write_text("#include <tl/host/engine.h>\n")
     command = [gxx, "-x", "c", "-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", str(headers)]
     subprocess.run([*command, str(source)], check=True)
+
+
+@pytest.mark.parametrize("flags", [[], ["-DTILE2CU_PORTABLE_FIBERS"]], ids=["assembly", "ucontext"])
+def test_fibers_switch(gxx: str, root: Path, tmp_path: Path, flags: list[str]) -> None:
+    engine, program = root / "runtime" / "tile2cu_runtime" / "engine", tmp_path / "fibers"
+    sources = [str(Path(__file__).with_name("fibers.cpp")), str(engine / "fiber.cpp")]
+    command = [gxx, "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", *flags, "-I", str(engine), *sources]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    subprocess.run([program], check=True)

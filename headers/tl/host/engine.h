@@ -58,11 +58,14 @@ typedef struct tl_engine_launch_request {
   const char* name; /* for messages; may be null */
 } tl_engine_launch_request;
 
-/* Runs all blocks; 0 when every thread returned. 1 when the launch was refused or abandoned: the report says why. */
+/* Runs all blocks, one launch at a time in the process. 0 when every thread returned; 1 when the launch was refused or
+ * abandoned (a deadlock, a wild access): the report says why. Findings alone do not change the answer. */
 int tl_engine_launch(const tl_engine_launch_request* request);
 
+/* ---- kernel: threads and memory ---------------------------------------------------------------------------- */
+
+/* Of operands. */
 enum tl_engine_type { TL_ENGINE_HALF = 0, TL_ENGINE_BFLOAT16 = 1, TL_ENGINE_TF32 = 2, TL_ENGINE_INT8 = 3 };
-/* ---- kernel: threads and shared memory --------------------------------------------------------------------- */
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
 uint32_t tl_engine_shared_address(const void* p);           /* the 32-bit shared-window address that PTX would see */

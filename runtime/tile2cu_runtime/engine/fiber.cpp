@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <new>
 
+#if defined(TILE2CU_ASSEMBLY_FIBERS)
 extern "C" void tile2cu_engine_switch(void** save_stack_pointer, void* load_stack_pointer);
 
 #if defined(__x86_64__)
@@ -32,7 +33,7 @@ tile2cu_engine_switch:
   ret
 .size tile2cu_engine_switch, .-tile2cu_engine_switch
 )");
-#elif defined(__aarch64__)
+#else
 // AAPCS64: x19..x30 and the low halves of v8..v15.
 asm(R"(
 .text
@@ -69,10 +70,21 @@ tile2cu_engine_switch:
 .size tile2cu_engine_switch, .-tile2cu_engine_switch
 )");
 #endif
+#endif
 
 namespace tile2cu::engine {
 
-#if defined(__x86_64__)
+#if !defined(TILE2CU_ASSEMBLY_FIBERS)
+
+void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)()) {
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = stack;
+  fiber.context.uc_stack.ss_size = stack_bytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, entry, 0);
+}
+
+#elif defined(__x86_64__)
 
 void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)()) {
   const auto end = (reinterpret_cast<std::uintptr_t>(stack) + stack_bytes) & ~std::uintptr_t(15);
@@ -83,7 +95,7 @@ void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*en
   fiber.stack_pointer = top;
 }
 
-#elif defined(__aarch64__)
+#else
 
 void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)()) {
   const auto end = (reinterpret_cast<std::uintptr_t>(stack) + stack_bytes) & ~std::uintptr_t(15);
@@ -93,19 +105,9 @@ void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*en
   fiber.stack_pointer = top;
 }
 
-#else
-
-void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)()) {
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = stack;
-  fiber.context.uc_stack.ss_size = stack_bytes;
-  fiber.context.uc_link = nullptr;
-  makecontext(&fiber.context, entry, 0);
-}
-
 #endif
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(TILE2CU_ASSEMBLY_FIBERS)
 void switch_fiber(Fiber& from, Fiber& to) { tile2cu_engine_switch(&from.stack_pointer, to.stack_pointer); }
 #else
 void switch_fiber(Fiber& from, Fiber& to) { swapcontext(&from.context, &to.context); }

@@ -4,7 +4,10 @@
 // signal mask twice; a tile of a GEMM needs 80 thousand of them.
 #pragma once
 #include <cstddef>
-#if !defined(__x86_64__) && !defined(__aarch64__)
+
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(TILE2CU_PORTABLE_FIBERS)
+#define TILE2CU_ASSEMBLY_FIBERS 1
+#else
 #include <ucontext.h>
 #endif
 
@@ -12,7 +15,7 @@ namespace tile2cu::engine {
 
 // A suspended flow of control.
 struct Fiber {
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(TILE2CU_ASSEMBLY_FIBERS)
   void* stack_pointer = nullptr;
 #else
   ucontext_t context{};

@@ -108,9 +108,7 @@ bool is_header(const std::string& file) {
 
 Frame unknown_place(const Location& location) {
   if (location.library.empty()) return {"?", "?", 0};
-  Dl_info info{};
-  const std::string file = text("%s+0x%zx", location.library.c_str(), location.address);
-  return {info.dli_sname ? info.dli_sname : "?", file, 0};
+  return {"?", text("%s+0x%zx", location.library.c_str(), location.address), 0};
 }
 
 const InlineChain& chain_of(Site site) {
