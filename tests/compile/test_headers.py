@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_nvcc_for_sm_80(nvcc: str, header: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("header", [TL / "tl.h", *filter(needs_hopper, [*COMMON, *CUDA])], ids=name)
 def test_nvcc_for_sm_90a(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "90a", tmp_path), header, tmp_path, ".cu")
+
+
+@pytest.mark.parametrize("kernels", sorted((ROOT / "tests/unit/headers/kernels").glob("*.cu")), ids=lambda p: p.stem)
+def test_nvcc_takes_the_kernels_that_test_the_headers(nvcc: str, kernels: Path, tmp_path: Path) -> None:
+    """All layouts, types, reductions and copies, without a warning or a spill."""
+    command = [*nvcc_command(nvcc, "80", tmp_path), "-Xptxas=-v", "-Xcompiler=-Wall,-Wextra", f"-I{HEADERS}"]
+    done = subprocess.run([*command, str(kernels)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    spills = re.findall(r"(\d+) bytes spill stores", done.stderr)
+    assert spills and set(spills) == {"0"}
 
 
 def test_a_launchers_header_is_plain_c(gxx: str, tmp_path: Path) -> None:

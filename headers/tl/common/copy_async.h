@@ -22,28 +22,27 @@ TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int 
   else
     cp_async<bytes>(to.at(row, col), from.address(row, col), from.view.inside(0, from.offset[0] + row) ? count : 0);
 }
+// The 16-byte path is the fast one; the narrower ones are kept small.
 template <int threads, int bytes, class View, class Tile>
 TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to) {
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
-  TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
-      copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+  if constexpr (bytes == 16) {
+    TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
+        copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+  } else {
+    TL_UNROLL_LITTLE for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
+        copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+  }
 }
 
-// The path for rows that start anywhere: 4 bytes at a time where that is possible (cp.async has nothing narrower), else
-// element by element, which waits for each. It is kept small, not fast.
-template <int threads, class View, class Tile> TL_DEVICE void copy_async_narrow(const Place<View>& from, Tile& to) {
-  constexpr int size = sizeof(typename Tile::type), bytes = size > 4 ? size : smaller(Tile::chunk_bytes, 4);
-  constexpr int vector = bytes / size;
+// For rows at odd places, where cp.async cannot read: the elements of a chunk one by one into registers, then all of
+// them into the tile. This waits for the loads.
+template <int threads, class View, class Tile> TL_DEVICE void copy_elements(const Place<View>& from, Tile& to) {
+  constexpr int size = sizeof(typename Tile::type), vector = Tile::chunk_bytes / size;
   using Pieces = ChunksOf<threads, Tile, vector>;
-  const bool asynchronous = bytes >= 4 && from.aligned(bytes);
-  TL_UNROLL_LITTLE for (int turn = 0; turn < Pieces::turns; ++turn) {
-    if (!Pieces::valid(turn)) continue;
-    const int row = Pieces::row(turn), col = Pieces::col(turn);
-    if constexpr (bytes >= 4)
-      if (asynchronous) copy_async_chunk<bytes>(from, to, row, col);
-    if (!asynchronous)
-      TL_UNROLL for (int i = 0; i < vector; ++i) chunk<1>(to, row, col + i) = chunk<1>(from, row, col + i);
-  }
+  const auto single = from.template with_row_start<size>();
+  TL_UNROLL_LITTLE for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn)) chunk<vector>(
+      to, Pieces::row(turn), Pieces::col(turn)) = chunk<vector>(single, Pieces::row(turn), Pieces::col(turn));
 }
 
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
@@ -53,16 +52,21 @@ template <int threads, class View, class Tile> TL_DEVICE void copy_async(const P
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   static_assert(std::is_same<typename View::T, typename Tile::type>::value,
                 "an asynchronous copy does not convert: use tl::copy");
-  constexpr int widest = Tile::chunk_bytes, known = smaller(View::alignment, widest);
+  constexpr int size = sizeof(typename Tile::type), widest = Tile::chunk_bytes;
+  constexpr int known = smaller(View::alignment, widest), middle = smaller(widest, 8), narrowest = size > 4 ? size : 4;
   if constexpr (known >= 4) {
     copy_async_chunks<threads, known>(from, to);
-  } else if constexpr (known == 0 && widest >= 8) {
+  } else if constexpr (View::alignment != 0 || widest < 4) {
+    copy_elements<threads>(from, to);
+  } else {
     if (from.aligned(widest))
       copy_async_chunks<threads, widest>(from, to);
+    else if (middle < widest && from.aligned(middle))
+      copy_async_chunks<threads, middle>(from, to);
+    else if (narrowest < middle && from.aligned(narrowest))
+      copy_async_chunks<threads, narrowest>(from, to);
     else
-      copy_async_narrow<threads>(from, to);
-  } else {
-    copy_async_narrow<threads>(from, to);
+      copy_elements<threads>(from, to);
   }
 }
 

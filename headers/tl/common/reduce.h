@@ -1,6 +1,5 @@
 // Reductions of a fragment's rows (dim 1) or columns (dim 0) into a fragment of one value a row or column.
 #pragma once
-#include <limits>
 #include "fragment.h"
 #include "math.h"
 
@@ -15,21 +14,17 @@ template <class T, int extent, int warps> struct ReduceWorkspace {
 };
 
 // The ends of a type's range; infinities where it has them.
-template <class T> TL_DEVICE T lowest() {
-  if constexpr (is_float<T>) {
-    return convert<T>(-infinity<T>);
-  } else {
-    constexpr T value = std::numeric_limits<T>::lowest();
-    return value;
-  }
-}
 template <class T> TL_DEVICE T highest() {
-  if constexpr (is_float<T>) {
+  if constexpr (is_float<T>)
     return convert<T>(infinity<T>);
-  } else {
-    constexpr T value = std::numeric_limits<T>::max();
-    return value;
-  }
+  else
+    return static_cast<T>(~uint64_t(0) >> (64 - 8 * sizeof(T) + (std::is_signed<T>::value ? 1 : 0)));
+}
+template <class T> TL_DEVICE T lowest() {
+  if constexpr (is_float<T>)
+    return convert<T>(-infinity<T>);
+  else
+    return static_cast<T>(~highest<T>());  // two's complement
 }
 
 // What is reduced: the value of nothing, an element's contribution, and how two are combined.

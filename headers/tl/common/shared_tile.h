@@ -16,7 +16,7 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   // A row is made of pieces of this many bytes, each in one piece and aligned.
   static constexpr int chunk_bytes = smaller(power_of_two_in(row_bytes), 16);
   static constexpr int chunk_cols = chunk_bytes / static_cast<int>(sizeof(T));
-  static_assert(Swizzle::span == 0 || row_bytes % Swizzle::span == 0, "a row is a whole number of swizzle spans");
+  static_assert(row_bytes % (Swizzle::span > 0 ? Swizzle::span : 1) == 0, "a row is a whole number of swizzle spans");
 
   T data[rows * (cols / panel_cols) * pitch];
 

@@ -133,7 +133,8 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     T_* const p = address(at);
     bool rows_inside = true;
     TL_UNROLL for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
-    const bool vector = alignment != 0 || aligned(at, width);
+    // Single elements may have gaps between them.
+    const bool vector = width > static_cast<int>(sizeof(T)) && (alignment != 0 || aligned(at, width));
     const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
                                                                   rows_inside, vector};
     if constexpr (std::is_const<T_>::value)

@@ -10,7 +10,7 @@
 // Before a loop whose index must be a constant for the compiler, so that arrays stay in registers.
 #define TL_UNROLL _Pragma("unroll")
 // Before a loop over a rarely taken path.
-#define TL_UNROLL_LITTLE _Pragma("unroll 2")
+#define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
 
 namespace tl {

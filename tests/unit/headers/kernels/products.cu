@@ -3,69 +3,73 @@
 
 namespace products {
 
-template <class T, int rows, int cols, class Swizzle> struct Operand {
-  using type = tl::SharedTile<T, rows, cols, Swizzle>;
-};
-
-template <class T, class Acc, int M, int N, int K, class W, class SwizzleA, class SwizzleB, bool trans_a, bool trans_b>
+template <class T_, class Acc_, int M_, int N_, int K_, class W, class SwizzleA, class SwizzleB, bool trans_a_,
+          bool trans_b_>
 struct Case {
-  static constexpr int threads = 32 * W::m * W::n;
+  using T = T_;
+  using Acc = Acc_;
+  static constexpr int M = M_, N = N_, K = K_, threads = 32 * W::m * W::n;
+  static constexpr bool trans_a = trans_a_, trans_b = trans_b_;
   using A = tl::SharedTile<T, trans_a ? K : M, trans_a ? M : K, SwizzleA>;
   using B = tl::SharedTile<T, trans_b ? N : K, trans_b ? K : N, SwizzleB>;
   using C_layout = tl::MmaAccumulator<M, N, W>;
-  struct Shared {
-    A a;
-    B b;
-  };
-
-  static __global__ void __launch_bounds__(threads)
-      kernel(const T* __restrict__ A_data, const T* __restrict__ B_data, Acc* __restrict__ C_data) {
-    auto& a = tl::shared<Shared>().a;
-    auto& b = tl::shared<Shared>().b;
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, A::rows, A::cols).tile(0, 0), a);
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, B::rows, B::cols).tile(0, 0), b);
-    tl::sync_threads();
-    tl::Fragment<Acc, C_layout> C;
-    tl::fill(C, 7);
-    if constexpr (trans_a && trans_b) tl::gemm(tl::transposed(a), tl::transposed(b), C, tl::overwrite);
-    if constexpr (trans_a && !trans_b) tl::gemm(tl::transposed(a), b, C, tl::overwrite);
-    if constexpr (!trans_a && trans_b) tl::gemm(a, tl::transposed(b), C, tl::overwrite);
-    if constexpr (!trans_a && !trans_b) tl::gemm(a, b, C, tl::overwrite);
-    tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
-  }
-  static tl_status run(const void* A, const void* B, void* C) {
-    return tl::launch<Shared>(kernel, dim3(1), threads, nullptr, static_cast<const T*>(A), static_cast<const T*>(B),
-                              static_cast<Acc*>(C));
-  }
+  A a;
+  B b;
 };
+
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product(const typename Case::T* __restrict__ A_data, const typename Case::T* __restrict__ B_data,
+            typename Case::Acc* __restrict__ C_data) {
+  constexpr int threads = Case::threads;
+  auto& a = tl::shared<Case>().a;
+  auto& b = tl::shared<Case>().b;
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, Case::A::rows, Case::A::cols).tile(0, 0), a);
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
+  tl::sync_threads();
+  tl::Fragment<typename Case::Acc, typename Case::C_layout> C;
+  tl::fill(C, 7);
+  if constexpr (Case::trans_a && Case::trans_b) tl::gemm(tl::transposed(a), tl::transposed(b), C, tl::overwrite);
+  if constexpr (Case::trans_a && !Case::trans_b) tl::gemm(tl::transposed(a), b, C, tl::overwrite);
+  if constexpr (!Case::trans_a && Case::trans_b) tl::gemm(a, tl::transposed(b), C, tl::overwrite);
+  if constexpr (!Case::trans_a && !Case::trans_b) tl::gemm(a, b, C, tl::overwrite);
+  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, Case::M, Case::N).tile(0, 0));
+}
 
 // The left operand in registers: rows over the warps along M, copies in the warps along N.
-template <class T, int M, int N, int K, class W> struct FromRegisters {
-  static constexpr int threads = 32 * W::m * W::n;
-  struct Shared {
-    tl::SharedTile<T, M, K, tl::Swizzle128B> a;
-    tl::SharedTile<T, K, N, tl::Swizzle128B> b;
-  };
-  static __global__ void __launch_bounds__(threads)
-      kernel(const T* __restrict__ A_data, const T* __restrict__ B_data, float* __restrict__ C_data) {
-    auto& a_shared = tl::shared<Shared>().a;
-    auto& b_shared = tl::shared<Shared>().b;
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), a_shared);
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), b_shared);
-    tl::sync_threads();
-    tl::Fragment<T, tl::MmaOperandA<M, K, W>> a;
-    tl::Fragment<float, tl::MmaAccumulator<M, N, W>> C;
-    tl::copy(a_shared, a);
-    tl::clear(C);
-    tl::gemm(a, b_shared, C);
-    tl::gemm(a, b_shared, C);
-    tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
-  }
-  static tl_status run(const void* A, const void* B, void* C) {
-    return tl::launch<Shared>(kernel, dim3(1), threads, nullptr, static_cast<const T*>(A), static_cast<const T*>(B),
-                              static_cast<float*>(C));
-  }
+template <class T_, int M_, int N_, int K_, class W_> struct FromRegisters {
+  using T = T_;
+  using Acc = float;
+  using W = W_;
+  static constexpr int M = M_, N = N_, K = K_, threads = 32 * W::m * W::n;
+  tl::SharedTile<T, M, K, tl::Swizzle128B> a;
+  tl::SharedTile<T, K, N, tl::Swizzle128B> b;
 };
+
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product_from_registers(const typename Case::T* __restrict__ A_data, const typename Case::T* __restrict__ B_data,
+                           float* __restrict__ C_data) {
+  constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
+  auto& a_shared = tl::shared<Case>().a;
+  auto& b_shared = tl::shared<Case>().b;
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), a_shared);
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), b_shared);
+  tl::sync_threads();
+  tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, typename Case::W>> a;
+  tl::Fragment<float, tl::MmaAccumulator<M, N, typename Case::W>> C;
+  tl::copy(a_shared, a);
+  tl::clear(C);
+  tl::gemm(a, b_shared, C);
+  tl::gemm(a, b_shared, C);
+  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+}
+
+template <class Case, class Kernel> tl_status run(Kernel kernel, const void* A, const void* B, void* C) {
+  using T = typename Case::T;
+  return tl::launch<Case>(kernel, dim3(1), Case::threads, nullptr, static_cast<const T*>(A), static_cast<const T*>(B),
+                          static_cast<typename Case::Acc*>(C));
+}
 
 // What tl::gemm hands to mma for the first 16 rows, 16 columns and step of K: for each lane, A's registers, then those of
 // B's two instructions. The tiles hold numbers of elements.
@@ -98,8 +102,16 @@ template <class T, bool transposes> tl_status run_operands(const void* A, const 
 
 }  // namespace products
 
-#define TL_CASE(name, ...) \
-  extern "C" tl_status name(const void* A, const void* B, void* C) { return products::__VA_ARGS__::run(A, B, C); }
+#define TL_CASE(name, ...)                                           \
+  extern "C" tl_status name(const void* A, const void* B, void* C) { \
+    using Case = products::Case<__VA_ARGS__>;                        \
+    return products::run<Case>(products::product<Case>, A, B, C);    \
+  }
+#define TL_REGISTERS(name, ...)                                                  \
+  extern "C" tl_status name(const void* A, const void* B, void* C) {             \
+    using Case = products::FromRegisters<__VA_ARGS__>;                           \
+    return products::run<Case>(products::product_from_registers<Case>, A, B, C); \
+  }
 using tl::bfloat16;
 using tl::half;
 using tl::NoSwizzle;
@@ -108,24 +120,24 @@ using tl::Swizzle128B;
 using tl::Swizzle32B;
 using tl::Swizzle64B;
 using tl::Warps;
-TL_CASE(half_nn, Case<half, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false>)
-TL_CASE(half_nt, Case<half, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle64B, false, true>)
-TL_CASE(half_tn, Case<half, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, true, false>)
-TL_CASE(half_tt, Case<half, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle64B, true, true>)
-TL_CASE(half_panels, Case<half, float, 128, 128, 128, Warps<4, 1>, Swizzle128B, Swizzle128B, true, false>)
-TL_CASE(half_narrow, Case<half, float, 32, 16, 16, Warps<2, 1>, Swizzle32B, Swizzle32B, false, false>)
-TL_CASE(half_narrow_t, Case<half, float, 16, 32, 16, Warps<1, 2>, Swizzle32B, Swizzle32B, true, true>)
-TL_CASE(half_padded, Case<half, float, 96, 48, 48, Warps<2, 2>, Padded<16>, Padded<16>, false, false>)
-TL_CASE(half_padded_t, Case<half, float, 48, 72, 48, Warps<1, 3>, Padded<16>, Padded<16>, true, true>)
-TL_CASE(half_plain, Case<half, float, 16, 8, 16, Warps<1, 1>, NoSwizzle, NoSwizzle, false, false>)
-TL_CASE(half_into_half, Case<half, half, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false>)
-TL_CASE(bfloat16_nn, Case<bfloat16, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false>)
-TL_CASE(bfloat16_tt, Case<bfloat16, float, 64, 64, 32, Warps<4, 1>, Swizzle128B, Swizzle64B, true, true>)
-TL_CASE(int8_nt, Case<int8_t, int32_t, 64, 64, 128, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true>)
-TL_CASE(tf32_nt, Case<float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true>)
-TL_CASE(registers_41, FromRegisters<half, 64, 64, 64, Warps<4, 1>>)
-TL_CASE(registers_22, FromRegisters<half, 64, 64, 64, Warps<2, 2>>)
-TL_CASE(registers_bfloat16, FromRegisters<bfloat16, 32, 64, 64, Warps<1, 4>>)
+TL_CASE(half_nn, half, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false)
+TL_CASE(half_nt, half, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle64B, false, true)
+TL_CASE(half_tn, half, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, true, false)
+TL_CASE(half_tt, half, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle64B, true, true)
+TL_CASE(half_panels, half, float, 128, 128, 128, Warps<4, 1>, Swizzle128B, Swizzle128B, true, false)
+TL_CASE(half_narrow, half, float, 32, 16, 16, Warps<2, 1>, Swizzle32B, Swizzle32B, false, false)
+TL_CASE(half_narrow_t, half, float, 16, 32, 16, Warps<1, 2>, Swizzle32B, Swizzle32B, true, true)
+TL_CASE(half_padded, half, float, 96, 48, 48, Warps<2, 2>, Padded<16>, Padded<16>, false, false)
+TL_CASE(half_padded_t, half, float, 48, 72, 48, Warps<1, 3>, Padded<16>, Padded<16>, true, true)
+TL_CASE(half_plain, half, float, 16, 8, 16, Warps<1, 1>, NoSwizzle, NoSwizzle, false, false)
+TL_CASE(half_into_half, half, half, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false)
+TL_CASE(bfloat16_nn, bfloat16, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false)
+TL_CASE(bfloat16_tt, bfloat16, float, 64, 64, 32, Warps<4, 1>, Swizzle128B, Swizzle64B, true, true)
+TL_CASE(int8_nt, int8_t, int32_t, 64, 64, 128, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
+TL_CASE(tf32_nt, float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
+TL_REGISTERS(registers_41, half, 64, 64, 64, Warps<4, 1>)
+TL_REGISTERS(registers_22, half, 64, 64, 64, Warps<2, 2>)
+TL_REGISTERS(registers_bfloat16, bfloat16, 32, 64, 64, Warps<1, 4>)
 
 #define TL_OPERANDS(name, ...)                                       \
   extern "C" tl_status name(const void* A, const void* B, void* Y) { \

@@ -5,50 +5,60 @@ namespace reductions {
 
 // Loads an M x N tile into Layout, reduces it along dim by every operation, and writes six results: sum, max, min,
 // absmax, abssum, and a sum that is accumulated onto 100.
-template <class From, class To, class Layout, int M, int N, int dim, int threads> struct Case {
-  using Result = tl::ReducedLayout<Layout, dim>;
+template <class From_, class To_, class Layout_, int M_, int N_, int dim_, int threads_> struct Case {
+  using From = From_;
+  using To = To_;
+  using Layout = Layout_;
+  static constexpr int M = M_, N = N_, dim = dim_, threads = threads_;
   static constexpr int count = Layout::rank == 1 ? 1 : dim == 1 ? M : N, warps = Layout::spread(dim).warps;
-  struct Shared {
-    tl::ReduceWorkspace<To, count, warps> workspace;
-  };
-
-  static __global__ void __launch_bounds__(threads) kernel(const From* __restrict__ X_data, To* __restrict__ Y_data) {
-    tl::Fragment<From, Layout> X;
-    if constexpr (Layout::rank == 1)
-      tl::copy(tl::tensor<tl::RowStart<4>>(X_data, N).tile(0), X);
-    else
-      tl::copy(tl::tensor<tl::RowStart<4>>(X_data, M, N).tile(0, 0), X);
-    const auto Y = tl::tensor<tl::RowStart<sizeof(To)>>(Y_data, 6, count);
-    tl::Fragment<To, Result> y;
-    auto& workspace = tl::shared<Shared>().workspace;
-    const auto store = [&](int row) { tl::copy(y, Y(row, tl::all).tile(0)); };
-    if constexpr (warps == 1) {
-      tl::reduce_sum<dim>(X, y), store(0);
-      tl::reduce_max<dim>(X, y), store(1);
-      tl::reduce_min<dim>(X, y), store(2);
-      tl::reduce_absmax<dim>(X, y), store(3);
-      tl::reduce_abssum<dim>(X, y), store(4);
-      tl::fill(y, 100);
-      tl::reduce_sum<dim>(X, y, tl::accumulate), store(5);
-    } else {
-      tl::reduce_sum<dim>(X, y, workspace), store(0);
-      tl::reduce_max<dim>(X, y, workspace), store(1);
-      tl::reduce_min<dim>(X, y, workspace), store(2);
-      tl::reduce_absmax<dim>(X, y, workspace), store(3);
-      tl::reduce_abssum<dim>(X, y, workspace), store(4);
-      tl::fill(y, 100);
-      tl::reduce_sum<dim>(X, y, tl::accumulate, workspace), store(5);
-    }
-  }
-  static tl_status run(const void* X, void* Y) {
-    return tl::launch<Shared>(kernel, dim3(1), threads, nullptr, static_cast<const From*>(X), static_cast<To*>(Y));
-  }
+  tl::ReduceWorkspace<To, count, warps> workspace;
 };
+
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    all_of_them(const typename Case::From* __restrict__ X_data, typename Case::To* __restrict__ Y_data) {
+  using From = typename Case::From;
+  using To = typename Case::To;
+  using Layout = typename Case::Layout;
+  using Result = tl::ReducedLayout<Layout, Case::dim>;
+  constexpr int M = Case::M, N = Case::N, dim = Case::dim, count = Case::count, warps = Case::warps;
+  tl::Fragment<From, Layout> X;
+  if constexpr (Layout::rank == 1)
+    tl::copy(tl::tensor<tl::RowStart<4>>(X_data, N).tile(0), X);
+  else
+    tl::copy(tl::tensor<tl::RowStart<4>>(X_data, M, N).tile(0, 0), X);
+  const auto Y = tl::tensor<tl::RowStart<sizeof(To)>>(Y_data, 6, count);
+  tl::Fragment<To, Result> y;
+  auto& workspace = tl::shared<Case>().workspace;
+  const auto store = [&](int row) { tl::copy(y, Y(row, tl::all).tile(0)); };
+  if constexpr (warps == 1) {
+    tl::reduce_sum<dim>(X, y), store(0);
+    tl::reduce_max<dim>(X, y), store(1);
+    tl::reduce_min<dim>(X, y), store(2);
+    tl::reduce_absmax<dim>(X, y), store(3);
+    tl::reduce_abssum<dim>(X, y), store(4);
+    tl::fill(y, 100);
+    tl::reduce_sum<dim>(X, y, tl::accumulate), store(5);
+  } else {
+    tl::reduce_sum<dim>(X, y, workspace), store(0);
+    tl::reduce_max<dim>(X, y, workspace), store(1);
+    tl::reduce_min<dim>(X, y, workspace), store(2);
+    tl::reduce_absmax<dim>(X, y, workspace), store(3);
+    tl::reduce_abssum<dim>(X, y, workspace), store(4);
+    tl::fill(y, 100);
+    tl::reduce_sum<dim>(X, y, tl::accumulate, workspace), store(5);
+  }
+}
+
+template <class Case> tl_status run(const void* X, void* Y) {
+  return tl::launch<Case>(all_of_them<Case>, dim3(1), Case::threads, nullptr,
+                          static_cast<const typename Case::From*>(X), static_cast<typename Case::To*>(Y));
+}
 
 }  // namespace reductions
 
 #define TL_CASE(name, ...) \
-  extern "C" tl_status name(const void* X, void* Y) { return reductions::__VA_ARGS__::run(X, Y); }
+  extern "C" tl_status name(const void* X, void* Y) { return reductions::run<reductions::__VA_ARGS__>(X, Y); }
 using tl::Blocked;
 using tl::half;
 using tl::MmaAccumulator;
