@@ -143,9 +143,13 @@ def gxx() -> str:
 
 
 @pytest.fixture
-def nvcc() -> str:
-    """Path of nvcc."""
-    return demand("nvcc")
+def nvcc(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Path of nvcc. The one from PyPI looks for its libraries in lib64, and they are in lib."""
+    path = demand("nvcc")
+    libraries = Path(path).resolve().parents[1] / "lib"
+    if (libraries / "libcudart_static.a").is_file():
+        monkeypatch.setenv("LIBRARY_PATH", str(libraries))
+    return path
 
 
 @pytest.fixture
