@@ -16,8 +16,8 @@ def kernel(M, N, block_M=64):
 
 # ---- expected ----
 # error[T2C-F015]: evaluating this file takes more than 200,000 steps
-#  --> f015_endless.py:8:9
+#  --> f015_endless.py:7:5
 #   |
-# 8 |         block_M += 1
-#   |         ^^^^^^^^^^^^
+# 7 |     while block_M:
+#   |     ^^^^^^^^^^^^^^
 #   = help: loops of helpers and factories run at transpile time; use T.serial for loops of the kernel

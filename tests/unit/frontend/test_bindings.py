@@ -102,6 +102,13 @@ def test_eager(trace: Callable[..., Program]) -> None:
     assert constants(trace(EAGER, N=7)) == {"N": (7, "-D"), "block": (256, "default")}
 
 
+def test_arguments_of_other_decorators_are_not_read(trace: Callable[..., Program]) -> None:
+    tuned = "import itertools\n@tilelang.autotune(configs=[c for c in itertools.product([1], [2])])\n@tilelang.jit("
+    options = "pass_configs={tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: open('x')}, "
+    text = FACTORY.replace("@tilelang.jit(", tuned + options)
+    assert trace(text, block_M=64).outputs == (1,)
+
+
 def test_factory_of_factories(trace: Callable[..., Program]) -> None:
     text = """
     import tilelang.language as T

@@ -120,11 +120,15 @@ def test_range_is_a_loop_of_the_program(body: Callable[..., object], listing: Ca
 def test_swap_reads_before_it_writes(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
     text = 'pair = T.alloc_local((2,), "float32")\npair[0], pair[1] = pair[1], pair[0]'
     assert listing(body(text)) == [
-        "let value: float32 = pair[1]",
-        "let value_1: float32 = pair[0]",
-        "pair[0] = value",
-        "pair[1] = value_1",
+        "let value: float32 = pair[0]",
+        "pair[0] = pair[1]",
+        "pair[1] = value",
     ]
+
+
+def test_swap_of_mutable_scalars(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
+    text = 'a = T.alloc_var("int32", 0)\nb = T.alloc_var("int32", 1)\na, b = b, a + b'
+    assert listing(body(text))[2:] == ["let value: int32 = (a + b)", "a = b", "b = value"]
 
 
 def test_alloc_var(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,9 @@ def programs(
     given = dict(bindings or {})
     source = _source(path, text)
     budget = Budget()
-    try:
+    with _bounded(source):
         wanted = _choose(source, find_kernels(source, budget), kernel)
         found = [program(source, budget, each.name, given) for each in wanted]
-    except RecursionError:
-        raise Tile2CuError("T2C-F002", "the code is nested too deeply to be evaluated", source.start()) from None
     known = {name: None for result in found for name in result[1]}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
@@ -46,7 +45,22 @@ def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
     from tile2cu.frontend.kernels import find_kernels
     from tile2cu.frontend.limits import Budget
 
-    return tuple(kernel.name for kernel in find_kernels(_source(path, text), Budget()))
+    source = _source(path, text)
+    with _bounded(source):
+        return tuple(kernel.name for kernel in find_kernels(source, Budget()))
+
+
+@contextmanager
+def _bounded(source: SourceFile) -> Iterator[None]:
+    """A file that asks for too much, with no loop of its own to blame, is blamed as a whole."""
+    from tile2cu.frontend.fault import Exhausted
+
+    try:
+        yield
+    except Exhausted as fault:
+        raise fault.at(source.start()) from None
+    except RecursionError:
+        raise Tile2CuError("T2C-F002", "the code is nested too deeply to be evaluated", source.start()) from None
 
 
 def _source(path: Path | None, text: str) -> SourceFile:

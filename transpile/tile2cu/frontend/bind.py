@@ -4,7 +4,8 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host
 from tile2cu.frontend.context import Bindings, Context
-from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.fault import Exhausted
+from tile2cu.frontend.limits import MAX_STEPS, Budget
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.values import Arguments, Function, FunctionKind, Opaque
 
@@ -26,10 +27,12 @@ class Calls:
         if self._read:
             return
         self._read = True
-        budget = Budget(steps=max(self._budget.steps, 200_000 - MAX_HOST_STEPS))
+        budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))
         cx = Context(self._source, budget, Bindings({}), self._call)
         try:
             host.module_scope(cx, main=True)
+        except Exhausted:
+            pass
         except Tile2CuError as error:
             if error.code != host.FATAL:
                 raise

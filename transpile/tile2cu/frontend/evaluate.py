@@ -9,7 +9,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.frontend import attributes, builtins, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.fault import Fault, did_you_mean
+from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
 from tile2cu.frontend.lower import elementwise
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
@@ -51,6 +51,8 @@ def evaluate(cx: Context, node: cst.BaseExpression, env: Env) -> object:
         if handler is None:
             raise Fault("T2C-F012", f"`{type(node).__name__}` expressions are not supported")
         return handler(cx, node, env)
+    except Exhausted:
+        raise
     except Fault as fault:
         raise fault.at(cx.source.span(node)) from None
 

@@ -9,7 +9,7 @@ from tile2cu.frontend import attributes, builtins, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
-from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.limits import MAX_CALLS
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import trailing_comment
@@ -78,6 +78,8 @@ def run_statement(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
             case _:
                 raise unsupported(node)
     except Fault as fault:
+        if isinstance(fault, Exhausted) and not isinstance(node, cst.For | cst.While):
+            raise
         raise fault.at(cx.source.span(node)) from None
 
 
@@ -272,7 +274,7 @@ def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
     """`def`: binds a closure; decorators say what kind of function it is."""
     kind, out_idx = FunctionKind.PLAIN, None
     for decorator in node.decorators:
-        match evaluate(cx, decorator.decorator, env):
+        match _decorator(cx, decorator.decorator, env):
             case Builtin(name="T.prim_func"):
                 kind = FunctionKind.PRIM_FUNC
             case Builtin(name="T.macro"):
@@ -286,6 +288,17 @@ def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
     name = node.name.value
     defaults = parameter_defaults(cx, node.params, env)
     env.bind(name, Function(name, node, env, defaults, kind, out_idx), cx.source.span(node.name))
+
+
+def _decorator(cx: Context, node: cst.BaseExpression, env: Env) -> object:
+    """What a decorator is. Of its arguments only `out_idx` says something about the kernel; others are not read."""
+    if not isinstance(node, cst.Call):
+        return evaluate(cx, node, env)
+    function = evaluate(cx, node.func, env)
+    if not isinstance(function, Builtin) or function.name != "tilelang.jit":
+        return function
+    given = (arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "out_idx")
+    return Jit(next((evaluate(cx, value, env) for value in given), None))
 
 
 def bind_parameters(cx: Context, function: Function, arguments: Arguments) -> dict[str, object]:

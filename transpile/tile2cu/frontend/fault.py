@@ -26,6 +26,10 @@ class Fault(Exception):
         return Tile2CuError(self.code, self.message, span, notes=self.notes, help=self.help)
 
 
+class Exhausted(Fault):
+    """The budget of steps is spent. Its place is the loop that spent it, not the operation that came last."""
+
+
 class UnboundSize(Tile2CuError):
     """A size that was left open until run time is needed now. `names` are the open ones, in order of use."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tile2cu.core.expr import Expr, children
-from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.fault import Exhausted, Fault
 
 MAX_STEPS = 200_000  # evaluations; the largest kernels seen need about 20,000
 MAX_BITS = 4096  # of an integer
@@ -26,7 +26,7 @@ class Budget:
         """Account for `count` units of work."""
         self.steps += count
         if self.steps > MAX_STEPS:
-            raise Fault(
+            raise Exhausted(
                 "T2C-F015",
                 f"evaluating this file takes more than {MAX_STEPS:,} steps",
                 help="loops of helpers and factories run at transpile time; use T.serial for loops of the kernel",

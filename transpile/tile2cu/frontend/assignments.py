@@ -1,0 +1,237 @@
+"""Assignments in traced bodies: lets, mutable scalars, stores to buffers, allocations and constants."""
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, walk
+from tile2cu.core.program import Assign, Buffer, Declare, Let, Scope, Store
+from tile2cu.core.span import Span
+from tile2cu.frontend import execute, operators
+from tile2cu.frontend.assign import unpack
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
+from tile2cu.frontend.execute import unsupported
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.subscript import subscript
+from tile2cu.frontend.values import Allocation, Opaque, OutputTensor, TensorType, View, as_expr, describe
+
+_KEPT_OPERATORS = ("+", "-", "*", "/")  # an augmented assignment that the program keeps as such
+
+
+def assign(cx: Context, target: cst.BaseExpression, value: object, env: Env, formula: str) -> None:
+    """`target = value`; parts of a tuple are all evaluated before the first is assigned."""
+    match target:
+        case cst.Name(value=name):
+            _assign_name(cx, name, value, env, cx.source.span(target), formula)
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            targets = [element.value for element in elements]
+            parts = _settled(cx, unpack(cx, value, len(targets)), targets, env)
+            for each, part in zip(targets, parts, strict=True):
+                assign(cx, each, part, env, formula)
+        case cst.Subscript():
+            _store(cx, evaluate(cx, target.value, env), subscript_items(cx, target, env), value, "")
+        case _:
+            raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be assigned to")
+
+
+def _settled(cx: Context, parts: Sequence[object], targets: Sequence[cst.BaseExpression], env: Env) -> Sequence[object]:
+    """The parts on the right of `a, b = b, a`: what an earlier target would change is read into a let first."""
+    if not any(isinstance(target, cst.Subscript) or _is_mutable(target, env) for target in targets):
+        return parts
+    return [
+        let(cx, "value", part) if at > 0 and isinstance(part, Expr) and any(map(_can_change, walk(part))) else part
+        for at, part in enumerate(parts)
+    ]
+
+
+def _is_mutable(target: cst.BaseExpression, env: Env) -> bool:
+    owner = env.find_quietly(target.value) if isinstance(target, cst.Name) else None
+    return owner is not None and isinstance(target, cst.Name) and _can_change(owner.values[target.value])
+
+
+def _can_change(value: object) -> bool:
+    """Whether a store or an assignment may change the value."""
+    return isinstance(value, Load) or (isinstance(value, Var) and value.role is Role.MUTABLE)
+
+
+def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> None:
+    owner = env.find_quietly(name)
+    old = owner.values[name] if owner is not None else None
+    if isinstance(old, Var) and old.role is Role.MUTABLE and not isinstance(value, Allocation):
+        _assign_mutable(cx, old, value, "")
+        return
+    _refuse_carried(name, env)
+    env.bind(name, _bound(cx, name, value, env, span, formula), span)
+
+
+def _refuse_carried(name: str, env: Env) -> None:
+    """A name that a loop has read, and now binds again, would not carry its value to the next turn."""
+    if env.carried_by(name) is not None:
+        raise Fault(
+            "T2C-F027",
+            f"`{name}` is bound again inside a loop of the kernel, but names do not carry values from turn to turn",
+            help=f"declare it before the loop: `{name} = T.alloc_var(...)`",
+        )
+
+
+def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> object:
+    """The value that a name stands for after `name = value`."""
+    match value:
+        case Allocation(scope=None):
+            return _declare(cx, name, value.dtype, value.init)
+        case Allocation(scope=Scope() as scope):
+            return cx.recorder.allocate(name, value.shape, value.dtype, scope)
+        case OutputTensor():
+            return _output(cx, name, value, span)
+        case Var(role=Role.MUTABLE):
+            return let(cx, name, value)
+        case Var() | Const():
+            return value
+        case Expr() if cx.recorder.in_kernel:
+            return let(cx, name, value)
+        case int() | float() if env.declares:
+            return cx.bind_static(name, value, span, formula=formula, comment=cx.recorder.trailing)
+        case _:
+            return value
+
+
+def let(cx: Context, name: str, value: Expr) -> Var:
+    """Name an immutable value of the program."""
+    var = cx.recorder.variable(name, value.dtype, Role.LET)
+    at = cx.recorder.take()
+    cx.recorder.emit(Let(var=var, value=value, span=at.span, comments=at.comments, trailing=at.trailing))
+    return var
+
+
+def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:
+    """A mutable scalar of each thread."""
+    cx.recorder.require_kernel(f"`{name}`")
+    var = cx.recorder.variable(name, dtype, Role.MUTABLE)
+    at = cx.recorder.take()
+    cx.recorder.emit(Declare(var=var, init=init, span=at.span, comments=at.comments, trailing=at.trailing))
+    return var
+
+
+def _output(cx: Context, name: str, value: OutputTensor, span: Span) -> Buffer:
+    """A tensor from T.empty: one more parameter, allocated by the caller."""
+    at = cx.recorder.take()
+    comment = "\n".join(at.comments + ((at.trailing,) if at.trailing else ()))
+    buffer = Buffer(name=name, shape=value.shape, dtype=value.dtype, scope=Scope.GLOBAL, span=span, comment=comment)
+    cx.recorder.add_param(name, buffer)
+    return buffer
+
+
+def annotated(cx: Context, node: cst.AnnAssign, env: Env) -> None:
+    """`A: T.Tensor(...)` binds an argument; `x: T.int32 = e` declares a mutable scalar."""
+    annotation = evaluate(cx, node.annotation.annotation, env)
+    value = None if node.value is None else evaluate(cx, node.value, env)
+    if not isinstance(node.target, cst.Name):
+        raise unsupported(node)
+    name, span = node.target.value, cx.source.span(node.target)
+    if isinstance(annotation, TensorType) and node.value is None:
+        _bind_argument(cx, name, annotation, env, span)
+    elif isinstance(annotation, DType) and node.value is not None:
+        init = as_expr(value)
+        if init is None:
+            raise Fault("T2C-F023", f"`{name}` must be a number, not {describe(value)}")
+        _refuse_carried(name, env)
+        env.bind(name, _declare(cx, name, annotation, init), span)
+    elif node.value is not None:
+        _assign_name(cx, name, value, env, span, cx.source.code(node.value))
+
+
+def _bind_argument(cx: Context, name: str, tensor: TensorType, env: Env, span: Span) -> None:
+    """`A: T.Tensor(...)` in the body of an eager kernel."""
+    if name not in cx.recorder.signature:
+        raise Fault("T2C-F029", f"`{name}` is no parameter of the kernel", help="only parameters are annotated so")
+    at = cx.recorder.take()
+    comment = "\n".join(at.comments + ((at.trailing,) if at.trailing else ()))
+    buffer = Buffer(
+        name=name,
+        shape=tensor.shape,
+        dtype=tensor.dtype,
+        scope=Scope.GLOBAL,
+        span=span,
+        comment=comment,
+        strides=tensor.strides,
+    )
+    cx.recorder.add_param(name, buffer)
+    env.bind(name, buffer, span)
+
+
+def augmented(cx: Context, node: cst.AugAssign, env: Env) -> None:
+    """`target op= value`."""
+    op = operator_text(node.operator)
+    if isinstance(node.target, cst.Subscript):
+        base = evaluate(cx, node.target.value, env)
+        items = subscript_items(cx, node.target, env)
+        _store(cx, base, items, evaluate(cx, node.value, env), op)
+        return
+    if not isinstance(node.target, cst.Name):
+        raise Fault("T2C-F012", f"`{cx.source.code(node.target)}` cannot be assigned to")
+    old, value = evaluate(cx, node.target, env), evaluate(cx, node.value, env)
+    if isinstance(old, Buffer | View):
+        raise Fault("T2C-F031", f"{describe(old)} is not a number", help="write a T.Parallel loop over its elements")
+    if isinstance(old, Var) and old.role is Role.MUTABLE:
+        _assign_mutable(cx, old, value, op)
+        return
+    combined = operators.binary(cx.budget, op, old, value)
+    _assign_name(cx, node.target.value, combined, env, cx.source.span(node.target), cx.source.code(node))
+
+
+def _store(cx: Context, base: object, items: tuple[object, ...], value: object, op: str) -> None:
+    """`base[items] op= value`."""
+    if isinstance(base, Var) and base.role is Role.MUTABLE:
+        subscript(cx, base, items)
+        _assign_mutable(cx, base, value, op)
+        return
+    if not isinstance(base, Buffer):
+        old = subscript(cx, base, items) if op else None
+        execute.store_item(cx, base, items, operators.binary(cx.budget, op, old, value) if op else value)
+        return
+    cx.recorder.require_kernel(f"a store to `{base.name}`")
+    element = subscript(cx, base, items)
+    if not isinstance(element, Load):
+        raise Fault("T2C-F031", f"a slice of `{base.name}` cannot be assigned to", help="write T.copy or T.fill")
+    written = _scalar(value, f"an element of `{base.name}`")
+    if op and op not in _KEPT_OPERATORS:
+        combined = operators.binary(cx.budget, op, element, written)
+        assert isinstance(combined, Expr)
+        written, op = combined, ""
+    elif op:
+        operators.binary(cx.budget, op, element, written)  # for its checks
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Store(
+            buffer=base,
+            indices=element.indices,
+            value=written,
+            op=op,
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+
+
+def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:
+    """`var op= value` for a scalar from T.alloc_var."""
+    written = _scalar(value, f"`{var.name}`")
+    if op and op not in _KEPT_OPERATORS:
+        combined = operators.binary(cx.budget, op, var, written)
+        assert isinstance(combined, Expr)
+        written, op = combined, ""
+    at = cx.recorder.take()
+    cx.recorder.emit(Assign(var=var, value=written, op=op, span=at.span, comments=at.comments, trailing=at.trailing))
+
+
+def _scalar(value: object, what: str) -> Expr:
+    if isinstance(value, Opaque):
+        raise operators.unknown(value, what)
+    written = as_expr(value)
+    if written is None:
+        raise Fault("T2C-F023", f"{what} takes a number, not {describe(value)}")
+    return written
