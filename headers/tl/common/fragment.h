@@ -26,6 +26,7 @@ template <class Layout> struct RegisterOf {
     if constexpr (std::is_same<From, Layout>::value) {
       return i.reg;
     } else if constexpr (I::dim == 0) {
+      static_assert(From::rank == 2, "the loop runs over another layout than the fragment has");
       static_assert(std::is_same<typename From::rows, Layout>::value,
                     "the fragment does not hold one value a row of the loop's layout");
       return From::row_register(i.reg);
@@ -46,6 +47,8 @@ template <class T, class Layout_> struct Fragment {
   // The element at the indices of a tl::parallel; with a packet, the elements.
   template <class... I> TL_DEVICE decltype(auto) operator()(const I&... i) {
     constexpr int n = (packet_size<I> + ...);
+    static_assert(IsReplicated<Layout>::value || (std::is_class<I>::value && ...),
+                  "a number indexes only a tl::Replicated fragment: use the indices of tl::parallel");
     if constexpr (IsReplicated<Layout>::value)
       return static_cast<T&>(reg[Layout::register_of(i...)]);
     else if constexpr (n > 0)

@@ -12,6 +12,8 @@ template <class Layout_, int dim_> struct Index {
   TL_DEVICE operator int() const { return Layout::template coordinate<dim>(reg); }
 };
 
+template <class Layout, int dim> TL_DEVICE int value(const Index<Layout, dim>& i) { return i; }
+
 // The same for the n consecutive elements that start in register `reg`.
 template <class Layout_, int dim_, int n> struct PacketIndex {
   using Layout = Layout_;

@@ -19,13 +19,15 @@ TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 template <class T> using FloatOf = std::conditional_t<is_small_float<T>, float, T>;
 template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__builtin_huge_val());
 
-// Each function: a struct that knows the scalars, and the tl:: name that takes scalars, Vec and elements of tensors.
-#define TL_FUNCTION(Name, name, for_float, for_double)                                                          \
-  struct Name {                                                                                                 \
-    TL_DEVICE float operator()(float x) const { return for_float; }                                             \
-    TL_DEVICE double operator()(double x) const { return for_double; }                                          \
-    template <class T> TL_DEVICE T operator()(T x) const { return convert<T>((*this)(static_cast<float>(x))); } \
-  };                                                                                                            \
+// Each function: a struct that knows the scalars (of integers it is a float), and the tl:: name that takes scalars, Vec and elements of tensors.
+#define TL_FUNCTION(Name, name, for_float, for_double)                                                   \
+  struct Name {                                                                                          \
+    TL_DEVICE float operator()(float x) const { return for_float; }                                      \
+    TL_DEVICE double operator()(double x) const { return for_double; }                                   \
+    template <class T> TL_DEVICE std::conditional_t<is_small_float<T>, T, float> operator()(T x) const { \
+      return convert<std::conditional_t<is_small_float<T>, T, float>>((*this)(static_cast<float>(x)));   \
+    }                                                                                                    \
+  };                                                                                                     \
   template <class X> TL_DEVICE auto name(const X& x) { return apply(Name{}, x); }
 TL_FUNCTION(Exp, exp, ::expf(x), ::exp(x))
 TL_FUNCTION(Exp2, exp2, exp2_approx(x), ::exp2(x))

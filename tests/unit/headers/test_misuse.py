@@ -1,0 +1,65 @@
+"""What does not fit together is a compile error that says so in a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROLOGUE = """
+#include <tl/tl.h>
+using Small = tl::MmaAccumulator<64, 64, tl::Warps<4, 1>>;
+using Wide = tl::MmaAccumulator<64, 128, tl::Warps<4, 1>>;
+using Other = tl::Blocked<tl::Shape<64, 64>, tl::Shape<4, 32>, 2>;
+struct Shared {
+  tl::SharedTile<tl::half, 64, 64, tl::Swizzle128B> square;
+  tl::SharedTile<tl::half, 32, 64, tl::Swizzle128B> flat;
+  tl::SharedTile<float, 64, 64, tl::Swizzle128B> wide;
+};
+void kernel() {
+  auto& s = tl::shared<Shared>();
+  tl::Fragment<float, Small> x;
+  tl::Fragment<float, Wide> y;
+  tl::Fragment<float, Other> z;
+  tl::Fragment<float, tl::RowsOf<Small>> row;
+  tl::Fragment<float, tl::RowsOf<Other>> other_row;
+  const auto X = tl::tensor<tl::RowStart<16>>(static_cast<const float*>(nullptr), 64, 64);
+  tl::clear(x), tl::clear(y), tl::clear(z), tl::clear(row), tl::clear(other_row);
+  (void)s, (void)X;
+"""
+MISUSES = [
+    ("tl::parallel(Wide{}, [&](auto i, auto j) { x(i, j) = 0; });", "the loop runs over another layout"),
+    ("tl::parallel(Small{}, [&](auto i, auto j) { x(j, i) = 0; });", "the indices of a fragment stand in the order"),
+    ("tl::parallel(Small{}, [&](auto i, auto) { other_row(i) = 0; });", "does not hold one value a row"),
+    ("tl::parallel(Small{}, [&](auto, auto j) { row(j) = 0; });", "does not hold one value a column"),
+    ("x(0, 0) = 1;", "a number indexes only a tl::Replicated fragment"),
+    ("tl::gemm(s.square, s.flat, x);", "A has as many columns as B has rows"),
+    ("tl::gemm(s.flat, s.square, x);", "A has as many rows as C"),
+    ("tl::gemm(s.square, s.square, y);", "B has as many columns as C"),
+    ("tl::gemm(s.wide, s.wide, x);", "ldmatrix transposes 16-bit elements only"),
+    ("tl::reduce_max<1>(x, other_row);", "the result holds one value a row"),
+    ("tl::reduce_sum<0>(z, other_row);", "the result holds one value a row (dim 1) or a column (dim 0)"),
+    ("tl::Fragment<float, tl::ColsOf<Other>> c; tl::reduce_sum<0>(z, c);", "a tl::ReduceWorkspace is needed"),
+    ("tl::copy_async<128>(X.tile(0, 0), s.square);", "an asynchronous copy does not convert"),
+    ("tl::Fragment<float, tl::MmaAccumulator<72, 64, tl::Warps<4, 1>>> bad;", "a warp owns rows in sixteens"),
+    ("tl::SharedTile<tl::half, 8, 24, tl::Swizzle128B> bad; (void)bad;", "a row is a whole number of swizzle spans"),
+    ("X(1);", "as many indices as the tensor has dimensions"),
+]
+
+
+def compile_body(gxx: str, headers: Path, body: str) -> subprocess.CompletedProcess[str]:
+    command = [gxx, "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-psabi", f"-I{headers}", "-"]
+    return subprocess.run(command, input=PROLOGUE + body + "}\n", capture_output=True, text=True, timeout=60)
+
+
+def test_the_prologue_alone_compiles(gxx: str, headers: Path) -> None:
+    done = compile_body(gxx, headers, "")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("body", "sentence"), MISUSES, ids=[sentence for _, sentence in MISUSES])
+def test_the_error_is_a_sentence(gxx: str, headers: Path, body: str, sentence: str) -> None:
+    done = compile_body(gxx, headers, body)
+    assert done.returncode != 0
+    assert sentence in done.stderr, done.stderr[:2000]
