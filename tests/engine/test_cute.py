@@ -1,0 +1,93 @@
+"""The tables of test_layouts.py against CuTe's traits: a second reading of the manuals.
+
+Needs CUTLASS's headers (`pip install nvidia-cutlass`) and CUDA's, which come with nvcc.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_layouts import (
+    Table,
+    a_m16k8_tf32,
+    a_m16k16,
+    a_m16k32_int8,
+    b_k8n8_tf32,
+    b_k16n8,
+    b_k32n8_int8,
+    c_m16n8,
+    d_wgmma,
+    swizzle_128,
+)
+
+
+def cutlass_headers() -> Path:
+    spec = importlib.util.find_spec("cutlass_library")
+    if spec is None or spec.origin is None:
+        pytest.skip("needs CUTLASS's headers (pip install nvidia-cutlass)")
+    return Path(spec.origin).parent / "source" / "include"
+
+
+def cuda_headers(nvcc: str) -> Path:
+    """Where nvcc says it looks for them."""
+    dry = subprocess.run([nvcc, "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True, text=True, check=True)
+    (top,) = [line.split("TOP=", 1)[1].strip() for line in dry.stderr.splitlines() if "TOP=" in line]
+    candidates = [Path(top) / "include", *sorted(Path(top).glob("targets/*/include"))]
+    return next(path for path in candidates if (path / "cuda_runtime.h").exists())
+
+
+@functools.cache
+def tables_of_cute(gxx: str, cuda: Path) -> dict[str, Any]:
+    source = str(Path(__file__).with_name("cute_tables.cpp"))
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "tables"
+        folders = [cutlass_headers(), cuda, cuda / "cccl"]
+        include = [flag for path in folders for flag in ("-I", str(path))]
+        subprocess.run([gxx, "-std=c++17", "-w", *include, source, "-o", str(program)], check=True)
+        tables: dict[str, Any] = json.loads(subprocess.run([program], capture_output=True, check=True).stdout)
+    return tables
+
+
+@pytest.fixture
+def cute(gxx: str, nvcc: str) -> dict[str, Any]:
+    cutlass_headers()
+    return tables_of_cute(gxx, cuda_headers(nvcc))
+
+
+def linear(table: Table, threads: int, values: int, rows: int, *, swap: bool = False) -> list[list[int]]:
+    """The table in CuTe's terms. `swap`: CuTe describes B as N x K."""
+    places = [[table(thread, value) for value in range(values)] for thread in range(threads)]
+    return [[(c + r * rows) if swap else (r + c * rows) for r, c in row] for row in places]
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b"),
+    [
+        ("half", (a_m16k16, 8), (b_k16n8, 4)),
+        ("tf32", (a_m16k8_tf32, 4), (b_k8n8_tf32, 2)),
+        ("int8", (a_m16k32_int8, 16), (b_k32n8_int8, 8)),
+    ],
+)
+def test_mma_tables(cute: dict[str, Any], name: str, a: tuple[Table, int], b: tuple[Table, int]) -> None:
+    assert cute[name]["a"] == linear(a[0], 32, a[1], 16)
+    assert cute[name]["b"] == linear(b[0], 32, b[1], 8, swap=True)
+    assert cute[name]["c"] == linear(c_m16n8, 32, 4, 16)
+
+
+def test_wgmma_table(cute: dict[str, Any]) -> None:
+    assert cute["wgmma d"] == linear(d_wgmma, 128, 64, 64)
+
+
+def test_swizzle(cute: dict[str, Any]) -> None:
+    elements = np.arange(64 * 64).reshape(64, 64)
+    where = np.empty(64 * 64, int)
+    where[swizzle_128(elements).reshape(-1)] = np.arange(64 * 64)
+    assert cute["swizzle"] == where.reshape(64, 64).tolist()
