@@ -6,9 +6,9 @@ typedef int tl_status;
 
 enum {
   TL_OK = 0,
-  TL_INVALID_SIZE = 1,  /* a size is negative, or larger than the kernel can address */
-  TL_MISALIGNED = 2,    /* a pointer does not start at the multiple of bytes that the kernel needs */
-  TL_NOT_SUPPORTED = 3, /* this device cannot run the kernel */
+  TL_INVALID_SIZE = 1,    /* a size is negative, or larger than the kernel can address */
+  TL_MISALIGNED = 2,      /* a pointer does not start at the multiple of bytes that the kernel needs */
+  TL_NOT_SUPPORTED = 3,   /* this device cannot run the kernel */
   TL_LAUNCH_FAILED = 1000 /* 1000 + the error code of the platform's runtime */
 };
 
@@ -16,10 +16,14 @@ enum {
 static inline const char* tl_status_string(tl_status status) {
   if (status >= TL_LAUNCH_FAILED) return "the launch failed (status - 1000 is the runtime's error code)";
   switch (status) {
-    case TL_OK: return "ok";
-    case TL_INVALID_SIZE: return "a size is negative or too large";
-    case TL_MISALIGNED: return "a pointer is not aligned as the kernel needs";
-    case TL_NOT_SUPPORTED: return "this device cannot run the kernel";
+    case TL_OK:
+      return "ok";
+    case TL_INVALID_SIZE:
+      return "a size is negative or too large";
+    case TL_MISALIGNED:
+      return "a pointer is not aligned as the kernel needs";
+    case TL_NOT_SUPPORTED:
+      return "this device cannot run the kernel";
   }
   return "unknown status";
 }
