@@ -92,6 +92,12 @@ def test_unknown_option(trace: Callable[..., Program]) -> None:
     assert (caught.value.code, caught.value.help) == ("T2C-F005", "did you mean `block_N`?")
 
 
+def test_tensors_cannot_be_bound(trace: Callable[..., Program]) -> None:
+    with pytest.raises(Tile2CuError) as caught:
+        trace(FACTORY, block_M=64, A=3)
+    assert caught.value.code == "T2C-F005"
+
+
 def test_eager(trace: Callable[..., Program]) -> None:
     program = trace(EAGER)
     assert [param.name for param in program.params] == ["A", "factor", "B"]

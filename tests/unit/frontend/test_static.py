@@ -117,6 +117,13 @@ def test_range_is_a_loop_of_the_program(body: Callable[..., object], listing: Ca
     assert listing(body(text)) == ["serial i in 2:N:3", "  B[bx, i] = 0", "unroll i in 0:4:1", "  B[bx, i] = 1"]
 
 
+def test_formulas_are_kept_only_where_the_device_computes_the_same(
+    body: Callable[..., object], listing: Callable[..., list[str]]
+) -> None:
+    text = "B[bx, block_M // 2 + 1] = A[bx, block_M**2] * (block_M / 3 * 3.0)\nB[bx, block_M * 10**8] = 0"
+    assert listing(body(text)) == ["B[bx, ((block_M // 2) + 1)] = (A[bx, 4096] * 64.0)", "B[bx, 6400000000] = 0"]
+
+
 def test_swap_reads_before_it_writes(body: Callable[..., object], listing: Callable[..., list[str]]) -> None:
     text = 'pair = T.alloc_local((2,), "float32")\npair[0], pair[1] = pair[1], pair[0]'
     assert listing(body(text)) == [
@@ -143,6 +150,7 @@ def test_alloc_var(body: Callable[..., object], listing: Callable[..., list[str]
     total = 0
     B[bx, 0] = before
     """
+    assert listing(body('x = T.alloc_var("int32")')) == ["var x: int32 = 0"]
     assert listing(body(text)) == [
         "var total: float32 = 0",
         "var count: int32 = 1",
@@ -207,6 +215,8 @@ def test_scalar_functions(body: Callable[..., object], listing: Callable[..., li
         "it cannot stand inside T.Parallel",
         "for i in T.Parallel(bx):\n    pass": "F007 an extent of T.Parallel must be known at transpile time: "
         "it depends on `bx`",
+        "if bx in (1, 2):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
+        "if (bx, 1) == (2, 1):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
         "del bx": "F012 `del` is not supported here",
         "class C: pass": "F012 `class` is not supported here",
         "T.use_swizzle(0)": "F023 the panel of T.use_swizzle must be at least 1, not 0",

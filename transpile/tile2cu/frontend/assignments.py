@@ -109,9 +109,10 @@ def let(cx: Context, name: str, value: Expr) -> Var:
 def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:
     """A mutable scalar of each thread."""
     cx.recorder.require_kernel(f"`{name}`")
+    start = Const(dtype, 0) if init is None else init
     var = cx.recorder.variable(name, dtype, Role.MUTABLE)
     at = cx.recorder.take()
-    cx.recorder.emit(Declare(var=var, init=init, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Declare(var=var, init=start, span=at.span, comments=at.comments, trailing=at.trailing))
     return var
 
 

@@ -207,7 +207,7 @@ def _strip(cx: Context, text: str, characters: object = None) -> object:
 
 def _position(cx: Context, values: object, item: object) -> object:
     for at, other in enumerate(builtins.items(cx, values)):
-        if operators.binary(cx.budget, "==", item, other) is True:
+        if operators.same(cx.budget, item, other):
             return at
     raise Fault("T2C-F014", f"{describe(item)} is not in {describe(values)}")
 
@@ -215,7 +215,7 @@ def _position(cx: Context, values: object, item: object) -> object:
 def _occurrences(cx: Context, values: object, item: object) -> object:
     if isinstance(values, str):
         return values.count(_text(cx, item, ".count()"))
-    return sum(operators.binary(cx.budget, "==", item, other) is True for other in builtins.items(cx, values))
+    return sum(operators.same(cx.budget, item, other) for other in builtins.items(cx, values))
 
 
 def _append(cx: Context, values: list[object], item: object) -> object:

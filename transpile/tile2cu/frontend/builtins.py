@@ -82,7 +82,7 @@ def contains(cx: Context, item: object, container: object) -> bool:
         case dict():
             return key(cx, item) in container
         case list() | tuple() | range():
-            return any(operators.binary(cx.budget, "==", item, other) is True for other in items(cx, container))
+            return any(operators.same(cx.budget, item, other) for other in items(cx, container))
         case _:
             raise Fault("T2C-F014", f"`in` does not go with {describe(item)} and {describe(container)}")
 

@@ -48,13 +48,15 @@ class Bindings:
     """Values for the parameters of a kernel.
 
     `given` come from -D; `called` from a call in the file, used only for names in `demanded`: those whose value
-    turned out to be needed at transpile time. `known` collects every name that could be bound.
+    turned out to be needed at transpile time. `possible` are the names of all parameters of the kernel's functions,
+    `known` those that were asked for.
     """
 
     given: Mapping[str, object]
     called: Mapping[str, tuple[object, Span]] = field(default_factory=dict)
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
+    possible: dict[str, None] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[object, str] | None:
         """The value of a name and where it came from, or None."""

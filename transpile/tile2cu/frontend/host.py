@@ -14,6 +14,7 @@ from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import statements
+from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, Opaque
@@ -35,7 +36,10 @@ def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> None:
     for node in body:
         try:
             _run(cx, node, env)
-        except Tile2CuError as error:
+        except Exhausted:
+            raise
+        except (Fault, Tile2CuError) as fault:
+            error = fault.at(cx.source.span(node)) if isinstance(fault, Fault) else fault
             if error.code == FATAL or isinstance(node, cst.FunctionDef):
                 raise
             for name in _bound_names(node):

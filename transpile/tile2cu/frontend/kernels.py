@@ -14,7 +14,7 @@ from tile2cu.frontend import execute, host, trace
 from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.fault import Fault, UnboundSize, counted, did_you_mean
+from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.names import naming
@@ -74,8 +74,9 @@ def program(
 
 def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
     """The error of an open size; a misspelt -D is the likelier cause where there is one."""
-    unknown = next((name for name in given if name not in bindings.known), None)
-    return error if unknown is None else unknown_binding(unknown, bindings.known)
+    known = bindings.known | bindings.possible
+    unknown = next((name for name in given if name not in known), None)
+    return error if unknown is None else unknown_binding(unknown, known)
 
 
 def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Tile2CuError:
@@ -96,10 +97,18 @@ class _Trace:
         module = host.module_scope(cx, main=False)
         self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
         for parameter in parameter_names(self.kernel):
-            cx.bindings.known[parameter] = None
+            cx.bindings.possible[parameter] = None
 
     def program(self) -> Program:
         """The kernel's Program."""
+        try:
+            return self._program()
+        except Exhausted:
+            raise
+        except Fault as fault:
+            raise fault.at(self._name_span(self.kernel.function)) from None
+
+    def _program(self) -> Program:
         outer = self.kernel.function
         if self.kernel.form is Form.EAGER:
             traced, outputs = outer, self._eager()

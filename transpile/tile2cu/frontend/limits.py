@@ -49,8 +49,9 @@ class Budget:
         if bits > MAX_BITS:
             raise Fault("T2C-F016", f"an integer of about {bits:,} bits is too large; at most {MAX_BITS:,} are held")
 
-    def structure(self, value: object) -> None:
-        """Account for a walk over all parts of a nested value, as comparing or printing it does."""
+    def structure(self, value: object) -> list[object]:
+        """All parts of a nested value that are no containers; accounts for what comparing or printing it costs."""
+        parts: list[object] = []
         open_values = [value]
         while open_values:
             self.step()
@@ -62,8 +63,9 @@ class Budget:
                     open_values.extend(table.values())
                 case str() as text:
                     self.step(len(text) // 64)
-                case _:
-                    pass
+                case part:
+                    parts.append(part)
+        return parts
 
     def expression(self, expr: Expr) -> Expr:
         """The expression, if it is not too large; shared parts count as often as they are used."""

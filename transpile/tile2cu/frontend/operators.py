@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile2cu.core import expr as ex
-from tile2cu.core.dtype import BOOL, BY_NAME, FLOAT32, DType
+from tile2cu.core.dtype import BOOL, BY_NAME, DType
 from tile2cu.core.errors import Note
 from tile2cu.core.expr import Expr, Role, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer
@@ -60,21 +60,20 @@ def _numbers(budget: Budget, op: str, lhs: Number, rhs: Number) -> object:
 
 
 def _with_names(budget: Budget, op: str, lhs: Number, rhs: Number, value: object) -> object:
-    """The number `value` that still knows that it is `lhs op rhs`."""
+    """The number `value` that still knows that it is `lhs op rhs`, where the device would compute the same.
+
+    Integers only: floating-point formulas are computed here in double precision and rounded once, and `/` and `**`
+    of integers are other operations in C++.
+    """
+    if not isinstance(value, int) or op in ("/", "**") or value.bit_length() > 31:
+        return value
     left, right = as_expr(lhs), as_expr(rhs)
     assert left is not None and right is not None
-    dtype = ex.result_dtype(left, right)
-    if op == "/" or isinstance(value, float):
-        dtype = dtype if dtype.is_float else FLOAT32
     written = ex.binary(op, left, right)
-    if isinstance(written, ex.Binary) and written.dtype != dtype:
-        written = ex.Binary(dtype, op, left, right)
     nodes, depth = budget.measure(written)
-    if nodes > MAX_NODES // 16 or depth > MAX_DEPTH // 4 or static_value(written) != value:
+    if nodes > MAX_NODES // 16 or depth > MAX_DEPTH // 4 or not written.dtype.is_int or static_value(written) != value:
         return value  # no reader gains from a name inside so large a formula
-    if isinstance(value, int) and not isinstance(value, bool):
-        return NamedInt(value, written)
-    return NamedFloat(value, written) if isinstance(value, float) else value
+    return NamedInt(value, written)
 
 
 def _bound_result(budget: Budget, op: str, lhs: Number, rhs: Number) -> None:
@@ -130,9 +129,18 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
 def _equal(budget: Budget, lhs: object, rhs: object) -> bool:
     if isinstance(lhs, DType) or isinstance(rhs, DType):
         return _dtype_or_self(lhs) == _dtype_or_self(rhs)
-    budget.structure(lhs)
-    budget.structure(rhs)
-    return bool(lhs == rhs)
+    parts = [*budget.structure(lhs), *budget.structure(rhs)]
+    if lhs == rhs:
+        return True
+    for part in parts:
+        if isinstance(part, Expr):
+            static(part, "this comparison")  # raises: equal or not is known only at run time
+    return False
+
+
+def same(budget: Budget, lhs: object, rhs: object) -> bool:
+    """Whether two values are equal, as `in` and `.index()` ask; raises where that is known only at run time."""
+    return truth(binary(budget, "==", lhs, rhs), "this comparison")
 
 
 def _dtype_or_self(value: object) -> object:
