@@ -1,10 +1,7 @@
 #include "worker.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <map>
-#include <new>
 #include <utility>
 
 // CUDA's built-in variables. Kernels read them directly, so they are rewritten whenever another thread goes on.
@@ -19,7 +16,6 @@ TILE2CU_VARIABLE Worker* active_worker = nullptr;
 
 namespace {
 
-constexpr std::size_t arena_alignment = 1024;
 constexpr unsigned char unwritten = 0xff;  // a NaN in every floating-point type
 
 void run_current_thread() {
@@ -35,19 +31,15 @@ uint3 unravel(std::uint32_t linear, const std::uint32_t (&extents)[3]) {
 }  // namespace
 
 Worker::Worker(LaunchState& launch_, int number)
-    : launch(launch_), options(launch_.options), random(launch_.options.seed + 0x632BE59Bu * std::uint64_t(number)) {
-  const std::size_t bytes = arena_bytes + arena_alignment;
-  arena_mapping_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena_mapping_ == MAP_FAILED) throw std::bad_alloc();
-  const auto address = reinterpret_cast<std::uintptr_t>(arena_mapping_);
-  arena = reinterpret_cast<char*>((address + arena_alignment - 1) & ~(arena_alignment - 1));
+    : launch(launch_),
+      options(launch_.options),
+      random(launch_.options.seed + 0x632BE59Bu * std::uint64_t(number)),
+      arena(Workspace::of_worker(number).arena()),
+      stacks_(Workspace::of_worker(number).stacks()) {
   active_worker = this;
 }
 
-Worker::~Worker() {
-  active_worker = nullptr;
-  munmap(arena_mapping_, arena_bytes + arena_alignment);
-}
+Worker::~Worker() { active_worker = nullptr; }
 
 void Worker::run_blocks() {
   const auto& grid = launch.request.grid;

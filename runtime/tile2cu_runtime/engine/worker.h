@@ -21,6 +21,7 @@
 #include "vector_clocks.h"
 #include "warp_collective.h"
 #include "wgmma.h"
+#include "workspace.h"
 
 namespace tile2cu::engine {
 
@@ -67,8 +68,8 @@ struct Worker {
   [[noreturn]] void abandon_after_fault();
 
   // ---- addresses
-  static constexpr std::size_t arena_bytes = std::size_t(1) << 20;  // address space; overruns up to here are caught
-  static constexpr std::uint32_t shared_window_base = 1024;         // CUDA keeps the first KiB of a block for itself
+  static constexpr std::size_t arena_bytes = Workspace::arena_bytes;
+  static constexpr std::uint32_t shared_window_base = 1024;  // CUDA keeps the first KiB of a block for itself
   std::size_t shared_offset(const void* address) const {
     return std::size_t(static_cast<const char*>(address) - arena);
   }
@@ -95,7 +96,7 @@ struct Worker {
   // ---- the block
   std::uint32_t block_number = 0;
   int block_threads = 0, living = 0;
-  char* arena = nullptr;
+  char* const arena;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
@@ -124,9 +125,8 @@ struct Worker {
   void report_deadlock();
 
   ReadyQueue ready_;
-  FiberStacks stacks_;
+  FiberStacks& stacks_;
   Fiber scheduler_fiber_;
-  void* arena_mapping_ = nullptr;
 };
 
 // The worker of the calling OS thread; null outside of launches.
