@@ -159,6 +159,71 @@ class MmaCols(FragmentLayout):
 
 
 @dataclass(frozen=True)
+class WgmmaAccumulator(FragmentLayout):
+    """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
+
+    Warpgroup g owns rows / warpgroups consecutive rows, 64 at a time. It is also wgmma's A operand in
+    registers.
+    """
+
+    rows: int
+    cols: int
+    warpgroups: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows, self.cols)
+
+    @property
+    def registers(self) -> int:
+        return self.rows * self.cols // (128 * self.warpgroups)
+
+    @property
+    def replicas(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class WgmmaRows(FragmentLayout):
+    """One value a row of a WgmmaAccumulator: held by the 4 lanes of a row."""
+
+    rows: int
+    warpgroups: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows,)
+
+    @property
+    def registers(self) -> int:
+        return self.rows // (32 * self.warpgroups)
+
+    @property
+    def replicas(self) -> int:
+        return 4
+
+
+@dataclass(frozen=True)
+class WgmmaCols(FragmentLayout):
+    """One value a column of a WgmmaAccumulator: held by 8 lanes of every warp."""
+
+    cols: int
+    warpgroups: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.cols,)
+
+    @property
+    def registers(self) -> int:
+        return self.cols // 4
+
+    @property
+    def replicas(self) -> int:
+        return 32 * self.warpgroups
+
+
+@dataclass(frozen=True)
 class BlockedSlice(FragmentLayout):
     """A Blocked layout of rank 2 with one dimension reduced away: replicated along its threads."""
 
@@ -211,6 +276,10 @@ def slice_of(layout: FragmentLayout, kept: int) -> FragmentLayout | None:
             return MmaRows(layout.rows, layout.warps)
         case MmaAccumulator():
             return MmaCols(layout.cols, layout.warps)
+        case WgmmaAccumulator() if kept == 0:
+            return WgmmaRows(layout.rows, layout.warpgroups)
+        case WgmmaAccumulator():
+            return WgmmaCols(layout.cols, layout.warpgroups)
         case Blocked() if len(layout.extents) == 2:
             return BlockedSlice(layout, kept)
         case Replicated() if len(layout.extents) == 2:
@@ -224,6 +293,8 @@ def threads_along(layout: FragmentLayout, dim: int) -> tuple[int, int]:
     match layout:
         case MmaAccumulator():
             return (4, layout.warps.n) if dim == 1 else (8, layout.warps.m)
+        case WgmmaAccumulator():
+            return (4, 1) if dim == 1 else (8, 4 * layout.warpgroups)
         case Blocked():
             inner = prod(layout.threads[dim + 1 :])
             lanes = min(layout.threads[dim], max(1, 32 // inner))

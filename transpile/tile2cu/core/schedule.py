@@ -4,16 +4,22 @@ from dataclasses import dataclass
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
+from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Stmt
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Of a loop: `loads` run `stages - 1` turns ahead into `stages` slots; `body` is the rest, in order."""
+    """Of a loop: `loads` run ahead into `stages` slots; `body` is the rest, in order.
+
+    Without a `producer` all threads load, `stages - 1` turns ahead; with one, a warp of its own loads by
+    TMA, as far ahead as slots are free.
+    """
 
     stages: int
     loads: tuple[Stmt, ...]
     body: tuple[Stmt, ...]
+    producer: bool = False
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -22,6 +28,27 @@ class Pipeline:
 
     def __str__(self) -> str:
         return f"{self.stages} stages of {', '.join(buffer.name for buffer in self.buffers)}"
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """Whether a launch has a producer warp of its own; `because` says why not."""
+
+    producer: bool
+    because: str = ""
+
+    def __str__(self) -> str:
+        return "one producer warp" if self.producer else f"no: {self.because}"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A shared tile through which a fragment leaves by TMA. Shape in elements."""
+
+    name: str
+    like: Buffer
+    dtype: DType
+    layout: SharedLayout
 
 
 @dataclass(frozen=True)

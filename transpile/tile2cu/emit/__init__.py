@@ -15,6 +15,7 @@ from tile2cu.emit.render import render
 from tile2cu.emit.sections import aligned_when, fragments, setup, shared, sizes
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.statements import Statements
+from tile2cu.emit.tma import tensor_maps
 from tile2cu.emit.view import KernelView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -48,7 +49,9 @@ def emit_kernel(settled: Settled, *, version: str, style: str = "cuda") -> Emitt
 
 def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
     layouts = Layouts(settled, printer)
-    body = Statements(settled, printer, layouts.names).body(settled.launch.body)
+    maps = tensor_maps(settled, printer)
+    statements = Statements(settled, printer, layouts.names, maps)
+    producer, body = statements.producer(), statements.body(settled.launch.body)
     shared_section = shared(settled, printer)
     return KernelView(
         name=settled.program.name,
@@ -61,11 +64,13 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         layouts=layouts.section(),
         comments=tuple(line for text in settled.launch.comments for line in wrapped(text)),
         template="class RowStart" if aligned_when(settled) else "",
-        params=kernel_params(settled, printer),
+        bounds="threads + tl::producer_threads, 1" if producer else "threads",
+        params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
+        producer=producer,
         fragments=fragments(settled, printer, layouts),
         body=body,
-        host=host(settled, printer),
+        host=host(settled, printer, maps),
     )
 
 

@@ -32,6 +32,7 @@ def contract(settled: Settled, printer: Printer) -> tuple[str, ...]:
         "",
         *_paragraph(_edges(settled, printer)),
         *_paragraph(_numerics(settled)),
+        *_paragraph(_tma(settled)),
         *_paragraph(
             "Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other."
         ),
@@ -85,6 +86,14 @@ def _edges(settled: Settled, printer: Printer) -> str:
     if any_ragged:
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
+
+
+def _tma(settled: Settled) -> str:
+    """Which tensors TMA moves, and what that asks of their rows."""
+    names = [t.name for t in tensors(settled) if settled.facts.get(t, "tma_when") is not None]
+    if not names:
+        return ""
+    return f"TMA moves {_list(names)}: rows must start at multiples of 16 bytes, or the launcher says TL_NOT_SUPPORTED."
 
 
 def _numerics(settled: Settled) -> str:

@@ -5,19 +5,20 @@ from tile2cu.core.program import Buffer
 from tile2cu.emit.comments import rule_line
 from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
-from tile2cu.emit.sections import aligned_when, tensors, used_sizes
+from tile2cu.emit.sections import aligned_when, used_sizes, viewed_tensors
 from tile2cu.emit.settled import Settled
+from tile2cu.emit.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
 from tile2cu.emit.view import Declaration, HostView
 
 
-def host(settled: Settled, printer: Printer) -> HostView:
+def host(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> HostView:
     """The view of the launcher."""
     return HostView(
         title=rule_line("host"),
         params=host_params(settled, printer),
-        checks=(*_checks(settled, printer), *_choice(settled, printer)),
+        checks=(*_checks(settled, printer), *_rows(settled, printer, maps), *_choice(settled, printer)),
         grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
-        call=_launch(settled, printer),
+        call=_launch(settled, printer, maps),
     )
 
 
@@ -33,11 +34,12 @@ def host_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
     return (*params, "void* stream")
 
 
-def kernel_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
-    """The kernel's parameters: the tensors it touches, its scalars, and the sizes it needs."""
-    params = [
+def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
+    """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
+    params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
+    params += [
         f"{_const(tensor, settled)}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
-        for tensor in tensors(settled)
+        for tensor in viewed_tensors(settled)
     ]
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
     return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
@@ -63,12 +65,22 @@ def _checks(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     return tuple(checks)
 
 
+def _rows(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[Declaration, ...]:
+    """The refusal of run-time sizes whose rows TMA cannot reach."""
+    wanted = run_time_rows(settled, maps)
+    if not wanted:
+        return ()
+    texts = [f"{printer.text(condition.value)} % {condition.of} != 0" for condition in wanted]
+    comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
+    return (Declaration(f"if ({' || '.join(texts)}) return TL_NOT_SUPPORTED;", (comment,)),)
+
+
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
     conditions = aligned_when(settled)
     if not conditions:
         return ()
-    tensor = next(t for t in tensors(settled) if settled.facts.get(t, "row_start_when") is not None)
+    tensor = next(t for t in viewed_tensors(settled) if settled.facts.get(t, "row_start_when") is not None)
     rule = settled.facts.rule(tensor, "row_start_when")
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
     comment = f"Rows that start at multiples of 16 bytes are moved 16 bytes at once  [{rule}]"
@@ -76,13 +88,15 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     return (Declaration(text, (comment,)),)
 
 
-def _launch(settled: Settled, printer: Printer) -> str:
-    arguments = [
+def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> str:
+    arguments = [host_argument(view, printer) for view in distinct(maps)]
+    arguments += [
         f"static_cast<{_const(tensor, settled)}{tensor.dtype.cpp}*>({printer.names(tensor.name)})"
-        for tensor in tensors(settled)
+        for tensor in viewed_tensors(settled)
     ]
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
+    threads = "threads + tl::producer_threads" if is_producer(settled) else "threads"
     kernel = "chosen" if aligned_when(settled) else "kernel"
-    return f"tl::launch{shared}({', '.join([kernel, 'grid', 'threads', 'stream', *arguments])})"
+    return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"

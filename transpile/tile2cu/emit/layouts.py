@@ -9,6 +9,9 @@ from tile2cu.core.layout import (
     MmaOperandA,
     MmaRows,
     Replicated,
+    WgmmaAccumulator,
+    WgmmaCols,
+    WgmmaRows,
     slice_of,
 )
 from tile2cu.core.program import Buffer, Parallel, Scope, walk_stmts
@@ -16,6 +19,8 @@ from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.view import Declaration, Section
+
+_SLICES = (MmaRows, MmaCols, WgmmaRows, WgmmaCols, BlockedSlice)
 
 
 class Layouts:
@@ -44,7 +49,9 @@ class Layouts:
 
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
-        ordered = sorted(self.names, key=lambda layout: isinstance(layout, MmaRows | MmaCols | BlockedSlice))
+        ordered = sorted(
+            self.names, key=lambda layout: isinstance(layout, MmaRows | MmaCols | WgmmaRows | WgmmaCols | BlockedSlice)
+        )
         total = sum(
             self.settled.facts[tile, "layout"].registers * tile.dtype.bytes
             for tile in self.settled.launch.tiles
@@ -66,6 +73,9 @@ class Layouts:
                 rows, cols = self._extents(layout)
                 kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+            case WgmmaAccumulator():
+                rows, cols = self._extents(layout)
+                return f"tl::WgmmaAccumulator<{rows}, {cols}, {layout.warpgroups}>"
             case Blocked():
                 extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
                 return f"tl::Blocked<tl::Shape<{extents}>, tl::Shape<{threads}>, {layout.vector}>"
@@ -87,6 +97,10 @@ class Layouts:
             case MmaCols(cols=cols, warps=warps):
                 whole_layout = MmaAccumulator(16 * warps.m, cols, warps)
                 return f"tl::ColsOf<{self.cpp(whole_layout)}>"
+            case WgmmaRows(rows=rows, warpgroups=groups):
+                return f"tl::RowsOf<{self.cpp(WgmmaAccumulator(rows, 8, groups))}>"
+            case WgmmaCols(cols=cols, warpgroups=groups):
+                return f"tl::ColsOf<{self.cpp(WgmmaAccumulator(64 * groups, cols, groups))}>"
             case BlockedSlice():
                 return f"tl::{'RowsOf' if layout.kept == 0 else 'ColsOf'}<{self.cpp(layout.of)}>"
             case _:
@@ -108,6 +122,9 @@ def _about(layout: FragmentLayout, threads: int) -> str:
     match layout:
         case MmaAccumulator() | MmaOperandA():
             text += f"; {_warp_part(layout)}"
+        case WgmmaAccumulator():
+            rows = layout.rows // layout.warpgroups
+            text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, its warps 16 rows of each 64"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
             text += f"; {grid} threads with {layout.vector} consecutive elements each"

@@ -9,8 +9,10 @@ from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
+from tile2cu.emit.tma import is_producer
 
 FORMAT = 1
+PRODUCER_THREADS = 32  # tl::producer_threads
 
 
 def manifest(
@@ -33,7 +35,7 @@ def manifest(
         "outputs": list(program.outputs),
         "launch": {
             "grid": [printer.text(extent) for extent in launch.grid],
-            "threads": launch.threads,
+            "threads": launch.threads + (PRODUCER_THREADS if is_producer(settled) else 0),
             "shared_bytes": ledger.total,
             "shared_limit": ledger.limit,
         },
@@ -86,7 +88,7 @@ def _facts(facts: Facts) -> list[dict[str, Any]]:
             "line": fact.span.line,
         }
         for fact in facts
-        if fact.what not in ("ledger", "workspaces", "owners")
+        if fact.what not in ("ledger", "workspaces", "owners", "staging")
     ]
 
 

@@ -11,7 +11,9 @@ template this thread_local throw true try typedef typeid typename union unsigned
 while xor xor_eq
 """
 _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
-_OUR_NAMES = "tl std main half kernel load Shared shared RowStart chosen grid stream threads"
+_OUR_NAMES = (
+    "tl std main half kernel load Shared shared RowStart chosen grid stream threads pipeline full turns barriers"
+)
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
 

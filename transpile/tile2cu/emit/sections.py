@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
 from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.layout import (
     SharedLayout,
     Warps,
 )
-from tile2cu.core.program import Buffer, Constant, Gemm, Loop, Scope, Swizzle, walk_stmts
-from tile2cu.core.schedule import Ledger, Multiple, Pipeline, Workspace
+from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, walk_stmts
+from tile2cu.core.schedule import Ledger, Multiple, Pipeline, Staging, Workspace
 from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer, literal
 from tile2cu.emit.layouts import Layouts
 from tile2cu.emit.settled import Settled
+from tile2cu.emit.tma import producer_loop, staging_tiles
 from tile2cu.emit.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -51,15 +52,21 @@ def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declara
 def _stages(settled: Settled) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
     named = {c.value for c in settled.program.constants if c.name == "num_stages"}
-    depths: dict[int, str] = {}
+    depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
         pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
         if pipeline is not None and pipeline.stages not in named:
-            depths.setdefault(pipeline.stages, settled.facts.rule(loop, "pipeline"))
-    for stages, rule in depths.items():
-        ahead = {1: "no tile", 2: "one tile"}.get(stages, f"{stages - 1} tiles")
-        about = f"{ahead} in flight while one is used  [{rule}]"
+            depths.setdefault(pipeline.stages, (_depth_about(pipeline), settled.facts.rule(loop, "pipeline")))
+    for stages, (text, rule) in depths.items():
+        about = f"{text}  [{rule}]"
         yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", (about,))
+
+
+def _depth_about(pipeline: Pipeline) -> str:
+    """How far ahead a pipeline loads."""
+    ahead = pipeline.stages - 1
+    tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
+    return f"{tiles} in flight while one is used"
 
 
 def stages_name(settled: Settled, stages: int) -> str:
@@ -93,12 +100,17 @@ def shared(settled: Settled, printer: Printer) -> Section:
         for tile in settled.launch.tiles
         if tile.scope is Scope.SHARED
     ]
+    declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
     workspaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
     rule = settled.facts.rule(settled.launch, "workspaces")
     for space in workspaces:
         about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
         kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {space.extent}, {space.warps}>"
         declared.append(Declaration(f"{kind} {printer.names(space.name)};", (about,)))
+    found = producer_loop(settled)
+    if found is not None:
+        stages = stages_name(settled, found[1].stages)
+        declared.append(Declaration(f"tl::TmaBarriers<{stages}> barriers;", ("full and empty, for each slot",)))
     title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes"
     return Section(rule_line(title), tuple(declared))
 
@@ -117,6 +129,15 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
     array = f"[{stages_name(settled, slots)}]" if slots > 1 or settled.facts.get(tile, "slots") else ""
     return Declaration(f"tl::{kind}<{parameters}> {printer.names(tile.name)}{array};", tuple(comments))
+
+
+def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
+    """The tile through which a fragment leaves by TMA."""
+    extents = ", ".join(printer.index(extent) for extent in staging.like.shape)
+    about = f"{staging.layout.bytes:,} bytes; {printer.names(staging.like.name)} on its way out, {staging.layout}"
+    rule = settled.facts.rule(settled.launch, "staging")
+    kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
+    return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
 
 
 def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:
@@ -140,6 +161,18 @@ def tensors(settled: Settled) -> tuple[Buffer, ...]:
     return tuple(p for p in settled.program.params if isinstance(p, Buffer) and p.name in names)
 
 
+def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
+    """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
+    stmts = [
+        op for op in walk_stmts(settled.launch.body) if settled.facts.get(op, "call") not in ("tma_load", "tma_store")
+    ]
+    plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If)]
+    names = {buffer.name for stmt in plain for buffer in buffers_read(stmt) | buffers_written(stmt)}
+    conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If) for expr in expressions(stmt)]
+    names |= {access.buffer.name for expr in conditions for access in loads(expr, settled.launch.span)}
+    return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
+
+
 def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     """(read, written) buffers of the launch."""
     stmts = list(walk_stmts(settled.launch.body))
@@ -149,13 +182,16 @@ def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
 
 def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     """Views of the tensors, names for the shared tiles, and the block's indices."""
-    declared = [_tensor(tensor, settled, printer) for tensor in tensors(settled)]
+    declared = [_tensor(tensor, settled, printer) for tensor in viewed_tensors(settled)]
     if declared:
         declared[0] = Declaration(declared[0].text, tuple(_tensors_about(settled)))
     for tile in settled.launch.tiles:
         if tile.scope is Scope.SHARED:
             name = printer.names(tile.name)
             declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
+    for staging in staging_tiles(settled):
+        name = printer.names(staging.name)
+        declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
     for space in settled.facts[settled.launch, "workspaces"]:
         name = printer.names(space.name)
         declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
@@ -168,7 +204,7 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
 
 def _tensors_about(settled: Settled) -> Iterator[str]:
     """What the marks on the tensors' extents and rows mean."""
-    views = tensors(settled)
+    views = viewed_tensors(settled)
     if any(any(settled.facts[tensor, "ragged"]) for tensor in views):
         rule = settled.facts.rule(views[0], "ragged")
         yield f"ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [{rule}]"
@@ -183,7 +219,7 @@ def _tensors_about(settled: Settled) -> Iterator[str]:
 
 def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
     """The run-time conditions under which all rows start at multiples of 16 bytes, if they are to be asked."""
-    found = (settled.facts.get(tensor, "row_start_when") for tensor in tensors(settled))
+    found = (settled.facts.get(tensor, "row_start_when") for tensor in viewed_tensors(settled))
     return tuple(dict.fromkeys(multiple for multiple in found if multiple is not None))
 
 
@@ -237,7 +273,7 @@ def kernel_expressions(settled: Settled) -> Iterator[Expr]:
     """Every expression that the kernel itself evaluates, the extents of its tensors included."""
     for stmt in walk_stmts(settled.launch.body):
         yield from expressions(stmt)
-    for tensor in tensors(settled):
+    for tensor in viewed_tensors(settled):
         yield from tensor.shape
         yield from tensor.strides or ()
     for let in settled.launch.prelude:

@@ -31,21 +31,30 @@ from tile2cu.emit.comments import BODY_WIDTH, groups, heading, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.sections import stages_name
 from tile2cu.emit.settled import Settled
+from tile2cu.emit.tma import TensorMap, is_producer, producer_loop
 from tile2cu.emit.view import StatementView
 
 
 class Statements:
     """Views of the statements of one launch."""
 
-    def __init__(self, settled: Settled, printer: Printer, layouts: Mapping[FragmentLayout, str]) -> None:
+    def __init__(
+        self,
+        settled: Settled,
+        printer: Printer,
+        layouts: Mapping[FragmentLayout, str],
+        maps: Mapping[int, TensorMap],
+    ) -> None:
         self.settled = settled
         self.facts = settled.facts
         self.printer = printer
         self.layouts = layouts
+        self.maps = maps
+        self._hoisted = hoisted_lets(settled)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle))
+        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle) and stmt not in self._hoisted)
         barriers = frozenset(id(stmt) for stmt in shown if self.facts.get(stmt, "barrier") is not None)
         views: list[StatementView] = []
         for group in groups(shown, barriers):
@@ -54,6 +63,25 @@ class Statements:
             paragraph += [view for stmt in group[1:] for view in self._with_barrier(stmt, [])]
             views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
         return tuple(views)
+
+    def producer(self) -> tuple[StatementView, ...]:
+        """What the producer warp does, and the values that it shares with the others; empty without one."""
+        found = producer_loop(self.settled)
+        if found is None:
+            return ()
+        loop, pipeline = found
+        file = self.settled.program.source.name
+        lets = [self._view(let, heading((let,), file)) for let in self._hoisted]
+        parts, loads, _ = self._turns(loop, pipeline)
+        tiles = ", ".join(f"{self.printer.names(buffer.name)}[0]" for buffer in pipeline.buffers)
+        note = (
+            f"A warp beyond the user's threads keeps TMA up to {pipeline.stages} tiles ahead of their use, and is done "
+            f"when it has asked for the last  [{self.facts.rule(loop, 'pipeline')}]"
+        )
+        above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
+        view = StatementView("producer", {**parts, "tiles": tiles}, loop.span.line, above, (), loads)
+        views = [*lets, replace(view, notes=tuple(wrapped(note, BODY_WIDTH)))]
+        return tuple(replace(view, gap=bool(number)) for number, view in enumerate(views))
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of an elementwise body: the user's comments, no places."""
@@ -66,7 +94,8 @@ class Statements:
             reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
             rule = self.facts.rule(stmt, "barrier")
             about = wrapped(f"{reason} by other threads: a barrier before it is used again  [{rule}]", BODY_WIDTH)
-            yield StatementView("barrier", {}, stmt.span.line, tuple(about))
+            call = "tl::sync_consumers<threads>()" if is_producer(self.settled) else "tl::sync_threads()"
+            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
         yield self._view(stmt, above)
 
     def _view(self, stmt: Stmt, above: list[str]) -> StatementView:
@@ -79,7 +108,7 @@ class Statements:
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
             case Copy():
-                return StatementView("call", self._copy(stmt))
+                return StatementView("call", self._copy(stmt), comments=self._copy_comments(stmt))
             case Fill():
                 return StatementView("call", self._fill(stmt))
             case Gemm():
@@ -114,6 +143,9 @@ class Statements:
                 return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
 
     def _copy(self, op: Copy) -> Mapping[str, str]:
+        view = self.maps.get(id(op))
+        if view is not None:
+            return self._tma_copy(op, view)
         fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
         return {
@@ -121,6 +153,24 @@ class Statements:
             "template": "" if fragment else "threads",
             "arguments": f"{src}, {dst}",
         }
+
+    def _copy_comments(self, op: Copy) -> tuple[str, ...]:
+        """What a store by TMA does before it returns."""
+        if self.facts[op, "call"] != "tma_store":
+            return ()
+        rule = self.facts.rule(op, "call")
+        return (f"each warp stages its rows, and one lane stores them by TMA; returns when they are read  [{rule}]",)
+
+    def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:
+        """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
+        call = self.facts[op, "call"]
+        region = op.dst if call == "tma_store" else op.src
+        place = f"tl::at({', '.join(self.printer.index(part.start) for part in region.ranges)})"
+        if call == "tma_store":
+            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
+            return {"name": call, "template": "", "arguments": f"{tiles}, {view.name}, {place}"}
+        tile = self.printer.tile(op.dst.buffer)
+        return {"name": call, "template": "", "arguments": f"{view.name}, {place}, {tile}, full"}
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
@@ -196,24 +246,36 @@ class Statements:
         return StatementView("loop", parts, body=self.body(op.body))
 
     def _pipelined(self, op: Loop, pipeline: Pipeline) -> StatementView:
-        """A loop whose loads run ahead: turns count from 0, and each tile's slot is the turn's remainder."""
+        """A loop whose loads run ahead: by all threads, or by a producer warp, which has a part of its own."""
+        parts, loads, body = self._turns(op, pipeline)
+        if pipeline.producer:
+            note = (
+                f"Each turn waits until TMA has filled the slot of tile {parts['turn']}; at its end each warp frees it"
+            )
+            return StatementView("consume", parts, comments=(note,), body=body)
+        rule = self.facts.rule(op, "pipeline")
+        notes = _pipeline_notes(parts["turn"], pipeline, rule, self._read_before(pipeline))
+        return StatementView("pipeline", parts, body=body, orelse=loads, notes=notes)
+
+    def _turns(
+        self, op: Loop, pipeline: Pipeline
+    ) -> tuple[dict[str, str], tuple[StatementView, ...], tuple[StatementView, ...]]:
+        """(texts, loads, body) of a pipelined loop: turns count from 0, a tile's slot is the turn's remainder."""
         name = self.printer.names(op.var.name)
         from_zero = static_value(op.start) == 0
-        turn = name if from_zero else self.printer.names.fresh(f"{name}_turn")
+        turn = name if from_zero else f"{name}_turn"
         stages = stages_name(self.settled, pipeline.stages)
         outside = dict(self.printer.slots)
         self.printer.slots |= {buffer.name: f"{turn} % {stages}" for buffer in pipeline.buffers}
         loads, body = self.body(pipeline.loads), self.body(pipeline.body)
         self.printer.slots = outside
-        rule = self.facts.rule(op, "pipeline")
         parts = {
             "turn": turn,
             "stages": stages,
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }
-        notes = _pipeline_notes(turn, pipeline, rule, self._read_before(pipeline))
-        return StatementView("pipeline", parts, body=body, orelse=loads, notes=notes)
+        return parts, loads, body
 
     def _read_before(self, pipeline: Pipeline) -> str:
         """Shared tiles that the turns read and do not load: the pipeline's barrier covers them too."""
@@ -235,6 +297,21 @@ class Statements:
             inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
             view = f"{view}({', '.join(inside)})"
         return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
+
+
+def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
+    """The values computed before a producer's loop that its loads and turns need: both parts of the kernel see them."""
+    found = producer_loop(settled)
+    if found is None:
+        return ()
+    loop, pipeline = found
+    needed = {part for stmt in pipeline.loads for part in _variables(stmt)}
+    needed |= {part for expr in (loop.start, loop.stop) for part in walk(expr) if isinstance(part, Var)}
+    lets = [stmt for stmt in settled.launch.body if isinstance(stmt, Let)]
+    for let in reversed(lets):
+        if let.var in needed:
+            needed |= {part for part in walk(let.value) if isinstance(part, Var)}
+    return tuple(let for let in lets if let.var in needed)
 
 
 def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:

@@ -63,8 +63,10 @@ class KernelView:
     layouts: Section
     comments: tuple[str, ...]
     template: str  # "class RowStart", or empty
+    bounds: str  # of __launch_bounds__
     params: tuple[str, ...]
     setup: tuple[Declaration, ...]
+    producer: tuple[StatementView, ...]  # what comes before the fragments: the producer warp's part
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
     host: HostView

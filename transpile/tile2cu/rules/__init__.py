@@ -5,6 +5,7 @@ it here.
 """
 
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
+from tile2cu.rules.hopper import producer_warp, tma, tma_store, warpgroup_rows, wgmma, wgmma_accumulator
 from tile2cu.rules.layout.free import flat, loop_flat, rows_in_warps
 from tile2cu.rules.layout.gemm import mma_accumulator, mma_operand, mma_sync, widest_swizzle
 from tile2cu.rules.layout.propagate import (
@@ -26,9 +27,13 @@ __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
     block_threads,
+    producer_warp,
+    warpgroup_rows,
     square,
     full_row,
     full_col,
+    wgmma,
+    wgmma_accumulator,
     mma_sync,
     mma_accumulator,
     mma_operand,
@@ -46,9 +51,11 @@ RULES: tuple[Rule, ...] = (
     tensor_ragged,
     tensor_row_start,
     tensor_row_start_when,
+    tma,
     cp_async,
     shared_hazard,
     copy_cp_async,
+    tma_store,
     copy_synchronous,
     loop_owners_store,
     reduce_workspace,

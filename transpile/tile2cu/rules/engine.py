@@ -44,6 +44,7 @@ class Example:
     about: str | int
     what: str
     value: str
+    target: str = "cuda:sm_80"
 
 
 @dataclass(frozen=True, eq=False)

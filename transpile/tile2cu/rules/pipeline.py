@@ -6,7 +6,7 @@ from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var, walk
 from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
-from tile2cu.core.schedule import Pipeline
+from tile2cu.core.schedule import Pipeline, Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -38,17 +38,27 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
     """
-    if op.kind is not LoopKind.PIPELINED or op.num_stages < 1:
-        return
-    loads = tuple(stmt for stmt in op.body if _runs_ahead(stmt, op))
+    pipeline = pipeline_of(op, producer=False)
+    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    if pipeline is not None and not (specialised and specialised.producer):
+        yield op, "pipeline", pipeline
+        for buffer in pipeline.buffers:
+            yield buffer, "slots", op.num_stages
+
+
+def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
+    """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead.
+
+    Errors: T2C-P001.
+    """
+    if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1:
+        return None
+    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop))
     if not loads:
-        return
-    lets = _lets_for(loads, op)
-    _check_sole_writer(loads, op)
-    pipeline = Pipeline(op.num_stages, (*lets, *loads), tuple(stmt for stmt in op.body if stmt not in loads))
-    yield op, "pipeline", pipeline
-    for buffer in pipeline.buffers:
-        yield buffer, "slots", op.num_stages
+        return None
+    _check_sole_writer(loads, loop)
+    rest = tuple(stmt for stmt in loop.body if stmt not in loads)
+    return Pipeline(loop.num_stages, (*_lets_for(loads, loop), *loads), rest, producer)
 
 
 def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:

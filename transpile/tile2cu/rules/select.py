@@ -36,7 +36,7 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the call of each copy that runs ahead of the loop.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    for load in pipeline.loads if pipeline else ():
+    for load in pipeline.loads if pipeline and not pipeline.producer else ():
         if isinstance(load, Copy):
             tensor, tile = load.src.buffer, load.dst.buffer
             row_start = context.facts[tensor, "row_start"]

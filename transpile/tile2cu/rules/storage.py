@@ -8,8 +8,11 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scope
-from tile2cu.core.schedule import Ledger, Workspace
+from tile2cu.core.schedule import Ledger, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+BARRIERS = "barriers"
+_BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 
 
 @rule(
@@ -51,7 +54,7 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     workspaces = tuple(_workspaces(launch, context))
     yield launch, "workspaces", workspaces
-    ledger = _ledger(launch, context, workspaces)
+    ledger = ledger_of(launch, context, workspaces, context.facts.get(launch, "staging") or ())
     if ledger.total > ledger.limit:
         raise _too_large(ledger, launch, context)
     yield launch, "ledger", ledger
@@ -70,7 +73,9 @@ def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extent, context.facts[op, "workspace"])
 
 
-def _ledger(launch: Launch, context: Context, workspaces: tuple[Workspace, ...]) -> Ledger:
+def ledger_of(
+    launch: Launch, context: Context, workspaces: tuple[Workspace, ...], staged: tuple[Staging, ...]
+) -> Ledger:
     """Adds the tiles up in the order of their declaration, each at its alignment, as C++ does."""
     rows: list[tuple[str, int]] = []
     end, widest = 0, 1
@@ -80,11 +85,26 @@ def _ledger(launch: Launch, context: Context, workspaces: tuple[Workspace, ...])
         end = _round_up(end, layout.alignment) + bytes_
         widest = max(widest, layout.alignment)
         rows.append((tile.name, bytes_))
+    for staging in staged:
+        end = _round_up(end, staging.layout.alignment) + staging.layout.bytes
+        widest = max(widest, staging.layout.alignment)
+        rows.append((staging.name, staging.layout.bytes))
     for workspace in workspaces:
         end = _round_up(end, workspace.dtype.bytes) + workspace.bytes
         widest = max(widest, workspace.dtype.bytes)
         rows.append((workspace.name, workspace.bytes))
+    stages = _producer_stages(context)
+    if stages:
+        end = _round_up(end, _BARRIER_BYTES) + 2 * stages * _BARRIER_BYTES
+        widest = max(widest, _BARRIER_BYTES)
+        rows.append((BARRIERS, 2 * stages * _BARRIER_BYTES))
     return Ledger(tuple(rows), _round_up(end, widest), context.target.shared_limit)
+
+
+def _producer_stages(context: Context) -> int:
+    """The slots of the producer's pipeline, each with a barrier for full and one for empty; 0 without a producer."""
+    found = (context.facts.get(op, "pipeline") for op in context.statements)
+    return next((pipeline.stages for pipeline in found if pipeline is not None and pipeline.producer), 0)
 
 
 def _round_up(value: int, step: int) -> int:

@@ -124,12 +124,25 @@ class _Walker:
 
     def loop(self, stmt: Loop, pending: _Pending, divergent: If | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
+        if pipeline is None or pipeline.producer:
+            pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
             return self.pipelined(stmt, pipeline, pending, divergent)
         before = pending
         for _ in range(2):  # the second turn meets what the first left behind
             pending = before.merge(self.body(stmt.body, pending, divergent))
         return pending
+
+    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | None) -> _Pending:
+        """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
+        read = shared(frozenset(buffer for part in stmt.body for buffer in buffers_read(part)))
+        written = {buffer.name for part in stmt.body for buffer in shared(buffers_written(part))}
+        names = {buffer.name for buffer in read} - written
+        hazards = {name: Hazard(name, "written") for name in names if name in pending.written}
+        if not hazards and id(stmt) not in self.barriers:
+            return pending
+        self.barrier(stmt, hazards, divergent)
+        return _Pending()
 
     def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | None) -> _Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
@@ -142,6 +155,7 @@ class _Walker:
         if divergent is not None:
             self.barrier(stmt, {}, divergent)
         before = pending
+        after = pending if pipeline.producer else _Pending()  # a producer's slots have barriers of their own
         for _ in range(2):
-            after = self.body(pipeline.body, _Pending(), divergent)
+            after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else _Pending(), divergent)
         return before.merge(after).merge(_Pending({}, slots))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import Warps
 from tile2cu.core.program import Gemm, Launch, Policy
+from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -56,7 +57,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.SQUARE:
+    if op.policy is Policy.SQUARE and not _on_wgmma(context):
         m, n, _ = op.mnk
         yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
 
@@ -74,7 +75,7 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.FULL_ROW:
+    if op.policy is Policy.FULL_ROW and not _on_wgmma(context):
         yield op, "warps", max(_partitions(op, context), key=lambda w: w.m)
 
 
@@ -91,8 +92,14 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.FULL_COL:
+    if op.policy is Policy.FULL_COL and not _on_wgmma(context):
         yield op, "warps", max(_partitions(op, context), key=lambda w: w.n)
+
+
+def _on_wgmma(context: Context) -> bool:
+    """Whether the products are shared by warpgroups: see rules/hopper.py."""
+    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    return specialised is not None and specialised.producer
 
 
 def _partitions(op: Gemm, context: Context) -> list[Warps]:

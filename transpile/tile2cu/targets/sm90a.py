@@ -1,8 +1,18 @@
-"""NVIDIA H100, H200 and GH200. TMA and wgmma are not used yet: kernels run on sm_80's instructions."""
+"""NVIDIA H100, H200 and GH200.
+
+https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-level-matrix-shape
+"""
 
 from dataclasses import replace
 
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32
 from tile2cu.targets.sm80 import SM80
+from tile2cu.targets.table import Wgmma
+
+WGMMA = (
+    Wgmma(FLOAT16, FLOAT32, k=16),
+    Wgmma(BFLOAT16, FLOAT32, k=16),
+)
 
 # CUDA C++ Programming Guide, "Compute Capabilities": 227 KB of shared memory a block.
-SM90A = replace(SM80, name="cuda:sm_90a", arch="sm_90a", shared_limit=227 * 1024)
+SM90A = replace(SM80, name="cuda:sm_90a", arch="sm_90a", shared_limit=227 * 1024, wgmma=WGMMA, tma=True)

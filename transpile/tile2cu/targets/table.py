@@ -29,6 +29,19 @@ class Mma:
 
 
 @dataclass(frozen=True)
+class Wgmma:
+    """One row of wgmma.mma_async: 64 rows, N in eights up to 256, `k` in elements of `operand`."""
+
+    operand: DType
+    accumulator: DType
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k * self.operand.bits != 256:
+            raise ValueError("wgmma reads 256 bits of K from each row")
+
+
+@dataclass(frozen=True)
 class Target:
     """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line."""
 
@@ -41,6 +54,8 @@ class Target:
     cp_async: bool
     mma: tuple[Mma, ...]
     source: str
+    wgmma: tuple[Wgmma, ...] = ()
+    tma: bool = False
 
     def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
         """The row of the table for these types, or None."""

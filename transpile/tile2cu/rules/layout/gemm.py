@@ -30,7 +30,8 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the instruction.
     Errors: T2C-S001 when no row has these types; T2C-S002 when K does not fit the row.
     """
-    yield op, "instruction", _name(_instruction(op, context))
+    if context.facts.get(op, "instruction") is None:  # not on wgmma
+        yield op, "instruction", _name(_instruction(op, context))
 
 
 @rule(
@@ -53,8 +54,9 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
             op.span,
             help=f"allocate it with T.alloc_fragment and T.copy it to `{op.c.buffer.name}` afterwards",
         )
-    m, n, _ = op.mnk
-    yield op.c.buffer, "layout", MmaAccumulator(m, n, context.facts[op, "warps"])
+    if _on_mma_sync(op, context):
+        m, n, _ = op.mnk
+        yield op.c.buffer, "layout", MmaAccumulator(m, n, context.facts[op, "warps"])
 
 
 @rule(
@@ -83,7 +85,7 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     Errors: T2C-S003 when the second operand is in registers, or the first is there transposed.
     """
     _refuse_register_operands(op)
-    if op.a.buffer.scope is Scope.FRAGMENT:
+    if op.a.buffer.scope is Scope.FRAGMENT and _on_mma_sync(op, context):
         m, _, k = op.mnk
         yield op.a.buffer, "layout", mma_operand_a(m, k, context.facts[op, "warps"])
 
@@ -109,6 +111,10 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     for buffer in (op.a.buffer, op.b.buffer):
         if buffer.scope is Scope.SHARED:
             yield buffer, "layout", _swizzled(buffer, op)
+
+
+def _on_mma_sync(op: Gemm, context: Context) -> bool:
+    return str(context.facts[op, "instruction"]).startswith("mma.")
 
 
 def _swizzled(buffer: Buffer, op: Gemm) -> SharedLayout:

@@ -1,0 +1,80 @@
+"""TMA in the emitted text: which tensors are reached through maps, and the producer's part of the kernel."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
+from tile2cu.core.schedule import Multiple, Pipeline, Staging
+from tile2cu.emit.expressions import Printer
+from tile2cu.emit.settled import Settled
+
+_CALLS = ("tma_load", "tma_store")
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type."""
+
+    name: str
+    tensor: Buffer
+    tile: str
+    dims: tuple[int, ...]
+
+
+def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
+    """The map of each copy that TMA does, by the copy's id, in program order; equal maps are one."""
+    found: dict[int, TensorMap] = {}
+    by_use: dict[tuple[str, str, tuple[int, ...]], TensorMap] = {}
+    for op in walk_stmts(settled.launch.body):
+        if isinstance(op, Copy) and settled.facts.get(op, "call") in _CALLS:
+            region, tile = _sides(op, settled, printer)
+            use = (region.buffer.name, tile, region.kept)
+            if use not in by_use:
+                name = printer.names.fresh(f"{region.buffer.name}_map")
+                by_use[use] = TensorMap(name, region.buffer, tile, region.kept)
+            found[id(op)] = by_use[use]
+    return found
+
+
+def distinct(maps: dict[int, TensorMap]) -> tuple[TensorMap, ...]:
+    return tuple(dict.fromkeys(maps.values()))
+
+
+def is_producer(settled: Settled) -> bool:
+    """Whether the launch has a producer warp."""
+    return producer_loop(settled) is not None
+
+
+def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
+    """The loop whose loads a producer warp does."""
+    for op in settled.launch.body:
+        pipeline: Pipeline | None = settled.facts.get(op, "pipeline") if isinstance(op, Loop) else None
+        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
+            return op, pipeline
+    return None
+
+
+def host_argument(view: TensorMap, printer: Printer) -> str:
+    """The launcher's expression that makes a map."""
+    rank = view.tensor.rank
+    dims = "" if view.dims == (rank - 2, rank - 1) else f", tl::Dims<{', '.join(map(str, view.dims))}>"
+    extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
+    return f"tl::tensor_map<decltype({view.tile}){dims}>({printer.names(view.tensor.name)}, {extents})"
+
+
+def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:
+    """The conditions on run-time sizes under which TMA can reach all its tensors."""
+    wanted = (settled.facts.get(view.tensor, "tma_when") for view in distinct(maps))
+    return tuple(dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None))
+
+
+def _sides(op: Copy, settled: Settled, printer: Printer) -> tuple[Region, str]:
+    """The tensor's region, and an expression of the shared tile's type."""
+    if settled.facts[op, "call"] == "tma_store":
+        return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
+    slots = settled.facts.get(op.dst.buffer, "slots")
+    return op.src, f"Shared::{printer.names(op.dst.buffer.name)}" + ("[0]" if slots else "")
+
+
+def staging_tiles(settled: Settled) -> tuple[Staging, ...]:
+    return settled.facts.get(settled.launch, "staging") or ()

@@ -1,0 +1,261 @@
+"""Hopper: when a block gets a producer warp, products run on wgmma, and tiles move by TMA."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.expr import Var, static_value
+from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scope
+from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.memory import POINTER_BYTES
+from tile2cu.rules.pipeline import pipeline_of
+from tile2cu.rules.storage import ledger_of
+
+_GEMM = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[0, k * 64], A_shared)
+    T.copy(Z[k * 64, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+T.copy(C_local, Z[0, 0])
+"""
+
+
+def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
+    return (Example(_GEMM, about, what, value, target="cuda:sm_90a"),)
+
+
+_WARPGROUP = 128
+_TMA_RANK = 5
+_LESSONS = "measured on an H200: docs/hopper.md"
+
+
+@rule(
+    "launch.hopper.producer-warp",
+    phase=Phase.WARPS,
+    on=Launch,
+    source=f"{_LESSONS}: a producer of its own is worth 3 % over the same ring without one",
+    examples=_example("launch", "specialised", "one producer warp"),
+)
+def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A block with one pipelined loop of products gets a warp that loads by TMA, and wgmma for the products.
+
+    That needs a chip with both, rows that TMA can read, and products that a warpgroup can take.
+
+    Gives: whether there is a producer warp, and why not.
+    """
+    if context.target.wgmma and context.target.tma:
+        reason = _why_not(launch, context)
+        yield launch, "specialised", Specialised(not reason, reason)
+
+
+@rule(
+    "warps.gemm.warpgroup-rows",
+    phase=Phase.WARPS,
+    on=Gemm,
+    source="PTX ISA, 'Asynchronous Warpgroup Level Matrix Shape': M is 64",
+    examples=_example(7, "warps", "Warps(m=4, n=1)"),
+)
+def warpgroup_rows(op: Gemm, context: Context) -> Iterator[Decision]:
+    """On wgmma each warpgroup owns consecutive rows of the product, 64 at a time.
+
+    Gives: the warps along M and along N.
+    """
+    if is_specialised(context):
+        yield op, "warps", Warps(4 * _warpgroups(context.launch), 1)
+
+
+@rule(
+    "select.gemm.wgmma",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="PTX ISA, 'wgmma.mma_async'",
+    examples=_example(7, "instruction", "wgmma.m64n64k16.float32.float16"),
+)
+def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
+    """With a producer warp, products run on wgmma, which reads shared memory itself.
+
+    Shapes: M in 64s a warpgroup, N in eights, K in 16s; all in elements.
+    Gives: the instruction.
+    """
+    if is_specialised(context):
+        _, n, _ = op.mnk
+        yield op, "instruction", f"wgmma.m64n{min(n, 256)}k16.{op.c.buffer.dtype}.{op.a.buffer.dtype}"
+
+
+@rule(
+    "layout.gemm.wgmma-accumulator",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="PTX ISA, 'Register Fragments for wgmma.mma_async.m64nNk16'",
+    examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, warpgroups=1)"),
+)
+def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
+    """The result of wgmma lies where it leaves it, and a first operand in registers where it reads it: the same places.
+
+    Gives: the layouts of the result, and of a first operand in registers.
+    """
+    if is_specialised(context):
+        m, n, k = op.mnk
+        groups = _warpgroups(context.launch)
+        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups)
+        if op.a.buffer.scope is Scope.FRAGMENT:
+            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups)
+
+
+@rule(
+    "pipeline.loop.tma",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="PTX ISA, 'cp.async.bulk.tensor' and 'mbarrier'",
+    examples=_example("A_shared", "slots", "2"),
+)
+def tma(op: Loop, context: Context) -> Iterator[Decision]:
+    """The producer warp keeps TMA as many tiles ahead as there are slots.
+
+    Gives: the pipeline, and the number of slots of each tile that is loaded ahead.
+    """
+    pipeline = pipeline_of(op, producer=True)
+    if pipeline is not None and is_specialised(context):
+        yield op, "pipeline", pipeline
+        for load in pipeline.loads:
+            if isinstance(load, Copy):
+                yield load.dst.buffer, "slots", op.num_stages
+                yield load, "call", "tma_load"
+                yield load.src.buffer, "tma_when", rows_when(load.src.buffer)
+
+
+@rule(
+    "epilogue.copy.tma-store",
+    phase=Phase.SELECT,
+    on=Launch,
+    source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores",
+    examples=_example(8, "call", "tma_store"),
+)
+def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
+    """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
+
+    Gives: the call of each such copy, and the staging tiles.
+    """
+    if not is_specialised(context):
+        return
+    staged: list[Staging] = []
+    ledger: Ledger = ledger_of(launch, context, (), ())
+    free = ledger.limit - ledger.total
+    for op in launch.body:
+        if isinstance(op, Copy) and _leaves_by_tma(op, context):
+            staging = _staging(op)
+            free -= staging.layout.bytes + staging.layout.alignment
+            if free >= 0:
+                staged.append(staging)
+                yield op, "call", "tma_store"
+                yield op, "staging", staging.name
+                yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
+    yield launch, "staging", tuple(staged)
+
+
+def is_specialised(context: Context) -> bool:
+    """Whether the launch has a producer warp."""
+    decided: Specialised | None = context.facts.get(context.launch, "specialised")
+    return decided is not None and decided.producer
+
+
+def rows_when(tensor: Buffer) -> Multiple:
+    """What must hold for TMA to read a tensor's rows: they start at multiples of 16 bytes."""
+    return Multiple(tensor.shape[-1], POINTER_BYTES // tensor.dtype.bytes)
+
+
+def _warpgroups(launch: Launch) -> int:
+    return launch.threads // _WARPGROUP
+
+
+def _why_not(launch: Launch, context: Context) -> str:
+    """The first reason against a producer warp; empty for none."""
+    nested = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    loops = [op for op in launch.body if op in nested and isinstance(op, Loop) and op.num_stages > 0]
+    if len(nested) != 1 or len(loops) != 1:
+        return "there is not exactly one pipelined loop, at the top of the kernel's body"
+    if launch.threads % _WARPGROUP or launch.threads + 32 > context.target.max_threads:
+        return f"{launch.threads} threads are no whole warpgroups, or leave no room for one warp more"
+    pipeline = pipeline_of(loops[0], producer=True)
+    if pipeline is None:
+        return f"the loop in line {loops[0].span.line} loads nothing ahead"
+    products = [op for op in context.statements if isinstance(op, Gemm)]
+    if not any(isinstance(op, Gemm) for op in pipeline.body):
+        return "the pipelined loop has no product"
+    refusals = [_product_refusal(op, context) for op in products]
+    refusals += [_load_refusal(load, products) for load in pipeline.loads if isinstance(load, Copy)]
+    return next(filter(None, refusals), "")
+
+
+def _product_refusal(op: Gemm, context: Context) -> str:
+    """Why a product cannot run on wgmma; empty if it can."""
+    m, n, k = op.mnk
+    groups = _warpgroups(context.launch)
+    line = f"the product in line {op.span.line}"
+    types = {(row.operand, row.accumulator) for row in context.target.wgmma}
+    if op.a.buffer.dtype != op.b.buffer.dtype or (op.a.buffer.dtype, op.c.buffer.dtype) not in types:
+        return f"{line} has types that wgmma does not take"
+    if m % (64 * groups) or n % 8 or k % 16 or (n > 256 and n % 256):
+        return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by sixteens"
+    if op.policy is Policy.FULL_COL and groups > 1:
+        return f"{line} shares its columns among warpgroups"
+    for region in (op.a, op.b):
+        if region.buffer.scope is Scope.SHARED and not _wgmma_reads(region.buffer):
+            return f"rows of `{region.buffer.name}` are no multiple of 32 bytes, or its rows no multiple of 8"
+    if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
+        return f"{line} has an operand in registers that wgmma wants in shared memory"
+    return ""
+
+
+def _wgmma_reads(tile: Buffer) -> bool:
+    """Whether wgmma's descriptor can name the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
+    rows, cols = tile.static_shape[-2:] if tile.rank == 2 else (0, 0)
+    return rows > 0 and rows % 8 == 0 and cols * tile.dtype.bytes % 32 == 0
+
+
+def _load_refusal(load: Copy, products: list[Gemm]) -> str:
+    """Why TMA cannot do a load; empty if it can."""
+    tile, tensor = load.dst.buffer, load.src.buffer
+    line = f"the copy in line {load.span.line}"
+    operands = [region.buffer for op in products for region in (op.a, op.b)]
+    if not any(tile is operand for operand in operands):
+        return f"{line} fills a tile that is no operand of a product"
+    return f"{line} {_box_refusal(load.src, tile)}" if _box_refusal(load.src, tile) else _rows_refusal(tensor)
+
+
+def _box_refusal(region: Region, tile: Buffer) -> str:
+    tensor = region.buffer
+    if tensor.dtype != tile.dtype or tensor.rank > _TMA_RANK or tile.rank != 2:
+        return "changes the element type, or the rank of its tensor is over 5"
+    if len(region.kept) != 2 or region.kept[-1] != tensor.rank - 1:
+        return "does not run along the tensor's last dimension"
+    return ""
+
+
+def _rows_refusal(tensor: Buffer) -> str:
+    """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
+    if tensor.strides is not None:
+        return f"`{tensor.name}` is strided"
+    last = static_value(tensor.shape[-1])
+    if last is None:
+        return "" if isinstance(tensor.shape[-1], Var) else f"the last extent of `{tensor.name}` is an expression"
+    aligned = int(last) * tensor.dtype.bytes % POINTER_BYTES == 0
+    return "" if aligned else f"rows of `{tensor.name}` do not start at multiples of {POINTER_BYTES} bytes"
+
+
+def _leaves_by_tma(op: Copy, context: Context) -> bool:
+    """Whether a copy takes a product's result to a tensor that TMA can write."""
+    src, dst = op.src.buffer, op.dst.buffer
+    if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
+        return False
+    if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > _TMA_RANK:
+        return False
+    return op.dst.kept[-1] == dst.rank - 1 and not _rows_refusal(dst) and src.static_shape[1] % 64 == 0
+
+
+def _staging(op: Copy) -> Staging:
+    tile, dtype = op.src.buffer, op.dst.buffer.dtype
+    return Staging(f"{tile.name}_staging", tile, dtype, SharedLayout(tile.static_shape, dtype.bytes, swizzle=128))
