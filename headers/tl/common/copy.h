@@ -26,13 +26,27 @@ template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>
 
 // ---- memory to memory: all of `threads` threads take part; nothing is waited for ---------------------------------
 
-// Chunk after chunk of Tile's shape, `bytes` bytes of From at a time.
+// Chunk after chunk of Tile's shape, `bytes` bytes of it at a time.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_chunks(const From& from, To&& to) {
   constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
   using Pieces = ChunksOf<threads, Tile, vector>;
-  TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn)) chunk<vector>(
-      to, Pieces::row(turn), Pieces::col(turn)) = chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+  TL_UNROLL
+  for (int turn = 0; turn < Pieces::turns; ++turn)
+    if (Pieces::valid(turn))
+      chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
+          chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+}
+// The same where rows of the place start anywhere: it is accessed element by element, and the code is kept small.
+template <int threads, int bytes, class Tile, class From, class To>
+TL_DEVICE void copy_elements(const From& from, To&& to) {
+  constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
+  using Pieces = ChunksOf<threads, Tile, vector>;
+  TL_UNROLL_LITTLE
+  for (int turn = 0; turn < Pieces::turns; ++turn)
+    if (Pieces::valid(turn))
+      chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
+          chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
 }
 
 // The widest chunk that both sides move in one access.
@@ -54,7 +68,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Place<View>& from, T
     if (from.aligned(from_bytes))
       copy_chunks<threads, bytes, Tile>(from.template with_row_start<from_bytes>(), to);
     else
-      copy_chunks<threads, sizeof(typename Tile::type), Tile>(from, to);
+      copy_elements<threads, bytes, Tile>(from.template with_row_start<sizeof(typename View::type)>(), to);
   }
 }
 template <int threads, class Tile, class View>
@@ -68,7 +82,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, const Pl
     if (to.aligned(to_bytes))
       copy_chunks<threads, bytes, Tile>(from, to.template with_row_start<to_bytes>());
     else
-      copy_chunks<threads, sizeof(typename Tile::type), Tile>(from, to);
+      copy_elements<threads, bytes, Tile>(from, to.template with_row_start<sizeof(typename View::type)>());
   }
 }
 template <int threads, class From, class To>
@@ -96,13 +110,16 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void store_fragment(const Fragment<T, Layout>& from, Memory&& to) {
   if (Layout::replica() != 0) return;
-  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) if (Layout::valid(r)) packet_at<vector, Layout>(to, r) =
-      load_elements<vector, 1>(&from.reg[r]);
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector)
+    if (Layout::valid(r)) packet_at<vector, Layout>(to, r) = load_elements<vector, 1>(&from.reg[r]);
 }
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
-  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) if (Layout::valid(r)) InRegisters<T, vector>{&to.reg[r]}
-      .store(convert<T>(value(packet_at<vector, Layout>(from, r))));
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector)
+    if (Layout::valid(r))
+      InRegisters<T, vector>{&to.reg[r]}.store(convert<T>(value(packet_at<vector, Layout>(from, r))));
 }
 
 template <class T, class Layout, class View>
@@ -149,8 +166,9 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, Fragment
 template <class T, class U, class Layout>
 TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
   constexpr int vector = Layout::registers % 2 == 0 ? 2 : 1;  // 16-bit types are converted in pairs
-  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) InRegisters<U, vector>{&to.reg[r]}.store(
-      convert<U>(load_elements<vector, 1>(&from.reg[r])));
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector)
+    InRegisters<U, vector>{&to.reg[r]}.store(convert<U>(load_elements<vector, 1>(&from.reg[r])));
 }
 
 // ---- filling a shared tile ---------------------------------------------------------------------------------------
@@ -160,8 +178,9 @@ template <int threads, class Tile, class X>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, const X& x) {
   constexpr int vector = Tile::chunk_bytes / int(sizeof(typename Tile::type));
   using Pieces = ChunksOf<threads, Tile, vector>;
-  TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
-      chunk<vector>(tile, Pieces::row(turn), Pieces::col(turn)) = x;
+  TL_UNROLL
+  for (int turn = 0; turn < Pieces::turns; ++turn)
+    if (Pieces::valid(turn)) chunk<vector>(tile, Pieces::row(turn), Pieces::col(turn)) = x;
 }
 template <int threads, class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> clear(Tile& tile) {
   fill<threads>(tile, typename Tile::type(0));

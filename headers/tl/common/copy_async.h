@@ -27,26 +27,18 @@ template <int threads, int bytes, class View, class Tile>
 TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to) {
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
   if constexpr (bytes == 16) {
-    TL_UNROLL for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
-        copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+    TL_UNROLL
+    for (int turn = 0; turn < Pieces::turns; ++turn)
+      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
   } else {
-    TL_UNROLL_LITTLE for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn))
-        copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+    TL_UNROLL_LITTLE
+    for (int turn = 0; turn < Pieces::turns; ++turn)
+      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
   }
 }
 
-// For rows at odd places, where cp.async cannot read: the elements of a chunk one by one into registers, then all of
-// them into the tile. This waits for the loads.
-template <int threads, class View, class Tile> TL_DEVICE void copy_elements(const Place<View>& from, Tile& to) {
-  constexpr int size = sizeof(typename Tile::type), vector = Tile::chunk_bytes / size;
-  using Pieces = ChunksOf<threads, Tile, vector>;
-  const auto single = from.template with_row_start<size>();
-  TL_UNROLL_LITTLE for (int turn = 0; turn < Pieces::turns; ++turn) if (Pieces::valid(turn)) chunk<vector>(
-      to, Pieces::row(turn), Pieces::col(turn)) = chunk<vector>(single, Pieces::row(turn), Pieces::col(turn));
-}
-
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
-// narrower ones, else (rows at odd places) element by element, which is not asynchronous.
+// narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
 // Who: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does both.
 template <int threads, class View, class Tile> TL_DEVICE void copy_async(const Place<View>& from, Tile& to) {
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
@@ -57,7 +49,7 @@ template <int threads, class View, class Tile> TL_DEVICE void copy_async(const P
   if constexpr (known >= 4) {
     copy_async_chunks<threads, known>(from, to);
   } else if constexpr (View::alignment != 0 || widest < 4) {
-    copy_elements<threads>(from, to);
+    copy_elements<threads, widest, Tile>(from.template with_row_start<size>(), to);
   } else {
     if (from.aligned(widest))
       copy_async_chunks<threads, widest>(from, to);
@@ -66,7 +58,7 @@ template <int threads, class View, class Tile> TL_DEVICE void copy_async(const P
     else if (narrowest < middle && from.aligned(narrowest))
       copy_async_chunks<threads, narrowest>(from, to);
     else
-      copy_elements<threads>(from, to);
+      copy_elements<threads, widest, Tile>(from.template with_row_start<size>(), to);
   }
 }
 

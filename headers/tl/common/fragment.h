@@ -59,7 +59,8 @@ template <class T, class Layout_> struct Fragment {
 };
 
 template <class T, class Layout, class X> TL_DEVICE void fill(Fragment<T, Layout>& fragment, const X& x) {
-  TL_UNROLL for (int r = 0; r < Layout::registers; ++r) fragment.reg[r] = convert<T>(x);
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) fragment.reg[r] = convert<T>(x);
 }
 template <class T, class Layout> TL_DEVICE void clear(Fragment<T, Layout>& fragment) { fill(fragment, T(0)); }
 

@@ -25,7 +25,8 @@ template <class T> TL_DEVICE void mma(half* d, const uint32_t* a, const uint32_t
   static_assert(std::is_same<T, half>::value, "half accumulates half");
   uint32_t packed[2] = {pack_bits(d[0], d[1]), pack_bits(d[2], d[3])};
   mma_m16n8k16(packed, a, b, T());
-  TL_UNROLL for (int i = 0; i < 4; ++i) d[i] = bit_cast<half>(static_cast<uint16_t>(packed[i / 2] >> i % 2 * 16));
+  TL_UNROLL
+  for (int i = 0; i < 4; ++i) d[i] = bit_cast<half>(static_cast<uint16_t>(packed[i / 2] >> i % 2 * 16));
 }
 template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint32_t* b) {
   static_assert(std::is_same<T, int8_t>::value, "int32 accumulates int8");
@@ -62,7 +63,8 @@ template <class T, class Layout> struct RegisterA {
   const Fragment<T, Layout>& fragment;
   TL_DEVICE void load(uint32_t (&a)[4], int, int m, int k) const {
     const T* const reg = fragment.reg + (m * Layout::n_tiles + k / 8) * 4;
-    TL_UNROLL for (int i = 0; i < 4; ++i) a[i] = pack_bits(reg[2 * i], reg[2 * i + 1]);
+    TL_UNROLL
+    for (int i = 0; i < 4; ++i) a[i] = pack_bits(reg[2 * i], reg[2 * i + 1]);
   }
 };
 
@@ -112,11 +114,14 @@ template <int m_tiles, int n_tiles> struct MmaStep {
   uint32_t b[n_tiles + n_tiles % 2][2];
 
   template <class A, class B> TL_DEVICE void load(const A& from_a, const B& from_b, int row, int col, int k) {
-    TL_UNROLL for (int m = 0; m < m_tiles; ++m) from_a.load(a[m], row, m, k);
-    TL_UNROLL for (int n = 0; n + 1 < n_tiles; n += 2) {
+    TL_UNROLL
+    for (int m = 0; m < m_tiles; ++m) from_a.load(a[m], row, m, k);
+    TL_UNROLL
+    for (int n = 0; n + 1 < n_tiles; n += 2) {
       uint32_t pair[4];
       from_b.load_pair(pair, k, col + 8 * n);
-      TL_UNROLL for (int i = 0; i < 4; ++i) b[n + i / 2][i % 2] = pair[i];
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i) b[n + i / 2][i % 2] = pair[i];
     }
     if constexpr (n_tiles % 2 == 1) from_b.load_one(b[n_tiles - 1], k, col + 8 * (n_tiles - 1));
   }
@@ -144,10 +149,12 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>
   const int row = Layout::first_row(), col = Layout::first_col();
   MmaStep<m_tiles, n_tiles> step[2];
   step[0].load(from_a, from_b, row, col, 0);
-  TL_UNROLL for (int k = 0; k < steps; ++k) {
+  TL_UNROLL
+  for (int k = 0; k < steps; ++k) {
     if (k + 1 < steps) step[(k + 1) % 2].load(from_a, from_b, row, col, (k + 1) * mma_k<Element>);
-    TL_UNROLL for (int m = 0; m < m_tiles; ++m) TL_UNROLL for (int n = 0; n < n_tiles; ++n)
-        mma<Element>(&C.reg[(m * n_tiles + n) * 4], step[k % 2].a[m], step[k % 2].b[n]);
+    TL_UNROLL
+    for (int m = 0; m < m_tiles; ++m) TL_UNROLL
+    for (int n = 0; n < n_tiles; ++n) mma<Element>(&C.reg[(m * n_tiles + n) * 4], step[k % 2].a[m], step[k % 2].b[n]);
   }
 }
 template <class A, class B, class T, int M, int N, class W>

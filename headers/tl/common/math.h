@@ -19,7 +19,8 @@ TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 template <class T> using FloatOf = std::conditional_t<is_small_float<T>, float, T>;
 template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__builtin_huge_val());
 
-// Each function: a struct that knows the scalars (of integers it is a float), and the tl:: name that takes scalars, Vec and elements of tensors.
+// Each function: a struct that knows the scalars (the result for an integer is a float), and the tl:: name, which takes
+// scalars, Vec and elements of tensors.
 #define TL_FUNCTION(Name, name, for_float, for_double)                                                   \
   struct Name {                                                                                          \
     TL_DEVICE float operator()(float x) const { return for_float; }                                      \
@@ -114,7 +115,8 @@ template <class Condition, class A, class B> TL_DEVICE auto select(const Conditi
     return c ? x : y;
   } else {
     Vec<std::decay_t<decltype(element(x, 0))>, n> result;
-    TL_UNROLL for (int i = 0; i < n; ++i) result.at[i] = element(c, i) ? element(x, i) : element(y, i);
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) result.at[i] = element(c, i) ? element(x, i) : element(y, i);
     return result;
   }
 }

@@ -13,7 +13,8 @@ template <int n> struct PacketSize<Ramp<n>> {
 };
 template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
   Vec<int, n> indices;
-  TL_UNROLL for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + i;
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + i;
   return indices;
 }
 
@@ -43,13 +44,16 @@ template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> lo
   constexpr int each = width / static_cast<int>(sizeof(T));
   Vec<U, n> v;
   if constexpr (each <= 1) {
-    TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = p[i];
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) v.at[i] = p[i];
   } else if constexpr (each == n) {
     v = load_bits<width, Vec<U, n>>(p);
   } else {
-    TL_UNROLL for (int i = 0; i < n; i += each) {
+    TL_UNROLL
+    for (int i = 0; i < n; i += each) {
       const auto part = load_bits<width, Vec<U, each>>(p + i);
-      TL_UNROLL for (int e = 0; e < each; ++e) v.at[i + e] = part.at[e];
+      TL_UNROLL
+      for (int e = 0; e < each; ++e) v.at[i + e] = part.at[e];
     }
   }
   return v;
@@ -57,13 +61,16 @@ template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> lo
 template <int width, class T, int n> TL_DEVICE void store_elements(T* p, const Vec<T, n>& v) {
   constexpr int each = width / static_cast<int>(sizeof(T));
   if constexpr (each <= 1) {
-    TL_UNROLL for (int i = 0; i < n; ++i) p[i] = v.at[i];
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) p[i] = v.at[i];
   } else if constexpr (each == n) {
     store_bits<width>(p, v);
   } else {
-    TL_UNROLL for (int i = 0; i < n; i += each) {
+    TL_UNROLL
+    for (int i = 0; i < n; i += each) {
       Vec<T, each> part;
-      TL_UNROLL for (int e = 0; e < each; ++e) part.at[e] = v.at[i + e];
+      TL_UNROLL
+      for (int e = 0; e < each; ++e) part.at[e] = v.at[i + e];
       store_bits<width>(p + i, part);
     }
   }
@@ -102,7 +109,8 @@ template <class Place> struct Packet {
       place.store(convert<T>(value(x)));
     } else {
       Vec<T, n> v;
-      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = convert<T>(value(x));
+      TL_UNROLL
+      for (int i = 0; i < n; ++i) v.at[i] = convert<T>(value(x));
       place.store(v);
     }
     return *this;

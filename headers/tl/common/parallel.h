@@ -12,7 +12,8 @@ using LastIndex = std::conditional_t<vector == 1, Index<Layout, dim>, PacketInde
 // last index is a packet. One instantiation a loop; the register number is a constant in each turn.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layout, const Body& body) {
   static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
-  TL_UNROLL for (int r = 0; r < Layout::registers; r += vector) {
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector) {
     if (Layout::valid(r)) {
       if constexpr (Layout::rank == 1)
         body(LastIndex<Layout, 0, vector>{r});

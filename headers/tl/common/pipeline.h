@@ -19,7 +19,8 @@ template <int stages, class Load> struct CpAsyncPipeline {
     TL_DEVICE int operator*() const { return pipeline.turn(k), k; }
   };
   TL_DEVICE Iterator begin() const {
-    TL_NO_UNROLL for (int k = 0; k < stages - 1; ++k) start(k);
+    TL_NO_UNROLL
+    for (int k = 0; k < stages - 1; ++k) start(k);
     return {0, *this};
   }
   TL_DEVICE Iterator end() const { return {trips > 0 ? trips : 0, *this}; }

@@ -81,15 +81,16 @@ template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) 
 template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
 TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
   fill(to, Op::template identity<U>());
-  TL_UNROLL for (int r = 0; r < Layout::registers; ++r) {
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) {
     U& result = to.reg[result_register<dim, Layout>(r)];
     if (Layout::valid(r)) result = Op::combine(result, Op::of(convert<U>(from.reg[r])));
   }
   constexpr Spread spread = Layout::spread(dim);
   static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
-  TL_UNROLL for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2)
-      TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r)
-          to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
+  TL_UNROLL
+  for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2) TL_UNROLL
+  for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
 }
 
 // Then the parts of other warps, through shared memory. Who: every thread of the block.
@@ -100,14 +101,17 @@ TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<
   const int part = warp() / spread.warp_stride % warps;
   const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
   sync_threads();  // nobody reads the workspace of an earlier reduction any more
-  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) if (speaks && ResultLayout::valid(r))
-      workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
+  TL_UNROLL
+  for (int r = 0; r < ResultLayout::registers; ++r)
+    if (speaks && ResultLayout::valid(r)) workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
   sync_threads();  // all parts are there
-  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) {
+  TL_UNROLL
+  for (int r = 0; r < ResultLayout::registers; ++r) {
     if (!ResultLayout::valid(r)) continue;
     to.reg[r] = workspace.part[0][result_index<ResultLayout>(r)];
-    TL_UNROLL for (int w = 1; w < warps; ++w) to.reg[r] =
-        Op::combine(to.reg[r], workspace.part[w][result_index<ResultLayout>(r)]);
+    TL_UNROLL
+    for (int w = 1; w < warps; ++w)
+      to.reg[r] = Op::combine(to.reg[r], workspace.part[w][result_index<ResultLayout>(r)]);
   }
 }
 
@@ -123,8 +127,9 @@ TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>
   Fragment<U, ResultLayout> result;
   reduce_in_warp<Op, dim>(from, result);
   if constexpr (spread.warps > 1 && has_workspace) reduce_over_warps<Op, dim, Layout>(result, workspace);
-  TL_UNROLL for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] =
-      accumulates ? Op::combine(to.reg[r], result.reg[r]) : result.reg[r];
+  TL_UNROLL
+  for (int r = 0; r < ResultLayout::registers; ++r)
+    to.reg[r] = accumulates ? Op::combine(to.reg[r], result.reg[r]) : result.reg[r];
 }
 
 #define TL_REDUCTION(name, Op)                                                                              \

@@ -55,9 +55,11 @@ template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal 
     if (vector && all_inside()) {
       v = load_elements<n, width>(p);
     } else if (vector && (whole || !guarded)) {
-      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = T(0);
+      TL_UNROLL
+      for (int i = 0; i < n; ++i) v.at[i] = T(0);
     } else {
-      TL_UNROLL for (int i = 0; i < n; ++i) v.at[i] = inside_at(i) ? p[i * stride] : T(0);
+      TL_UNROLL
+      for (int i = 0; i < n; ++i) v.at[i] = inside_at(i) ? p[i * stride] : T(0);
     }
     return v;
   }
@@ -65,7 +67,9 @@ template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal 
     if (vector && all_inside()) {
       store_elements<width>(p, v);
     } else if (!(vector && (whole || !guarded))) {
-      TL_UNROLL for (int i = 0; i < n; ++i) if (inside_at(i)) p[i * stride] = v.at[i];
+      TL_UNROLL
+      for (int i = 0; i < n; ++i)
+        if (inside_at(i)) p[i * stride] = v.at[i];
     }
   }
 };
@@ -91,21 +95,24 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   // does not change in a loop is tested once.
   TL_DEVICE bool aligned(const int (&at)[rank], int bytes) const {
     bool result = reinterpret_cast<uintptr_t>(data) % bytes == 0 && stride[last] == 1;
-    TL_UNROLL for (int d = 0; d < last; ++d) result = result && stride[d] * int64_t(sizeof(T)) % bytes == 0;
+    TL_UNROLL
+    for (int d = 0; d < last; ++d) result = result && stride[d] * int64_t(sizeof(T)) % bytes == 0;
     return result && unsigned(at[last]) * sizeof(T) % bytes == 0;
   }
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
     Tensor<T_, RowStart<bytes>, rank, ragged_dims, whole_rows> view;
     view.data = data;
-    TL_UNROLL for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
     return view;
   }
 
   // The address of an element; it may lie outside.
   TL_DEVICE T_* address(const int (&at)[rank]) const {
     int64_t offset = 0;
-    TL_UNROLL for (int d = 0; d < rank; ++d) offset += at[d] * stride[d];
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) offset += at[d] * stride[d];
     return data + offset;
   }
 
@@ -132,7 +139,8 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     constexpr bool whole = whole_rows && width == n * static_cast<int>(sizeof(T));
     T_* const p = address(at);
     bool rows_inside = true;
-    TL_UNROLL for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
+    TL_UNROLL
+    for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
     // Single elements may have gaps between them.
     const bool vector = width > static_cast<int>(sizeof(T)) && (alignment != 0 || aligned(at, width));
     const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
@@ -145,7 +153,8 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
 
   TL_DEVICE bool inside(const int (&at)[rank]) const {
     bool result = true;
-    TL_UNROLL for (int d = 0; d < rank; ++d) result = result && inside(d, at[d]);
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) result = result && inside(d, at[d]);
     return result;
   }
 
@@ -158,7 +167,8 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     view.data = data;
     bool empty = false;
     int to = 0;
-    TL_UNROLL for (int d = 0; d < rank; ++d) {
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) {
       if (kept >> d & 1) {
         view.stride[to] = stride[d], view.extent[to] = extent[d];
         ++to;
@@ -196,17 +206,20 @@ template <class View> struct Place {
   TL_DEVICE bool aligned(int bytes) const { return view.aligned(offset, bytes); }
   template <int bytes> TL_DEVICE auto with_row_start() const {
     Place<decltype(view.template with_row_start<bytes>())> place{view.template with_row_start<bytes>(), {}};
-    TL_UNROLL for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
     return place;
   }
   template <class... I> TL_DEVICE auto address(I... i) const {
     int at[rank] = {static_cast<int>(i)...};
-    TL_UNROLL for (int d = 0; d < rank; ++d) at[d] += offset[d];
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) at[d] += offset[d];
     return view.address(at);
   }
   template <int n, class... I> TL_DEVICE auto packet(I... i) const {
     int at[rank] = {static_cast<int>(i)...};
-    TL_UNROLL for (int d = 0; d < rank; ++d) at[d] += offset[d];
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) at[d] += offset[d];
     return view.template packet<n>(at);
   }
 };
@@ -225,7 +238,8 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
   Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), (rank > 1)> view{
       data, {}, {extent_of(extents)...}};
   int64_t stride = 1;
-  TL_UNROLL for (int d = rank - 1; d >= 0; --d) {
+  TL_UNROLL
+  for (int d = rank - 1; d >= 0; --d) {
     view.stride[d] = stride;
     stride *= view.extent[d];
   }
@@ -238,7 +252,8 @@ TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents
   static_assert(sizeof...(Extents) == rank, "a stride for each extent");
   Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), false> view{
       data, {}, {extent_of(extents)...}};
-  TL_UNROLL for (int d = 0; d < rank; ++d) view.stride[d] = strides.stride[d];
+  TL_UNROLL
+  for (int d = 0; d < rank; ++d) view.stride[d] = strides.stride[d];
   return view;
 }
 

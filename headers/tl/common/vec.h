@@ -35,11 +35,13 @@ template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>
     return from;
   } else if constexpr (is_small_float<To> && std::is_same<T, float>::value && n % 2 == 0) {
     Vec<uint32_t, n / 2> pairs;
-    TL_UNROLL for (int i = 0; i < n; i += 2) pairs.at[i / 2] = pack2(from.at[i], from.at[i + 1], To());
+    TL_UNROLL
+    for (int i = 0; i < n; i += 2) pairs.at[i / 2] = pack2(from.at[i], from.at[i + 1], To());
     return bit_cast<Vec<To, n>>(pairs);
   } else {
     Vec<To, n> to;
-    TL_UNROLL for (int i = 0; i < n; ++i) to.at[i] = convert<To>(from.at[i]);
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) to.at[i] = convert<To>(from.at[i]);
     return to;
   }
 }
@@ -51,7 +53,8 @@ template <class F, class X> TL_DEVICE auto apply(F f, const X& x) {
   } else {
     const auto v = value(x);
     Vec<decltype(f(v.at[0])), packet_size<X>> result;
-    TL_UNROLL for (int i = 0; i < packet_size<X>; ++i) result.at[i] = f(v.at[i]);
+    TL_UNROLL
+    for (int i = 0; i < packet_size<X>; ++i) result.at[i] = f(v.at[i]);
     return result;
   }
 }
@@ -62,7 +65,8 @@ template <class F, class A, class B> TL_DEVICE auto apply(F f, const A& a, const
     const auto x = value(a);
     const auto y = value(b);
     Vec<decltype(f(element(x, 0), element(y, 0))), common_size<A, B>> result;
-    TL_UNROLL for (int i = 0; i < common_size<A, B>; ++i) result.at[i] = f(element(x, i), element(y, i));
+    TL_UNROLL
+    for (int i = 0; i < common_size<A, B>; ++i) result.at[i] = f(element(x, i), element(y, i));
     return result;
   }
 }
