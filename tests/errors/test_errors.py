@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tile2cu.api import emit_text
 from tile2cu.core.codes import CODES
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.frontend import programs
+from tile2cu.targets.sm80 import SM80
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("[a-z][0-9][0-9][0-9]_*.py"))
@@ -23,7 +24,7 @@ def diagnostic(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     kernel, bindings = options(text.splitlines()[0])
     try:
-        programs(Path(path.name), text, kernel=kernel, bindings=bindings)
+        emit_text(Path(path.name), kernel=kernel, target=SM80, bindings=bindings, text=text)
     except Tile2CuError as error:
         return error.render()
     return ""
@@ -69,6 +70,6 @@ def test_file_is_named_for_its_code(path: Path) -> None:
     assert expected(path).startswith(f"error[T2C-{path.stem[:4].upper()}]")
 
 
-def test_every_code_of_the_front_end_has_a_file() -> None:
-    wanted = {code for code in CODES if code.startswith("T2C-F")}
-    assert wanted == {f"T2C-{path.stem[:4].upper()}" for path in FILES if path.stem.startswith("f")}
+def test_every_code_of_front_end_and_rules_has_a_file() -> None:
+    wanted = {code for code in CODES if code[4] in "FLPS"}
+    assert wanted == {f"T2C-{path.stem[:4].upper()}" for path in FILES if path.stem[0] in "flps"}

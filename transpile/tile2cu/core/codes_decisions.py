@@ -43,10 +43,6 @@ _LAYOUT: Mapping[str, Explanation] = {
         "The tensor cores accumulate in registers, so the third operand of T.gemm comes from T.alloc_fragment, and is"
         " named as a whole.",
     ),
-    "T2C-L012": Explanation(
-        "the row of a shared operand is not whole 16-byte chunks",
-        "The instructions that load operands, ldmatrix and cp.async among them, move 16 bytes at a time.",
-    ),
     "T2C-L013": Explanation(
         "a fragment cannot be reduced along this dimension",
         "A reduction combines registers of a thread, then lanes, then warps. This needs a layout of which the rows "
@@ -56,11 +52,6 @@ _LAYOUT: Mapping[str, Explanation] = {
         "a fragment is indexed by something else than the loop's variables",
         "A fragment's elements are spread over the threads. A T.Parallel loop gives each thread its own elements; to "
         "reach another thread's, the tile has to lie in shared memory.",
-    ),
-    "T2C-L015": Explanation(
-        "the extents of T.Parallel depend on a run-time size",
-        "Which thread holds which element is decided when the text is written. A loop over a static tile with a guard"
-        " inside does the same work.",
     ),
     "T2C-L020": Explanation(
         "the tiles do not fit into shared memory",

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from math import gcd, prod
 
 from tile2cu.core.accesses import element_accesses
-from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Launch, Parallel, Reduce, Scope
@@ -88,19 +87,10 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop without fragments is spread like a tile of its widest element type.
 
     Gives: the loop's layout.
-    Errors: T2C-L015 when an extent is known only at run time.
     """
     if context.facts.get(op, "layout") is not None:
         return
-    extents = tuple(static_value(extent) for extent in op.extents)
-    if any(extent is None for extent in extents):
-        raise Tile2CuError(
-            "T2C-L015",
-            "the extents of T.Parallel must be known at transpile time",
-            op.span,
-            help="loop over a static tile, and guard its elements with `if` or T.if_then_else",
-        )
-    shape = tuple(int(extent) for extent in extents if extent is not None)
+    shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
     yield op, "layout", _blocked(shape, _vector(shape, widest), context.launch.threads, lanes=context.launch.threads)
 

@@ -106,28 +106,19 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     Shapes: a row is compared in bytes with spans of 128, 64 and 32; a row of no such multiple is
     padded by 16 bytes, which is free of conflicts too when the row is an even number of chunks.
     Gives: a SharedLayout for each shared operand.
-    Errors: T2C-L012 when a row is not a whole number of 16-byte chunks.
     """
     for buffer in (op.a.buffer, op.b.buffer):
         if buffer.scope is Scope.SHARED:
-            yield buffer, "layout", _swizzled(buffer, op)
+            yield buffer, "layout", _swizzled(buffer)
 
 
 def _on_mma_sync(op: Gemm, context: Context) -> bool:
     return str(context.facts[op, "instruction"]).startswith("mma.")
 
 
-def _swizzled(buffer: Buffer, op: Gemm) -> SharedLayout:
+def _swizzled(buffer: Buffer) -> SharedLayout:
     shape = buffer.static_shape
     row = shape[-1] * buffer.dtype.bytes
-    if row % 16:
-        raise Tile2CuError(
-            "T2C-L012",
-            f"a row of `{buffer.name}` is {row} bytes, not a whole number of 16-byte chunks",
-            op.span,
-            notes=(Note(f"`{buffer.name}` is allocated here", buffer.span),),
-            help=f"make the last extent of `{buffer.name}` a multiple of {16 // buffer.dtype.bytes}",
-        )
     span = next((span for span in (128, 64, 32) if row % span == 0), 0)
     return SharedLayout(shape, buffer.dtype.bytes, swizzle=span, padding=0 if span else _padding(row))
 

@@ -1,0 +1,31 @@
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def kernel(M, N, block=64):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float32")
+            L = T.alloc_fragment((64, 64), "float32")
+            T.clear(S)
+            count = T.alloc_var("int32", init=bx)
+            if count > 0:
+                T.copy(S, L)
+                T.copy(L, S)
+
+    return main
+
+# ---- expected ----
+# error[T2C-P002]: a barrier is needed here, inside a branch that not all threads of the block take
+#   --> p002_barrier_in_a_divergent_branch.py:15:17
+#    |
+# 15 |                 T.copy(S, L)
+#    |                 ^^^^^^^^^^^^
+# note: the branch depends on the thread
+#   --> p002_barrier_in_a_divergent_branch.py:14:13
+#    |
+# 14 |             if count > 0:
+#    |             ^^^^^^^^^^^^^
+#   = help: move the copy out of the `if`, or make its condition the same for all threads

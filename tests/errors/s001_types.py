@@ -1,0 +1,24 @@
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def kernel(M, N, block=64):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
+            A_shared = T.alloc_shared((64, 32), "float64")
+            B_shared = T.alloc_shared((32, 64), "float64")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            T.gemm(A_shared, B_shared, C_local)
+
+    return main
+
+# ---- expected ----
+# error[T2C-S001]: no instruction of cuda:sm_80 multiplies float64 by float64 into float32
+#   --> s001_types.py:13:13
+#    |
+# 13 |             T.gemm(A_shared, B_shared, C_local)
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = note: it has bfloat16 x bfloat16 -> float32, float16 x float16 -> float16, float16 x float16 -> float32, float32 x float32 -> float32, int8 x int8 -> int32
+#   = help: allocate the operands or the accumulator with one of these types
