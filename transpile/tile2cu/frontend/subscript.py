@@ -1,5 +1,7 @@
 """`value[...]`: elements and slices of buffers, and Python's own subscripts on static values."""
 
+from collections.abc import Sequence
+
 from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Buffer
 from tile2cu.frontend import builtins
@@ -38,8 +40,8 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     if not cx.recorder.owns(buffer):
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
     if len(items) != buffer.rank:
-        shape = ", ".join(str(extent) for extent in map(written, buffer.shape))
-        raise Fault("T2C-F024", f"`{buffer.name}` of shape ({shape}) takes {buffer.rank} indices, not {len(items)}")
+        shape = extents_text(buffer.shape)
+        raise Fault("T2C-F024", f"`{buffer.name}` of shape {shape} takes {buffer.rank} indices, not {len(items)}")
     if any(isinstance(item, Interval) for item in items):
         return View(buffer, tuple(item if isinstance(item, Interval) else _index(buffer, item) for item in items))
     indices = tuple(_in_range(buffer, dim, _index(buffer, item)) for dim, item in enumerate(items))
@@ -95,19 +97,17 @@ def _of_dict(cx: Context, base: dict[object, object], items: tuple[object, ...])
     return base[wanted]
 
 
-def written(expr: Expr) -> object:
-    """An expression as a diagnostic shows it: its number, or its name."""
-    value = static_value(expr)
-    if value is not None:
-        return value
-    if isinstance(expr, Var):
-        return expr.name
-    return "?"
+def extents_text(extents: Sequence[Expr]) -> str:
+    """Extents as diagnostics show them: `(128, 32)`; a name stands for what is open."""
+    shown = [_extent_text(extent) for extent in extents]
+    return "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
 
 
-def shape_text(extents: tuple[Expr, ...]) -> str:
-    """Extents as a diagnostic shows them."""
-    return "(" + ", ".join(str(written(extent)) for extent in extents) + ("," if len(extents) == 1 else "") + ")"
+def _extent_text(extent: Expr) -> str:
+    number = static_value(extent)
+    if number is not None:
+        return str(number)
+    return extent.name if isinstance(extent, Var) else "?"
 
 
 def shape_value(buffer: Buffer) -> tuple[object, ...]:

@@ -7,7 +7,8 @@ from tile2cu.core.program import Buffer, Copy, Fill, Region, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.elementwise import cast
-from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent, text
+from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
+from tile2cu.frontend.subscript import extents_text
 
 
 def copy(
@@ -74,7 +75,7 @@ def _at_point(cx: Context, load: Load, other: Region) -> Region:
     if len(extents) > buffer.rank:
         raise Fault(
             "T2C-F020",
-            f"T.copy: `{other.buffer.name}` of {len(extents)} dimensions {text(extents)} does not fit "
+            f"T.copy: `{other.buffer.name}` of {len(extents)} dimensions {extents_text(extents)} does not fit "
             f"`{buffer.name}` of {buffer.rank}",
         )
     return point(load, extents, place(cx))
@@ -97,8 +98,8 @@ def _require_equal(src: Region, dst: Region) -> None:
     if not agree:
         raise Fault(
             "T2C-F020",
-            f"T.copy from `{src.buffer.name}` {text(src.extents)} to `{dst.buffer.name}` {text(dst.extents)}: "
-            "the shapes do not agree",
+            f"T.copy from `{src.buffer.name}` {extents_text(src.extents)} "
+            f"to `{dst.buffer.name}` {extents_text(dst.extents)}: the shapes do not agree",
             help=_help(src, dst),
         )
 

@@ -6,7 +6,8 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.program import Gemm, Policy, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_flag, as_region, text
+from tile2cu.frontend.lower.operand import as_flag, as_region
+from tile2cu.frontend.subscript import extents_text
 from tile2cu.frontend.values import describe
 
 
@@ -61,7 +62,9 @@ def _matrix(cx: Context, value: object, name: str) -> Region:
     while len(kept) > 2 and static_value(region.ranges[kept[0]].extent) == 1:
         kept = kept[1:]
     if len(kept) != 2:
-        raise Fault("T2C-F021", f"T.gemm: {name} is `{region.buffer.name}` {text(region.extents)}, not a matrix")
+        raise Fault(
+            "T2C-F021", f"T.gemm: {name} is `{region.buffer.name}` {extents_text(region.extents)}, not a matrix"
+        )
     return Region(buffer=region.buffer, ranges=region.ranges, kept=kept, whole=region.whole, span=region.span)
 
 
@@ -72,14 +75,14 @@ def _require_shapes(a: Region, b: Region, c: Region, transpose_a: bool, transpos
     m, k_of_a = (a_columns, a_rows) if transpose_a else (a_rows, a_columns)
     k_of_b, n = (b_columns, b_rows) if transpose_b else (b_rows, b_columns)
     operands = (
-        f"`{a.buffer.name}` {text(a.extents)}{' transposed' if transpose_a else ''} @ "
-        f"`{b.buffer.name}` {text(b.extents)}{' transposed' if transpose_b else ''}"
+        f"`{a.buffer.name}` {extents_text(a.extents)}{' transposed' if transpose_a else ''} @ "
+        f"`{b.buffer.name}` {extents_text(b.extents)}{' transposed' if transpose_b else ''}"
     )
     if k_of_a != k_of_b:
         help = _transpose_help(a, b, transpose_a, transpose_b)
         raise Fault("T2C-F021", f"T.gemm: {operands}: k is {k_of_a} in A and {k_of_b} in B", help=help)
     if (m, n) != tuple(static_value(extent) for extent in c.extents):
-        raise Fault("T2C-F021", f"T.gemm: {operands} is ({m}, {n}), but `{c.buffer.name}` is {text(c.extents)}")
+        raise Fault("T2C-F021", f"T.gemm: {operands} is ({m}, {n}), but `{c.buffer.name}` is {extents_text(c.extents)}")
 
 
 def _transpose_help(a: Region, b: Region, transpose_a: bool, transpose_b: bool) -> str:

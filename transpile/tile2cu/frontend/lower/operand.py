@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tile2cu.core.dtype import BY_NAME, DType
-from tile2cu.core.expr import Expr, Load, Named, Role, Var, int_const, static_value
+from tile2cu.core.expr import Expr, Load, Role, Var, int_const, static_value
 from tile2cu.core.program import Buffer, Range, Region
 from tile2cu.core.span import Span
 from tile2cu.frontend import builtins
@@ -164,16 +164,3 @@ def point(load: Load, extents: Sequence[Expr], span: Span) -> Region:
     return Region(
         buffer=buffer, ranges=ranges, kept=tuple(range(missing, buffer.rank)), whole=_covers(buffer, ranges), span=span
     )
-
-
-def text(extents: Sequence[Expr]) -> str:
-    """Extents as diagnostics show them: `(128, 32)`; a name stands for what is open."""
-    shown = [_extent_text(extent) for extent in extents]
-    return "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
-
-
-def _extent_text(extent: Expr) -> str:
-    number = static_value(extent)
-    if number is not None:
-        return str(number)
-    return extent.name if isinstance(extent, Var | Named) else "?"

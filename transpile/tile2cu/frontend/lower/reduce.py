@@ -6,8 +6,9 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Reduce, Reduction, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_buffer, as_flag, text
+from tile2cu.frontend.lower.operand import as_buffer, as_flag
 from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.subscript import extents_text
 from tile2cu.frontend.values import describe
 
 
@@ -53,7 +54,7 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
 def _dimension(name: str, src: Buffer, dim: object) -> int:
     axis = int(static_int(dim, f"`dim` of {name}"))
     if not -src.rank <= axis < src.rank:
-        raise Fault("T2C-F022", f"{name}: `{src.name}` {text(src.shape)} has no dimension {axis}")
+        raise Fault("T2C-F022", f"{name}: `{src.name}` {extents_text(src.shape)} has no dimension {axis}")
     return axis % src.rank
 
 
@@ -74,8 +75,8 @@ def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
         shape = "(" + ", ".join(map(str, wanted)) + ("," if len(wanted) == 1 else "") + ")"
         raise Fault(
             "T2C-F022",
-            f"{name} of `{src.name}` {text(src.shape)} along dimension {axis} gives {shape}, "
-            f"but `{dst.name}` is {text(dst.shape)}",
+            f"{name} of `{src.name}` {extents_text(src.shape)} along dimension {axis} gives {shape}, "
+            f"but `{dst.name}` is {extents_text(dst.shape)}",
         )
 
 
