@@ -241,6 +241,59 @@ class If(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
+class While(Stmt):
+    """`while condition:`, on a run-time condition."""
+
+    condition: Expr
+    body: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Break(Stmt):
+    """Leaves the innermost serial loop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continue(Stmt):
+    """Goes to the next turn of the innermost serial loop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Atomic(Stmt):
+    """`T.atomic_add(buffer[indices], value)` and its kin, one element; the old value is dropped."""
+
+    kind: Reduction
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtomicTile(Stmt):
+    """`T.atomic_add(dst, src)` of tiles: each element of src is combined with dst's. Extents as for Copy."""
+
+    kind: Reduction
+    src: Region
+    dst: Region
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Stmt):
+    """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum (or maximum) along `dim`."""
+
+    kind: Reduction
+    src: Buffer
+    dst: Buffer
+    dim: int
+    reverse: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sync(Stmt):
+    """`T.sync_threads()`: a barrier that the user asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Swizzle(Stmt):
     """`T.use_swizzle(panel_size)`: the order in which blocks take output tiles; results don't change."""
 
@@ -322,7 +375,7 @@ def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     for stmt in body:
         yield stmt
         match stmt:
-            case Loop() | Parallel():
+            case Loop() | Parallel() | While():
                 yield from walk_stmts(stmt.body)
             case If():
                 yield from walk_stmts(stmt.then)
