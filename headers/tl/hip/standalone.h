@@ -48,12 +48,32 @@ TL_HIP_INDEX(BlockIndex, __builtin_amdgcn_workgroup_id);
 TL_HIP_INDEX(BlockExtent, __builtin_amdgcn_workgroup_size);
 #undef TL_HIP_INDEX
 
+// Blocks of the launch: HIP's grid is counted in threads.
+struct GridExtent {
+  struct X {
+    __device__ operator uint32_t() const {
+      return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
+    }
+  } x;
+  struct Y {
+    __device__ operator uint32_t() const {
+      return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y();
+    }
+  } y;
+  struct Z {
+    __device__ operator uint32_t() const {
+      return __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z();
+    }
+  } z;
+};
+
 }  // namespace hip
 }  // namespace tl
 
 extern const __device__ __attribute__((weak)) tl::hip::ThreadIndex threadIdx;
 extern const __device__ __attribute__((weak)) tl::hip::BlockIndex blockIdx;
 extern const __device__ __attribute__((weak)) tl::hip::BlockExtent blockDim;
+extern const __device__ __attribute__((weak)) tl::hip::GridExtent gridDim;
 
 // [HIP API, "Execution Control"]
 using hipError_t = int;

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(256) primitives(const float* from, float* to, 
   bfloat_value += tl::bfloat16::from_bits(0x3f80);
   tl::sync_warp();
   if (tl::ballot(value > 0) & 1) tl::atomic_add(counter, 1);
-  tl::atomic_add(to, static_cast<float>(half_value));
+  tl::atomic_add(to, static_cast<float>(half_value) * static_cast<float>(gridDim.x + gridDim.y + gridDim.z));
   tl::store4(to + i, tl::pack2(value, bfloat_value, bfloat_value));
 }
 
