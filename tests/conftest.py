@@ -48,6 +48,12 @@ def find_clang_hip() -> str | None:
     return tools[0] if all(tools) else None
 
 
+def find_cutlass() -> str | None:
+    """CUTLASS's package: its headers are the independent statement of layouts that some tests compare with."""
+    spec = importlib.util.find_spec("cutlass_library")
+    return spec.origin if spec else None
+
+
 def find_torch() -> str | None:
     spec = importlib.util.find_spec("torch")
     return spec.origin if spec else None
@@ -72,6 +78,7 @@ NEEDS = {
             install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH",
         ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
+        Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
     )

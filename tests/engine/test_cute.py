@@ -29,10 +29,12 @@ from test_layouts import (
 )
 
 
+pytestmark = pytest.mark.needs("cutlass", "nvcc")
+
+
 def cutlass_headers() -> Path:
     spec = importlib.util.find_spec("cutlass_library")
-    if spec is None or spec.origin is None:
-        pytest.skip("needs CUTLASS's headers (pip install nvidia-cutlass)")
+    assert spec is not None and spec.origin is not None
     return Path(spec.origin).parent / "source" / "include"
 
 
