@@ -28,7 +28,6 @@ from test_layouts import (
     swizzle_128,
 )
 
-
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
 
 
