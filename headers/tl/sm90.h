@@ -1,9 +1,9 @@
-// What sm_90a adds to the primitives: memory barriers, TMA, wgmma. Kernels for that machine include it after tl.h.
+// What sm_90a adds: its primitives, then what is written once on top of them.
 #pragma once
-#include "tl.h"
+#include "sm90_primitives.h"
 
-#if defined(__CUDACC__)
-#include "cuda/sm90/primitives.h"
-#else
-#include "host/sm90/primitives.h"
-#endif
+#include "common/sm90/tensor_map.h"
+#include "common/sm90/tma_pipeline.h"
+#include "common/sm90/tma_copy.h"
+#include "common/sm90/wgmma_accumulator.h"
+#include "common/sm90/wgmma_gemm.h"

@@ -29,3 +29,8 @@
 #include "common/atomic.h"
 #include "common/panels.h"
 #include "common/launch.h"
+
+// sm_90a's own part; for other machines it only declares.
+#if !defined(__HIP__)
+#include "sm90.h"
+#endif

@@ -10,6 +10,9 @@ template <int bytes, class... P> bool aligned(const P*... pointers) {
   return (true && ... && (reinterpret_cast<uintptr_t>(pointers) % bytes == 0));
 }
 
+// What an argument says about itself before a launch: TL_OK, unless it could not be made (tensor_map.h).
+template <class Argument> tl_status argument_status(const Argument&) { return TL_OK; }
+
 // Starts kernel(arguments...) on `stream` with `shared_bytes` of dynamic shared memory; a grid without blocks is TL_OK
 // and starts nothing. Only says whether the launch was accepted, as launches are asynchronous. Never throws or exits.
 template <class... Parameters, class... Arguments>
@@ -17,6 +20,9 @@ tl_status launch_with(void (*kernel)(Parameters...), dim3 grid, int threads, siz
                       Arguments... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
+  const tl_status statuses[] = {TL_OK, argument_status(arguments)...};
+  for (const tl_status status : statuses)
+    if (status != TL_OK) return status;
   const int error = launch_kernel(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
   return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
 }

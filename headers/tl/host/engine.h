@@ -117,19 +117,31 @@ void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes);
 void tl_engine_mbarrier_wait(void* barrier, int parity);
 void tl_engine_fence_async_proxy(void);
 
-/* What TMA knows of a row-major two-dimensional tensor: extents and box in elements, columns first. */
+/* Stores four 8x8 matrices of 16-bit elements: the inverse of tl_engine_ldmatrix. */
+void tl_engine_stmatrix(void* row, const uint32_t* registers);
+
+/* What TMA knows of a tensor, innermost dimension first: extents and box in elements, strides in bytes (the first is
+ * that of neighbouring elements). Dimensions beyond `rank` have extent and box 1. */
 typedef struct tl_engine_tensor_map {
   const void* base;
-  uint64_t columns, rows, row_bytes;
-  int32_t box_columns, box_rows, element_bytes, swizzle_bytes; /* swizzle 0, 32, 64 or 128 */
+  uint64_t extents[5], strides[5];
+  int32_t box[5];
+  int32_t rank, element_bytes, swizzle_bytes; /* swizzle 0, 32, 64 or 128 */
 } tl_engine_tensor_map;
-void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, int column, int row);
-void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, int column, int row);
+/* The box at these `rank` coordinates, outermost dimension first. */
+void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, const int32_t* at, int rank);
+void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
 void tl_engine_tma_store_commit(void);
 void tl_engine_tma_store_wait(int groups_left);
 
-/* wgmma m64nNk16, both operands in shared memory, K-major; accumulators float[n / 2]. */
-void tl_engine_wgmma(float* accumulators, uint64_t a, uint64_t b, int n, int accumulate, int type);
+/* wgmma m64nNk16. A and B are given by descriptors; A instead by four registers where a_registers is not null. a_mn,
+ * b_mn: the operand has M or N contiguous, not K. Accumulators are float[n / 2]. */
+typedef struct tl_engine_wgmma_operation {
+  const uint32_t* a_registers;
+  uint64_t a, b;
+  int32_t a_mn, b_mn, n, accumulate, type;
+} tl_engine_wgmma_operation;
+void tl_engine_wgmma(float* accumulators, const tl_engine_wgmma_operation* operation);
 void tl_engine_wgmma_fence(void);
 void tl_engine_wgmma_commit(void);
 void tl_engine_wgmma_wait(int groups_left);

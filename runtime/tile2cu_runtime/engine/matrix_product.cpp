@@ -81,6 +81,7 @@ template void multiply_add<32, 32, 8>(float*, const float*, const float*);
 template void multiply_add<64, 8, 16>(float*, const float*, const float*);
 template void multiply_add<64, 64, 16>(float*, const float*, const float*);
 template void multiply_add<64, 128, 16>(float*, const float*, const float*);
+template void multiply_add<64, 256, 16>(float*, const float*, const float*);
 
 void widen(float* to, const std::uint16_t* from, int count, int type) {
   if (type == TL_ENGINE_BFLOAT16) {

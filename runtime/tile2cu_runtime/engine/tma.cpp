@@ -1,5 +1,6 @@
 #include "tma.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -18,23 +19,57 @@ std::uint32_t swizzled(std::uint32_t offset, int swizzle_bytes) {
   return (address ^ (address >> 7 & rows) << 4) - Worker::shared_window_base;
 }
 
-// Visits each element of the box: its shared offset and its global address, null outside of the tensor.
-template <class Visit> void for_each_element(const Box& box, Visit&& visit) {
-  const auto& map = box.map;
-  const std::uint32_t row_bytes = std::uint32_t(map.box_columns * map.element_bytes);
-  for (int r = 0; r < map.box_rows; ++r) {
-    const long row = long(box.row) + r;
-    for (int c = 0; c < map.box_columns; ++c) {
-      const long column = long(box.column) + c;
-      const std::uint32_t linear =
-          box.shared_offset + std::uint32_t(r) * row_bytes + std::uint32_t(c * map.element_bytes);
-      const std::uint32_t within_chunk = linear % chunk_bytes;
-      const std::uint32_t shared = swizzled(linear - within_chunk, map.swizzle_bytes) + within_chunk;
-      const bool inside = row >= 0 && column >= 0 && row < long(map.rows) && column < long(map.columns);
-      const char* base = static_cast<const char*>(map.base);
-      visit(shared, inside ? base + row * long(map.row_bytes) + column * map.element_bytes : nullptr);
-    }
+// Visits the columns of one row of the box in pieces of at most 16 bytes, each inside of the tensor or outside:
+// visit(shared offset, global address or null, bytes). `row` is null when the whole row is outside.
+template <class Visit> void for_each_piece_of_row(const Box& box, std::uint32_t linear, const char* row, Visit& visit) {
+  const int size = box.map.element_bytes, per_chunk = int(chunk_bytes) / size;
+  const long end = std::min<long>(box.map.box[0], long(box.map.extents[0]) - box.at[0]);  // the first column behind
+  for (int c = 0; c < box.map.box[0];) {
+    const bool inside = row && c + long(box.at[0]) >= 0 && c < end;
+    int next = std::min(c / per_chunk * per_chunk + per_chunk, box.map.box[0]);
+    if (inside) next = int(std::min<long>(next, end));
+    const std::uint32_t offset = linear + std::uint32_t(c * size), within = offset % chunk_bytes;
+    visit(swizzled(offset - within, box.map.swizzle_bytes) + within, inside ? row + long(c) * size : nullptr,
+          std::uint32_t((next - c) * size));
+    c = next;
   }
+}
+
+// All rows of the box. It lies in shared memory without gaps, innermost dimension first.
+template <class Visit> void for_each_piece(const Box& box, Visit&& visit) {
+  const auto& map = box.map;
+  std::uint32_t linear = box.shared_offset;
+  std::array<int, most_dimensions> index{};
+  while (true) {
+    bool inside = true;
+    const char* row = static_cast<const char*>(map.base) + long(box.at[0]) * map.element_bytes;
+    for (int d = 1; d < most_dimensions; ++d) {
+      const long coordinate = long(box.at[d]) + index[d];
+      inside = inside && coordinate >= 0 && coordinate < long(map.extents[d]);
+      row += coordinate * long(map.strides[d]);
+    }
+    for_each_piece_of_row(box, linear, inside ? row : nullptr, visit);
+    linear += std::uint32_t(map.box[0] * map.element_bytes);
+    int d = 1;
+    while (d < most_dimensions && ++index[d] == map.box[d]) index[d++] = 0;
+    if (d == most_dimensions) return;
+  }
+}
+
+bool starts_at_negative(const Box& box) {
+  return std::any_of(box.at.begin(), box.at.end(), [](int coordinate) { return coordinate < 0; });
+}
+
+Box box_of(Worker& worker, const tl_engine_tensor_map& map, const void* shared, const std::int32_t* at, int rank,
+           Site site) {
+  Box box{map, std::uint32_t(worker.shared_offset(shared)), {}};
+  for (int d = 0; d < rank; ++d) box.at[d] = at[rank - 1 - d];
+  if (rank != map.rank) {
+    worker.report("TMA rank mismatch", {site}, [&] {
+      return text("%d coordinates at {0} for a tensor map of %d dimensions", rank, map.rank);
+    });
+  }
+  return box;
 }
 
 // Each of these stops an H200 with "illegal instruction" or writes elsewhere.
@@ -45,22 +80,29 @@ void check_shape(Worker& worker, const Box& box, bool is_store, Site site) {
       return text("shared offset %u of the box at {0} is no multiple of %u", box.shared_offset, alignment);
     });
   }
-  if (box.column * box.map.element_bytes % int(chunk_bytes)) {
+  if (box.at[0] * box.map.element_bytes % int(chunk_bytes)) {
     worker.report("misaligned TMA column", {site, nullptr, box.shared_offset}, [&] {
-      return text("the box at {0} starts at column %d, which is no multiple of 16 bytes", box.column);
+      return text("the box at {0} starts at column %d, which is no multiple of 16 bytes", box.at[0]);
     });
   }
-  if (is_store && (box.column < 0 || box.row < 0)) {
+  if (is_store && starts_at_negative(box)) {
     worker.report("TMA store at a negative place", {site, nullptr, box.shared_offset}, [&] {
-      return text("the box at {0} starts at row %d, column %d; only loads may start outside", box.row, box.column);
+      return text("the box at {0} starts at row %d, column %d; only loads may start outside", box.at[1], box.at[0]);
     });
   }
-  const int row_bytes = box.map.box_columns * box.map.element_bytes;
+  const int row_bytes = box.map.box[0] * box.map.element_bytes;
   if (box.map.swizzle_bytes && row_bytes > box.map.swizzle_bytes) {
     worker.report("TMA box wider than the swizzle span", {site}, [&] {
       return text("a row of the box at {0} has %d bytes, the swizzle %d", row_bytes, box.map.swizzle_bytes);
     });
   }
+}
+
+void check_source(Worker& worker, const Box& box, Site site) {
+  auto& memory = GlobalMemory::instance();
+  for_each_piece(box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
+    if (global && memory.contains(global)) memory.check(worker, global, piece, false, false, site);
+  });
 }
 
 }  // namespace
@@ -76,6 +118,7 @@ void TmaQueue::load(Worker& worker, const Box& box, const void* barrier, Site si
     const Clock* knows = worker.clocks.row(self);
     worker.shared_shadow.write(worker, box.shared_offset, box.bytes(), {load.agent, knows, load.agent_clock, site},
                                granule_in_flight);
+    check_source(worker, box, site);
     load.knows.assign(knows, knows + worker.clocks.columns());
     load.knows[load.agent] = load.agent_clock;
     worker.clocks.tick(self);
@@ -89,13 +132,12 @@ void TmaQueue::land_any(Worker& worker) { land(worker, worker.random.below(std::
 void TmaQueue::land(Worker& worker, std::size_t index) {
   const Load load = std::move(loads_[index]);
   loads_.erase(loads_.begin() + long(index));
-  const int element = load.box.map.element_bytes;
-  for_each_element(load.box, [&](std::uint32_t shared, const char* global) {
-    if (shared + element > Worker::arena_bytes) return;
+  for_each_piece(load.box, [&](std::uint32_t shared, const char* global, std::uint32_t piece) {
+    if (shared + piece > Worker::arena_bytes) return;
     if (global) {
-      std::memcpy(worker.arena + shared, global, element);
+      std::memcpy(worker.arena + shared, global, piece);
     } else {
-      std::memset(worker.arena + shared, 0, element);
+      std::memset(worker.arena + shared, 0, piece);
     }
   });
   const std::uint32_t bytes = load.box.bytes();
@@ -122,18 +164,15 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
   auto& memory = GlobalMemory::instance();
   for (std::uint32_t index = 0; index < end; ++index) {
     const auto& [box, site] = stores[index];
-    const int element = box.map.element_bytes;
     if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early
       const ThreadNumber self = worker.current->linear;
       const Clock* knows = worker.clocks.row(self);
       worker.shared_shadow.read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
     }
-    for_each_element(box, [&, at = site](std::uint32_t shared, const char* global) {
-      if (!global || shared + element > Worker::arena_bytes) return;
-      if (worker.options.check && memory.contains(global)) {
-        memory.check(worker, global, std::uint32_t(element), true, false, at);
-      }
-      std::memcpy(const_cast<char*>(global), worker.arena + shared, element);
+    for_each_piece(box, [&, at = site](std::uint32_t shared, const char* global, std::uint32_t piece) {
+      if (!global || shared + piece > Worker::arena_bytes) return;
+      if (worker.options.check && memory.contains(global)) memory.check(worker, global, piece, true, false, at);
+      std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
     });
   }
   stores.erase(stores.begin(), stores.begin() + end);
@@ -158,15 +197,14 @@ using namespace tile2cu::engine;
 
 extern "C" {
 
-void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, int column, int row) {
+void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, const std::int32_t* at, int rank) {
   Worker& worker = current_worker();
-  worker.tma.load(worker, {*map, std::uint32_t(worker.shared_offset(to)), column, row}, barrier, TILE2CU_CALL_SITE);
+  worker.tma.load(worker, box_of(worker, *map, to, at, rank, TILE2CU_CALL_SITE), barrier, TILE2CU_CALL_SITE);
 }
 
-void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, int column, int row) {
+void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const std::int32_t* at, int rank) {
   Worker& worker = current_worker();
-  worker.current->stores.issue(worker, {*map, std::uint32_t(worker.shared_offset(from)), column, row},
-                               TILE2CU_CALL_SITE);
+  worker.current->stores.issue(worker, box_of(worker, *map, from, at, rank, TILE2CU_CALL_SITE), TILE2CU_CALL_SITE);
 }
 
 void tl_engine_tma_store_commit() { current_worker().current->stores.commit(); }

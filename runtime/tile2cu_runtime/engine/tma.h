@@ -1,5 +1,6 @@
-// TMA: boxes of a two-dimensional tensor between global and shared memory.  [PTX ISA, cp.async.bulk.tensor]
+// TMA: boxes of tensors with up to five dimensions between global and shared memory.  [PTX ISA, cp.async.bulk.tensor]
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -10,12 +11,18 @@ namespace tile2cu::engine {
 
 struct Worker;
 
-// The part of a box that lies at (column, row) of the tensor, and its place in shared memory.
+constexpr int most_dimensions = 5;
+
+// A box of a tensor, whose corner is at these coordinates (innermost first), and its place in shared memory.
 struct Box {
   tl_engine_tensor_map map;
   std::uint32_t shared_offset;
-  int column, row;
-  std::uint32_t bytes() const { return std::uint32_t(map.box_columns * map.box_rows * map.element_bytes); }
+  std::array<int, most_dimensions> at;
+  std::uint32_t bytes() const {
+    std::uint32_t product = std::uint32_t(map.element_bytes);
+    for (int extent : map.box) product *= std::uint32_t(extent);
+    return product;
+  }
 };
 
 // Loads in flight in a block.

@@ -44,6 +44,8 @@ const char* name_of(CollectiveKind kind) {
       return "__syncwarp";
     case CollectiveKind::ldmatrix:
       return "ldmatrix";
+    case CollectiveKind::stmatrix:
+      return "stmatrix";
     case CollectiveKind::mma:
       return "mma";
     case CollectiveKind::mfma:

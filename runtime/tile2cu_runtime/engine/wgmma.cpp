@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "matrix_product.h"
 #include "symbolize.h"
@@ -10,29 +11,41 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr int rows = 64, k = 16, most_columns = 256;
+constexpr int rows = 64, k = 16;
 constexpr std::uint32_t chunk_bytes = 16, chunk_elements = 8;
 constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN: what accumulators hold between issue and wait
 
-// Shared-window address of a 16-byte chunk of a K-major operand.  [PTX ISA, Matrix Descriptor Format]
-std::uint32_t chunk_address(std::uint64_t descriptor, int row, int chunk) {
-  const auto start = std::uint32_t(descriptor & 0x3fff) << 4;
-  const auto leading = std::uint32_t(descriptor >> 16 & 0x3fff) << 4;
-  const auto stride = std::uint32_t(descriptor >> 32 & 0x3fff) << 4;
-  const auto within = [&](std::uint32_t row_bytes, std::uint32_t pattern) {
-    const std::uint32_t linear = start + row / 8 * stride + row % 8 * row_bytes + chunk * chunk_bytes;
-    return linear ^ (linear >> 7 & pattern) << 4;
-  };
-  switch (descriptor >> 62) {
-    case 1:
-      return within(128, 7);
-    case 2:
-      return within(64, 3);
-    case 3:
-      return within(32, 1);
-    default:
-      return start + row / 8 * stride + chunk * leading + row % 8 * chunk_bytes;
-  }
+// The fields of a descriptor.  [PTX ISA, Matrix Descriptor Format]
+struct Descriptor {
+  explicit Descriptor(std::uint64_t bits)
+      : start(std::uint32_t(bits & 0x3fff) << 4),
+        leading(std::uint32_t(bits >> 16 & 0x3fff) << 4),
+        stride(std::uint32_t(bits >> 32 & 0x3fff) << 4),
+        span(bits >> 62 == 0 ? 16 : 256u >> (bits >> 62)) {}
+  std::uint32_t start, leading, stride;
+  std::uint32_t span;  // bytes of a row before the next one starts; 16 without a swizzle
+};
+
+// The swizzle works on addresses.
+std::uint32_t swizzled(std::uint32_t address, std::uint32_t span) {
+  return address ^ (address >> 7 & (span / 16 - 1)) << 4;
+}
+
+// Shared-window address of 16-byte chunk `chunk` of row `row` of an operand with K contiguous. A swizzled operand lies
+// within a span; without a swizzle each chunk is a core matrix's row.
+std::uint32_t k_major_address(const Descriptor& d, int row, int chunk) {
+  const std::uint32_t linear = d.start + std::uint32_t(row / 8) * d.stride + std::uint32_t(row % 8) * d.span;
+  if (d.span == chunk_bytes) return linear + std::uint32_t(chunk) * d.leading;
+  return swizzled(linear + std::uint32_t(chunk) * chunk_bytes, d.span);
+}
+
+// The same of an operand with M or N contiguous: row `k` of K, and along M or N spans of which each starts `leading`
+// bytes behind the one before.  [CUTLASS, "cute/arch/mma_sm90_desc.hpp": canonical layouts, MN major]
+std::uint32_t mn_major_address(const Descriptor& d, int k, int chunk) {
+  const int chunks = int(d.span / chunk_bytes);
+  const std::uint32_t linear = d.start + std::uint32_t(chunk / chunks) * d.leading + std::uint32_t(k / 8) * d.stride +
+                               std::uint32_t(k % 8) * d.span + std::uint32_t(chunk % chunks) * chunk_bytes;
+  return swizzled(linear, d.span);
 }
 
 int first_thread(const Worker& worker) {
@@ -54,24 +67,65 @@ VectorClocks::Snapshot common_knowledge(Worker& worker) {
   return common;
 }
 
-// Copies (and, when checking, checks) `count` rows of 16 elements.
-void gather(Worker& worker, std::uint64_t descriptor, int count, std::uint16_t* out, Site site,
-            const VectorClocks::Snapshot* common) {
-  const auto reader = ThreadNumber(first_thread(worker));
-  for (int row = 0; row < count; ++row) {
-    for (int chunk = 0; chunk < 2; ++chunk) {
-      const std::uint32_t offset = chunk_address(descriptor, row, chunk) - Worker::shared_window_base;
-      if (offset + chunk_bytes > Worker::arena_bytes) {
-        worker.report("wgmma descriptor out of shared memory", {site},
-                      [&] { return text("row %d of an operand of the wgmma at {0}", row); });
-        return;
-      }
-      if (common) {
-        worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common->data(), (*common)[reader], site, true});
-      }
-      std::memcpy(out + row * k + chunk * chunk_elements, worker.arena + offset, chunk_bytes);
+// An operand in shared memory: `count` rows of 16 elements, or with `mn` the same matrix, K by K.
+struct SharedOperand {
+  std::uint64_t descriptor;
+  int count;
+  bool mn;
+};
+
+// Visits the chunks of an operand: its address in the block's shared memory, and the place of its elements in a
+// row-major count x 16 matrix with the distance of neighbours.
+template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&& visit) {
+  const Descriptor descriptor(operand.descriptor);
+  const int outer = operand.mn ? k : operand.count, chunks = (operand.mn ? operand.count : k) / int(chunk_elements);
+  for (int row = 0; row < outer; ++row) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const std::uint32_t address =
+          operand.mn ? mn_major_address(descriptor, row, chunk) : k_major_address(descriptor, row, chunk);
+      const int first = operand.mn ? chunk * int(chunk_elements) * k + row : row * k + chunk * int(chunk_elements);
+      visit(address - Worker::shared_window_base, first, operand.mn ? k : 1);
     }
   }
+}
+
+// Copies an operand to a row-major count x 16 matrix.
+void gather(Worker& worker, const SharedOperand& operand, std::uint16_t* out) {
+  for_each_chunk(operand, [&](std::uint32_t offset, int first, int step) {
+    std::uint16_t chunk[chunk_elements] = {};
+    if (offset + chunk_bytes <= Worker::arena_bytes) std::memcpy(chunk, worker.arena + offset, chunk_bytes);
+    for (int i = 0; i < int(chunk_elements); ++i) out[first + i * step] = chunk[i];
+  });
+}
+
+void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common) {
+  const auto reader = ThreadNumber(first_thread(worker));
+  bool reported = false;
+  for_each_chunk(operand, [&](std::uint32_t offset, int, int) {
+    if (offset + chunk_bytes <= Worker::arena_bytes) {
+      worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common.data(), common[reader], site, true});
+    } else if (!std::exchange(reported, true)) {
+      worker.report("wgmma descriptor out of shared memory", {site},
+                    [&] { return std::string("an operand of the wgmma at {0}"); });
+    }
+  });
+}
+
+SharedOperand operand_a(const WgmmaOperation& operation) { return {operation.a, rows, operation.a_mn != 0}; }
+SharedOperand operand_b(const WgmmaOperation& operation) { return {operation.b, operation.n, operation.b_mn != 0}; }
+
+// A in registers, as a 64 x 16 matrix: register i of thread t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2),
+// columns 2 * (t % 4) + 8 * (i / 2) and the next.  [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
+std::vector<std::uint16_t> values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
+  std::vector<std::uint16_t> values(rows * k);
+  for (int thread = 0; thread < threads_per_warpgroup; ++thread) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8, column = thread % 4 * 2 + i / 2 * 8;
+      values[row * k + column] = std::uint16_t(places[thread][i]);
+      values[row * k + column + 1] = std::uint16_t(places[thread][i] >> 16);
+    }
+  }
+  return values;
 }
 
 // Register i of thread t of the warpgroup: row 16 * (t / 32) + t % 32 / 4 + 8 * (i / 2 % 2), column
@@ -87,13 +141,14 @@ template <class Visit> void for_each_register(int n, Visit&& visit) {
   }
 }
 
-// Any n that is a multiple of 8: the two common widths at once, others in strips.
+// Any n that is a multiple of 8: the common widths at once, others in strips.
 void multiply_add_n(float* c, const float* a, const float* b_rows, int n) {
   static thread_local std::vector<float> columns;
   columns.resize(std::size_t(k) * n);
   for (int column = 0; column < n; ++column) {
     for (int inner = 0; inner < k; ++inner) columns[inner * n + column] = b_rows[column * k + inner];
   }
+  if (n == 256) return multiply_add<64, 256, 16>(c, a, columns.data());
   if (n == 128) return multiply_add<64, 128, 16>(c, a, columns.data());
   if (n == 64) return multiply_add<64, 64, 16>(c, a, columns.data());
   float strip_c[rows * 8], strip_b[k * 8];
@@ -144,6 +199,7 @@ void Warpgroup::issue(Worker& worker, const WgmmaOperation& operation, float* ac
   a_ = operation.a;
   b_ = operation.b;
   accumulators_[worker.current->linear % threads_per_warpgroup] = accumulators;
+  a_places_[worker.current->linear % threads_per_warpgroup] = operation.a_registers;
   if (!last_to_arrive(worker, Step::issue, operation.n, operation.site)) return;
   start(worker, operation);
   release_others(worker);
@@ -151,6 +207,10 @@ void Warpgroup::issue(Worker& worker, const WgmmaOperation& operation, float* ac
 
 void Warpgroup::start(Worker& worker, WgmmaOperation operation) {
   operation.accumulators = accumulators_;
+  if (operation.a_registers) {
+    operation.a_places = a_places_;
+    operation.a_values = values_in_registers(a_places_);
+  }
   if (!fenced_) {
     worker.report("missing wgmma.fence", {operation.site},
                   [&] { return std::string("the first wgmma of a group, at {0}, has no wgmma.fence before it"); });
@@ -165,9 +225,19 @@ void Warpgroup::start(Worker& worker, WgmmaOperation operation) {
 void Warpgroup::check_operands(Worker& worker, const WgmmaOperation& operation) const {
   if (!worker.options.check) return;
   const auto common = common_knowledge(worker);
-  std::uint16_t ignored[most_columns * k];
-  gather(worker, operation.a, rows, ignored, operation.site, &common);
-  gather(worker, operation.b, operation.n, ignored, operation.site, &common);
+  if (operation.a_registers) {
+    check_registers(worker, operation);
+  } else {
+    check_shared(worker, operand_a(operation), operation.site, common);
+  }
+  check_shared(worker, operand_b(operation), operation.site, common);
+}
+
+void Warpgroup::check_registers(Worker& worker, const WgmmaOperation& operation) const {
+  if (values_in_registers(operation.a_places) == operation.a_values) return;
+  worker.report("wgmma operand modified in flight", {operation.site}, [&] {
+    return std::string("the registers of operand A of the wgmma at {0} were written before wgmma.wait_group");
+  });
 }
 
 void Warpgroup::hold(const WgmmaOperation& operation) {
@@ -187,8 +257,12 @@ void Warpgroup::hold(const WgmmaOperation& operation) {
 void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
   operation.executed = true;
   std::vector<std::uint16_t> a(rows * k), b(std::size_t(operation.n) * k);
-  gather(worker, operation.a, rows, a.data(), operation.site, nullptr);
-  gather(worker, operation.b, operation.n, b.data(), operation.site, nullptr);
+  if (operation.a_registers) {
+    a = operation.a_values;
+  } else {
+    gather(worker, operand_a(operation), a.data());
+  }
+  gather(worker, operand_b(operation), b.data());
   std::vector<float> wide_a(a.size()), wide_b(b.size());
   widen(wide_a.data(), a.data(), int(a.size()), operation.type);
   widen(wide_b.data(), b.data(), int(b.size()), operation.type);
@@ -259,9 +333,9 @@ Warpgroup& own_warpgroup(Worker& worker) { return worker.warpgroups[worker.curre
 
 extern "C" {
 
-void tl_engine_wgmma(float* accumulators, std::uint64_t a, std::uint64_t b, int n, int accumulate, int type) {
+void tl_engine_wgmma(float* accumulators, const tl_engine_wgmma_operation* operation) {
   Worker& worker = current_worker();
-  own_warpgroup(worker).issue(worker, {a, b, n, accumulate, type, {}, TILE2CU_CALL_SITE}, accumulators);
+  own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE}, accumulators);
 }
 
 void tl_engine_wgmma_fence() { own_warpgroup(current_worker()).fence(); }

@@ -1,4 +1,4 @@
-// wgmma.mma_async m64nNk16 with both operands in shared memory.  [PTX ISA, Asynchronous Warpgroup Level Matrix ...]
+// wgmma.mma_async m64nNk16: B in shared memory, A there or in registers.  [PTX ISA, Asynchronous Warpgroup Level Matrix ...]
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace tile2cu::engine {
 
 struct Worker;
 
-struct WgmmaOperation {
-  std::uint64_t a, b;  // shared-memory matrix descriptors
-  int n, accumulate, type;
-  std::array<float*, threads_per_warpgroup> accumulators;
+struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
+  std::array<float*, threads_per_warpgroup> accumulators{};
+  std::vector<std::uint16_t> a_values;  // 64 x 16, of an operand in registers
+  std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
 };
 
@@ -44,6 +44,7 @@ class Warpgroup {
   bool last_to_arrive(Worker& worker, Step step, int detail, Site site);
   void release_others(Worker& worker);
   void start(Worker& worker, WgmmaOperation operation);
+  void check_registers(Worker& worker, const WgmmaOperation& operation) const;
   void hold(const WgmmaOperation& operation);
   void execute(Worker& worker, WgmmaOperation& operation);
   void give_back(Worker& worker, HeldAccumulators& held);
@@ -60,6 +61,7 @@ class Warpgroup {
   Site site_ = nullptr;
   std::uint64_t a_ = 0, b_ = 0;
   std::array<float*, threads_per_warpgroup> accumulators_{};
+  std::array<const std::uint32_t*, threads_per_warpgroup> a_places_{};
   std::vector<ThreadNumber> waiting_;
 };
 

@@ -1,5 +1,6 @@
-// All primitives that sm_90a adds; a kernel that uses them includes <tl/sm90.h>.
+// All primitives that sm_90a adds.
 #pragma once
 #include "mbarrier.h"
+#include "stmatrix.h"
 #include "tma.h"
 #include "wgmma.h"

@@ -6,20 +6,37 @@
 
 namespace tl {
 
-TL_DEVICE uint64_t wgmma_descriptor(const void* p, int leading_bytes, int stride_bytes) {
+TL_DEVICE uint64_t wgmma_descriptor(const void* p, int leading_bytes, int stride_bytes, int swizzle_bytes = 128) {
   const uint64_t address = (shared_address(p) & 0x3ffff) >> 4;
-  return address | uint64_t(leading_bytes / 16) << 16 | uint64_t(stride_bytes / 16) << 32 | uint64_t(1) << 62;
+  const uint64_t mode = swizzle_bytes == 128 ? 1 : swizzle_bytes == 64 ? 2 : swizzle_bytes == 32 ? 3 : 0;
+  return address | uint64_t(leading_bytes / 16) << 16 | uint64_t(stride_bytes / 16) << 32 | mode << 62;
 }
 TL_DEVICE void wgmma_fence() { tl_engine_wgmma_fence(); }
 TL_DEVICE void wgmma_commit() { tl_engine_wgmma_commit(); }
 template <int n> TL_DEVICE void wgmma_wait() { tl_engine_wgmma_wait(n); }
-template <int n> TL_DEVICE void wgmma_m64k16(float (&d)[n / 2], uint64_t a, uint64_t b, bool accumulate, half) {
-  tl_engine_wgmma(d, a, b, n, accumulate, TL_ENGINE_HALF);
-}
-template <int n> TL_DEVICE void wgmma_m64k16(float (&d)[n / 2], uint64_t a, uint64_t b, bool accumulate, bfloat16) {
-  tl_engine_wgmma(d, a, b, n, accumulate, TL_ENGINE_BFLOAT16);
-}
+template <int n> TL_DEVICE void pin_registers(float*) {}
+template <int n> TL_DEVICE void pin_registers(uint32_t*) {}
 template <int n> TL_DEVICE void give_registers() {}
 template <int n> TL_DEVICE void take_registers() {}
+
+namespace host {
+template <class T> constexpr int operand_type = TL_ENGINE_HALF;
+template <> inline constexpr int operand_type<bfloat16> = TL_ENGINE_BFLOAT16;
+}  // namespace host
+
+template <int n, bool a_mn = false, bool b_mn = false, class T>
+TL_DEVICE void wgmma_m64k16(float* d, uint64_t a, uint64_t b, bool accumulate, T) {
+  tl_engine_wgmma_operation operation{};
+  operation.a = a, operation.b = b, operation.a_mn = a_mn, operation.b_mn = b_mn;
+  operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;
+  tl_engine_wgmma(d, &operation);
+}
+template <int n, bool b_mn = false, class T>
+TL_DEVICE void wgmma_m64k16(float* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
+  tl_engine_wgmma_operation operation{};
+  operation.a_registers = a, operation.b = b, operation.b_mn = b_mn;
+  operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;
+  tl_engine_wgmma(d, &operation);
+}
 
 }  // namespace tl

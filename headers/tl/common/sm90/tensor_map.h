@@ -1,0 +1,74 @@
+// Tensor maps: what TMA must know of a tensor to move tiles of it. Made by launchers, on the host side.
+#pragma once
+#include "../../sm90_primitives.h"
+#include "../launch.h"
+#include "../shared_tile.h"
+
+namespace tl {
+
+// The dimensions of a tensor along which a tile lies; in the others its extent is 1. The last one is the tensor's last.
+template <int... dims> struct Dims {
+  static constexpr int rank = sizeof...(dims);
+};
+struct LastDims {};  // as many of the last dimensions as the tile has
+
+// The dimension of a tensor along which a tile's rows count.
+template <class Dims_, int rank> struct RowDim;
+template <int rank> struct RowDim<LastDims, rank> {
+  static constexpr int value = rank - 2;
+};
+template <int row, int col, int rank> struct RowDim<Dims<row, col>, rank> {
+  static constexpr int value = row;
+  static_assert(col == rank - 1 && row >= 0 && row < col, "a tile's rows lie along the tensor's last dimension");
+};
+
+// A fragment's way out to global memory: a tile whose rows each warp writes, and stores, by itself, 16 at a time.
+template <class T, int rows_, int cols_, class Swizzle> struct StagingTile : SharedTile<T, rows_, cols_, Swizzle> {};
+
+// How many rows of a tile TMA moves at a time; of columns it moves a panel.
+template <class Tile> struct BoxRows {
+  static constexpr int value = Tile::rows;
+};
+template <class T, int rows, int cols, class Swizzle> struct BoxRows<StagingTile<T, rows, cols, Swizzle>> {
+  static constexpr int value = 16;
+};
+
+// A tensor map, or why there is none: then tl::launch gives the status and starts nothing.
+struct TensorMapArgument {
+  TensorMap map;
+  tl_status status;
+  operator const TensorMap&() const { return map; }
+};
+inline tl_status argument_status(const TensorMapArgument& argument) { return argument.status; }
+
+// The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and `data` start at multiples of
+// 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
+template <class Like, class Along = LastDims, class... Extents>
+TensorMapArgument tensor_map(const void* data, Extents... extents) {
+  using Tile = std::remove_reference_t<Like>;
+  constexpr int rank = sizeof...(Extents), size = sizeof(typename Tile::type), row_dim = RowDim<Along, rank>::value;
+  constexpr int box_rows = BoxRows<Tile>::value;
+  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
+  static_assert(box_rows <= 256 && Tile::panel_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
+  static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
+  const int64_t outermost_first[] = {int64_t(extents)...};
+  uint64_t sizes[rank], strides[rank];
+  uint32_t box[rank];
+  uint64_t stride = size;
+  for (int d = 0; d < rank; ++d) {
+    const int64_t extent = outermost_first[rank - 1 - d];
+    if (extent < 0 || extent > int64_t(1) << 32) return {TensorMap{}, TL_INVALID_SIZE};
+    if (extent == 0) return {TensorMap{}, TL_OK};
+    sizes[d] = uint64_t(extent);
+    box[d] = d == 0 ? Tile::panel_cols : d == rank - 1 - row_dim ? box_rows : 1;
+    strides[d] = stride *= uint64_t(extent);
+  }
+  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};
+  if (strides[0] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+  constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
+  TensorMap map{};
+  const int error = encode_tensor_map(map, data, size, rank, sizes, strides, box, swizzle_bytes);
+  return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
+}
+
+}  // namespace tl

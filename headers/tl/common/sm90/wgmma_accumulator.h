@@ -1,0 +1,63 @@
+// Layouts of wgmma's registers over a tile.
+#pragma once
+#include "../layout.h"
+
+namespace tl {
+
+constexpr int warpgroup_warps = 4, warpgroup_rows = 64;  // of one wgmma
+
+// Rows of a wgmma tile: register r is m tile r / 2, row half r % 2. Of a warpgroup's 64 rows, warp w has 16 w to
+// 16 w + 15. (T(4,8,4),V2) -> (M64), stride ((0,1,16),8), repeated down the warpgroup's rows.
+template <int M, int warpgroups> struct WgmmaRows {
+  static constexpr int rank = 1, vector = 1, extent = M, registers = M / warpgroups / warpgroup_rows * 2;
+  static TL_DEVICE int row(int reg) {
+    const int first = warp() / warpgroup_warps % warpgroups * (M / warpgroups) + warp() % warpgroup_warps * 16;
+    return first + reg / 2 * warpgroup_rows + reg % 2 * 8 + lane() / 4;
+  }
+  template <int dim> static TL_DEVICE int coordinate(int reg) { return row(reg); }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return lane() % 4 + warp() / (warpgroup_warps * warpgroups); }
+};
+
+// Columns of a wgmma tile: every warp has all. (T32,V2) -> (N8), stride ((2,0),1), repeated along the row.
+template <int N, int warpgroups> struct WgmmaCols {
+  static constexpr int rank = 1, vector = 2, extent = N, registers = N / 4;
+  template <int dim> static TL_DEVICE int coordinate(int reg) { return reg / 2 * 8 + lane() % 4 * 2 + reg % 2; }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return lane() / 4 + warp() * 8; }
+};
+
+// An M x N accumulator of `warpgroups` warpgroups: warpgroup g owns M / warpgroups consecutive rows, 64 at a time.
+// Registers: [m tile][8 columns][row half][2 columns]; of one m64nN tile
+//   (T128,V(N/2)) -> (M64,N)  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512)), the tile column-major.
+// Two neighbouring n8 tiles in 16 bits are also the register operand A of an m64nNk16.
+// [PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"]
+template <int M_, int N_, int warpgroups_> struct WgmmaAccumulator {
+  static constexpr int rank = 2, M = M_, N = N_, warpgroups = warpgroups_, vector = 2;
+  static constexpr int own_rows = M / warpgroups, m_tiles = own_rows / warpgroup_rows, n_tiles = N / 8;
+  static constexpr int registers = m_tiles * n_tiles * 4, tile_registers = n_tiles * 4;
+  static_assert(M % (warpgroup_rows * warpgroups) == 0, "a warpgroup owns rows in sixty-fours");
+  static_assert(N > 0 && N % 8 == 0, "columns come in eights");
+  using rows = WgmmaRows<M, warpgroups>;
+  using cols = WgmmaCols<N, warpgroups>;
+
+  // Where this thread's warpgroup starts.
+  static TL_DEVICE int first_row() { return warp() / warpgroup_warps % warpgroups * own_rows; }
+  // Where this thread's warp starts in m tile m.
+  static TL_DEVICE int warp_row(int m) {
+    return first_row() + m * warpgroup_rows + warp() % warpgroup_warps * 16;
+  }
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? rows::row(row_register(reg)) : cols::template coordinate<0>(col_register(reg));
+  }
+  static TL_DEVICE constexpr int row_register(int reg) { return reg / tile_registers * 2 + reg / 2 % 2; }
+  static TL_DEVICE constexpr int col_register(int reg) { return reg / 4 % n_tiles * 2 + reg % 2; }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return warp() / (warpgroup_warps * warpgroups); }
+  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 1 ? Spread{1, 4, 1, 1} : Spread{4, 8, 1, warpgroup_warps * warpgroups};
+  }
+};
+
+}  // namespace tl
