@@ -22,9 +22,9 @@ def attention(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
-    With `is_causal`, query i sees the keys 0..i only.
+    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
     """
-    scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e): the kernel uses exp2
+    scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
     accum_dtype = "float32"
 
@@ -65,8 +65,9 @@ def attention(
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by, :], K_shared)
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
 
-                # Masked scores start at minus infinity and stay there; the product is added to the others.
-                # Key 0 is never masked for a query that exists, so its row's maximum is finite from turn 0 on.
+                # Masked scores start at minus infinity and stay there, as products of finite values are finite.
+                # Key 0 is masked for no query, so each row's maximum is finite from turn 0 on and logsum is positive.
+                # Keys past the end of the sequence are masked: in a causal block they come after every query.
                 if is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(bx * block_M + i >= k * block_N + j, 0, -T.infinity(accum_dtype))

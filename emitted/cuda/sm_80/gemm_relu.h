@@ -15,8 +15,10 @@ extern "C" {
 //   C  out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32; C rounds to float16 (line 30).
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
+// the number.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* stream);
 
 #ifdef __cplusplus

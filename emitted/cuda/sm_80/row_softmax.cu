@@ -8,8 +8,9 @@
 //   Y  out  float32  (M, N)  row-major
 //
 // M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions in float32.
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// Reductions accumulate in float32.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 #include "row_softmax.h"
 
 #include <tl/tl.h>
@@ -21,18 +22,19 @@ constexpr int N = 1000, block_M = 4;
 // 4 warps
 constexpr int threads = 128;
 
-// ---- registers: 34 a thread for tiles -------------------------------------------------------------------------------
+// ---- registers: 34 per thread for tiles -----------------------------------------------------------------------------
 // of X_local:
-// (T128, V32) -> (4, 1000); 4 x 32 threads with 4 consecutive elements each  [layout.free.rows-in-warps]
+// (T128 threads, V32 values each) -> (4, 1000); 4 x 32 threads with 4 consecutive elements each
+// [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<4, 32>, 4>;
 // of row_max, row_sum:
-// (T128, V1) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
 using row_max_layout = tl::RowsOf<X_local_layout>;
 
 // One block takes block_M whole rows: X is read once, Y is written once.
 __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart: every row and offset is a multiple of so many bytes: vectors of that width  [vector.tensor.row-start]
+  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto X = tl::tensor<tl::RowStart<16>>(X_data, tl::ragged(M), N);
   const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, tl::ragged(M), N);
   const int bx = blockIdx.x;

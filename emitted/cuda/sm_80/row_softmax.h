@@ -14,8 +14,9 @@ extern "C" {
 //   Y  out  float32  (M, N)  row-major
 //
 // M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions in float32.
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// Reductions accumulate in float32.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 tl_status row_softmax(const void* X, void* Y, int M, void* stream);
 
 #ifdef __cplusplus

@@ -9,7 +9,8 @@
 //   C  out  float32  (N)  row-major
 //
 // N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 #include "vector_add.h"
 
 #include <tl/tl.h>
@@ -23,14 +24,14 @@ constexpr int threads = 256;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
 // of a loop:
-// (T256, V4) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
+// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 
 // One block adds block_N elements; the last block may have fewer.
 __global__ void __launch_bounds__(threads)
     kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart: every row and offset is a multiple of so many bytes: vectors of that width  [vector.tensor.row-start]
+  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto A = tl::tensor<tl::RowStart<16>>(A_data, tl::ragged(N));
   const auto B = tl::tensor<tl::RowStart<16>>(B_data, tl::ragged(N));
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, tl::ragged(N));

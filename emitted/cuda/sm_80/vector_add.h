@@ -15,7 +15,8 @@ extern "C" {
 //   C  out  float32  (N)  row-major
 //
 // N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 tl_status vector_add(const void* A, const void* B, void* C, int N, void* stream);
 
 #ifdef __cplusplus

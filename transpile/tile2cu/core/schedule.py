@@ -85,6 +85,9 @@ class Workspace:
         return self.extent * self.warps * self.dtype.bytes
 
 
+BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
+
+
 @dataclass(frozen=True)
 class Ledger:
     """Shared memory of a block, in bytes: what each tile takes with all its slots, and the whole."""

@@ -1,8 +1,11 @@
 """What a caller must know: provenance, arguments, what happens at the edges, and where values round."""
 
 from textwrap import wrap
+from typing import TypeGuard
 
+from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Call, Expr, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, Reduce, walk_stmts
 from tile2cu.emit.comments import WIDTH, ascii_only, wrapped
 from tile2cu.emit.expressions import Printer
@@ -28,13 +31,14 @@ def contract(settled: Settled, printer: Printer) -> tuple[str, ...]:
     """The formula, the arguments, the edges and the numerics, as comment lines."""
     return (
         *_doc(settled),
+        *_compiled_in(settled),
         *_arguments(settled, printer),
         "",
         *_paragraph(_edges(settled, printer)),
         *_paragraph(_numerics(settled)),
-        *_paragraph(_tma(settled)),
         *_paragraph(
-            "Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other."
+            "The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written "
+            "tensor overlaps no other."
         ),
     )
 
@@ -62,6 +66,12 @@ def _doc(settled: Settled) -> tuple[str, ...]:
     return (f"{settled.program.name}: {lines[0]}", *lines[1:])
 
 
+def _compiled_in(settled: Settled) -> tuple[str, ...]:
+    """The values given with -D, which are no arguments any more."""
+    given = _list([f"{name} = {value}" for name, value in settled.program.bindings])
+    return (*_paragraph(f"Compiled in: {given}."), "") if given else ()
+
+
 def _arguments(settled: Settled, printer: Printer) -> tuple[str, ...]:
     """One line a tensor: name, direction, element type, shape and layout."""
     words = {"read": "in", "write": "out", "readwrite": "in/out"}
@@ -80,41 +90,47 @@ def _arguments(settled: Settled, printer: Printer) -> tuple[str, ...]:
 
 
 def _edges(settled: Settled, printer: Printer) -> str:
-    sizes = [printer.names(size.name) for size in settled.program.sizes]
-    any_ragged = any(any(settled.facts[tensor, "ragged"]) for tensor in tensors(settled))
-    text = f"{_list(sizes)} may be any size from 0. " if sizes else ""
-    if any_ragged:
+    """Which sizes are taken, and what happens outside of a tensor."""
+    multiples = {
+        condition.value: condition.of
+        for tensor in tensors(settled)
+        if (condition := settled.facts.get(tensor, "tma_when")) is not None and static_value(condition.value) is None
+    }
+    free = [printer.names(size.name) for size in settled.program.sizes if size not in multiples]
+    text = f"{_list(free)} may be any size from 0. " if free else ""
+    for size, factor in multiples.items():
+        text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
+    if any(any(settled.facts[tensor, "ragged"]) for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
 
 
-def _tma(settled: Settled) -> str:
-    """Which tensors TMA moves, and what that asks of their rows."""
-    names = [t.name for t in tensors(settled) if settled.facts.get(t, "tma_when") is not None]
-    if not names:
-        return ""
-    return f"TMA moves {_list(names)}: rows must start at multiples of 16 bytes, or the launcher says TL_NOT_SUPPORTED."
-
-
 def _numerics(settled: Settled) -> str:
-    """Where products and sums accumulate, and where values are rounded to a narrower type."""
+    """Where products and sums accumulate, where values are rounded, and what NaN does."""
     parts: list[str] = []
     stmts = list(walk_stmts(settled.launch.body))
     sums = {op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)}
     if sums:
-        parts.append(f"Products accumulate in {_list(sorted(sums))}")
+        parts.append(f"Products accumulate in {_list(sorted(sums))}.")
     reduced = {op.dst.dtype.name for op in stmts if isinstance(op, Reduce)}
     if reduced:
-        parts.append(f"{'reductions' if parts else 'Reductions'} in {_list(sorted(reduced))}")
+        parts.append(f"Reductions accumulate in {_list(sorted(reduced))}.")
+    file = settled.program.source.name
     rounds = [
-        f"{op.dst.buffer.name} rounds to {op.dst.buffer.dtype} (line {op.span.line})"
+        f"{op.dst.buffer.name} ({op.dst.buffer.dtype}, {file}:{op.span.line})"
         for op in stmts
         if isinstance(op, Copy) and _narrows(op.src.buffer.dtype, op.dst.buffer.dtype)
     ]
-    text = " and ".join(parts)
-    text += "; " if parts and rounds else ""
-    text += _list(list(dict.fromkeys(rounds)))
-    return text + "." if text else ""
+    if rounds:
+        parts.append(f"Rounded to nearest even: {_list(list(dict.fromkeys(rounds)))}.")
+    calls = {part.function for stmt in stmts for expr in expressions(stmt) for part in walk(expr) if _is_extremum(part)}
+    if calls:
+        parts.append(f"tl::{_list(sorted(calls))} of NaN and a number is the number.")
+    return " ".join(parts)
+
+
+def _is_extremum(expr: Expr) -> TypeGuard[Call]:
+    return isinstance(expr, Call) and expr.function in ("max", "min") and expr.dtype.is_float
 
 
 def _narrows(src: DType, dst: DType) -> bool:

@@ -14,7 +14,7 @@ from tile2cu.core.layout import (
     WgmmaRows,
     slice_of,
 )
-from tile2cu.core.program import Buffer, Parallel, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
 from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
@@ -57,14 +57,25 @@ class Layouts:
             for tile in self.settled.launch.tiles
             if tile.scope is Scope.FRAGMENT and self.settled.facts.get(tile, "layout") is not None
         )
-        title = f"registers: {-(-total // 4)} a thread for tiles" if total else "how loops are spread over the threads"
+        title = (
+            f"registers: {-(-total // 4)} per thread for tiles" if total else "how loops are spread over the threads"
+        )
         return Section(rule_line(title), tuple(self._alias(layout) for layout in ordered))
 
     def _alias(self, layout: FragmentLayout) -> Declaration:
         users = ", ".join(self.printer.names(tile.name) for tile in self.users[layout])
         about = f"{_about(layout, self.settled.launch.threads)}  [{self.reasons[layout]}]"
         text = f"using {self.names[layout]} = {self.cpp(layout)};"
-        return Declaration(text, (*wrapped(f"of {users}:" if users else "of a loop:"), *wrapped(about)))
+        comments = [f"of {users}:" if users else "of a loop:", about, *self._operand_about(layout)]
+        return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
+
+    def _operand_about(self, layout: FragmentLayout) -> tuple[str, ...]:
+        """Why a product's result may be the next one's operand."""
+        operands = [op.a.buffer for op in walk_stmts(self.settled.launch.body) if isinstance(op, Gemm)]
+        names = [self.printer.names(tile.name) for tile in self.users[layout] if any(tile is a for a in operands)]
+        if not names or not isinstance(layout, MmaAccumulator | WgmmaAccumulator):
+            return ()
+        return (f"{', '.join(names)}: an accumulator's registers are the A operand's, lane for lane: no shuffle",)
 
     def cpp(self, layout: FragmentLayout) -> str:
         """The C++ type of a layout; sizes that a tile names keep their names."""
@@ -75,7 +86,12 @@ class Layouts:
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
             case WgmmaAccumulator():
                 rows, cols = self._extents(layout)
-                return f"tl::WgmmaAccumulator<{rows}, {cols}, {layout.warpgroups}>"
+                groups = (
+                    "threads / 128"
+                    if layout.warpgroups * 128 == self.settled.launch.threads
+                    else str(layout.warpgroups)
+                )
+                return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
             case Blocked():
                 extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
                 return f"tl::Blocked<tl::Shape<{extents}>, tl::Shape<{threads}>, {layout.vector}>"
@@ -118,13 +134,14 @@ class Layouts:
 def _about(layout: FragmentLayout, threads: int) -> str:
     """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
     shape = ", ".join(map(str, layout.shape))
-    text = f"(T{threads}, V{layout.registers}) -> ({shape})"
+    text = f"(T{threads} threads, V{layout.registers} values each) -> ({shape})"
     match layout:
         case MmaAccumulator() | MmaOperandA():
             text += f"; {_warp_part(layout)}"
         case WgmmaAccumulator():
             rows = layout.rows // layout.warpgroups
-            text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, its warps 16 rows of each 64"
+            text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, "
+            text += "its warp w rows 16 w to 16 w + 15 of each 64"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
             text += f"; {grid} threads with {layout.vector} consecutive elements each"

@@ -9,7 +9,7 @@ from tile2cu.core.layout import (
     Warps,
 )
 from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, walk_stmts
-from tile2cu.core.schedule import Ledger, Multiple, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, Ledger, Multiple, Pipeline, Staging, Workspace
 from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer, literal
 from tile2cu.emit.layouts import Layouts
@@ -66,7 +66,8 @@ def _depth_about(pipeline: Pipeline) -> str:
     """How far ahead a pipeline loads."""
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
-    return f"{tiles} in flight while one is used"
+    first = f"up to {pipeline.stages} tiles ahead of the first turn, " if pipeline.producer else ""
+    return f"{first}{tiles} in flight while one is used"
 
 
 def stages_name(settled: Settled, stages: int) -> str:
@@ -87,7 +88,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
         if isinstance(op, Gemm):
             warps: Warps = settled.facts[op, "warps"]
             rule = settled.facts.rule(op, "warps")
-            return (f"{count} warps: {warps.m} along M x {warps.n} along N of a product  [{rule}]",)
+            return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
     return (f"{count} warps",)
 
 
@@ -110,8 +111,11 @@ def shared(settled: Settled, printer: Printer) -> Section:
     found = producer_loop(settled)
     if found is not None:
         stages = stages_name(settled, found[1].stages)
-        declared.append(Declaration(f"tl::TmaBarriers<{stages}> barriers;", ("full and empty, for each slot",)))
-    title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes"
+        about = f"{dict(ledger.tiles)[BARRIERS]} bytes; `full` and `empty` of each slot, 8 bytes each"
+        declared.append(Declaration(f"tl::TmaBarriers<{stages}> barriers;", (about,)))
+    padding = ledger.total - sum(costs.values())
+    title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
+    title += f" ({padding:,} are padding)" if padding else ""
     return Section(rule_line(title), tuple(declared))
 
 
@@ -123,12 +127,19 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
     parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
-    row = layout.extents[-1] * layout.element_bytes
     about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
-    about += f"; rows of {row} bytes, {layout}  [{fact.rule}]" if tile.rank > 1 else ""
+    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
     comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
     array = f"[{stages_name(settled, slots)}]" if slots > 1 or settled.facts.get(tile, "slots") else ""
     return Declaration(f"tl::{kind}<{parameters}> {printer.names(tile.name)}{array};", tuple(comments))
+
+
+def _rows_about(layout: SharedLayout) -> str:
+    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
+    row = layout.extents[-1] * layout.element_bytes
+    if layout.swizzle and row > layout.swizzle:
+        return f"{row // layout.swizzle} panels of {layout.swizzle // layout.element_bytes} columns, {layout}"
+    return f"rows of {row} bytes, {layout}"
 
 
 def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
@@ -211,7 +222,7 @@ def _tensors_about(settled: Settled) -> Iterator[str]:
     starts = {settled.facts[tensor, "row_start"] for tensor in views}
     rule = settled.facts.rule(views[0], "row_start")
     if starts - {0}:
-        yield f"RowStart: every row and offset is a multiple of so many bytes: vectors of that width  [{rule}]"
+        yield f"RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [{rule}]"
     if 0 in starts:
         how = "the launcher chooses" if aligned_when(settled) else "copies choose their width"
         yield f"A run-time size decides where rows start: {how}  [{rule}]"

@@ -75,8 +75,9 @@ class Statements:
         parts, loads, _ = self._turns(loop, pipeline)
         tiles = ", ".join(f"{self.printer.names(buffer.name)}[0]" for buffer in pipeline.buffers)
         note = (
-            f"A warp beyond the user's threads keeps TMA up to {pipeline.stages} tiles ahead of their use, and is done "
-            f"when it has asked for the last  [{self.facts.rule(loop, 'pipeline')}]"
+            f"One warp more than the {self.settled.launch.threads} consumer threads only loads: up to {pipeline.stages} "
+            "tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the whole "
+            f"block follows  [{self.facts.rule(loop, 'pipeline')}]"
         )
         above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
         view = StatementView("producer", {**parts, "tiles": tiles}, loop.span.line, above, (), loads)
@@ -159,7 +160,10 @@ class Statements:
         if self.facts[op, "call"] != "tma_store":
             return ()
         rule = self.facts.rule(op, "call")
-        return (f"each warp stages its rows, and one lane stores them by TMA; returns when they are read  [{rule}]",)
+        return (
+            "Each warp writes its rows to the staging tile, fences them for TMA, and one lane stores them; returns when "
+            f"TMA has read them  [{rule}]",
+        )
 
     def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:
         """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
@@ -348,13 +352,13 @@ def _pipeline_notes(name: str, pipeline: Pipeline, rule: str, read_before: str) 
     ahead = pipeline.stages - 1
     if ahead == 0:
         text = f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]"
-    else:
-        text = (
-            f"Each turn waits until tile {name} has landed and all warps are done with tile {name} - 1 (one barrier), "
-            f"then starts to load tile {name} + {ahead} into the slot of tile {name} - 1  [{rule}]"
-        )
-    if read_before:
-        text = text.replace("(one barrier)", f"(one barrier, which the stores to {read_before} meet too)")
+        return tuple(wrapped(text, BODY_WIDTH))
+    publishes = f", and in turn 0 publishes {read_before}" if read_before else ""
+    text = (
+        f"In each turn a thread waits for its own copies of tile {name}; a barrier then makes all of them visible and "
+        f"ends the reads of tile {name} - 1{publishes}; then tile {name} + {ahead}, if there is one, starts to load "
+        f"into the slot of tile {name} - 1  [{rule}]"
+    )
     return tuple(wrapped(text, BODY_WIDTH))
 
 

@@ -8,10 +8,9 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scope
-from tile2cu.core.schedule import Ledger, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, Ledger, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
-BARRIERS = "barriers"
 _BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 
 

@@ -4,13 +4,17 @@
 //
 // gemm_relu: C = relu(A @ B).
 //
+// Compiled in: M = 1024, N = 1024 and K = 1024.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
 // All accesses stay inside the tensors; there are no guards.
-// Products accumulate in float32; C rounds to float16 (line 30).
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
+// the number.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
@@ -21,28 +25,28 @@ namespace gemm_relu_kernel {
 constexpr int M = 1024, N = 1024, K = 1024, block_M = 128, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 4 warps: 2 along M x 2 along N of a product  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of a product  [warps.gemm.square]
 constexpr int threads = 128;
 
-// ---- shared memory: 49,152 of 166,912 bytes -------------------------------------------------------------------------
+// ---- shared memory: 49,152 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
   // 24,576 bytes in 3 slots; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[num_stages];
-  // 24,576 bytes in 3 slots; rows of 256 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 24,576 bytes in 3 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
 };
-static_assert(sizeof(Shared) == 49152, "the tiles above add up");
+static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");
 
-// ---- registers: 128 a thread for tiles ------------------------------------------------------------------------------
+// ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
-// (T128, V128) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V128 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
+// 2)  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)
 __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, tl::half* __restrict__ C_data) {
-  // RowStart: every row and offset is a multiple of so many bytes: vectors of that width  [vector.tensor.row-start]
+  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto A = tl::tensor<tl::RowStart<16>>(A_data, M, K);
   const auto B = tl::tensor<tl::RowStart<16>>(B_data, K, N);
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, M, N);
@@ -61,8 +65,9 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(A.tile(by * block_M, ko * block_K), A_shared[ko % num_stages]);
     tl::copy_async<threads>(B.tile(ko * block_K, bx * block_N), B_shared[ko % num_stages]);
   };
-  // Each turn waits until tile ko has landed and all warps are done with tile ko - 1 (one barrier), then starts to
-  // load tile ko + 2 into the slot of tile ko - 1  [pipeline.loop.cp-async]
+  // In each turn a thread waits for its own copies of tile ko; a barrier then makes all of them visible and ends
+  // the reads of tile ko - 1; then tile ko + 2, if there is one, starts to load into the slot of tile ko - 1
+  // [pipeline.loop.cp-async]
   for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);

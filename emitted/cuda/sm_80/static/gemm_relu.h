@@ -10,13 +10,17 @@ extern "C" {
 
 // gemm_relu: C = relu(A @ B).
 //
+// Compiled in: M = 1024, N = 1024 and K = 1024.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
 // All accesses stay inside the tensors; there are no guards.
-// Products accumulate in float32; C rounds to float16 (line 30).
-// Tensors start at multiples of 16 bytes, which the launcher checks, and written ones overlap no other.
+// Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
+// the number.
+// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
+// no other.
 tl_status gemm_relu(const void* A, const void* B, void* C, void* stream);
 
 #ifdef __cplusplus
