@@ -5,8 +5,9 @@
 
 namespace tl {
 
-// Who loads: one warp beyond the threads that the kernel was written for.
-constexpr int producer_threads = warp_size;
+// Who loads: one warp beyond the threads that the kernel was written for. A whole warpgroup instead can give registers
+// to the others (tl::give_registers, tl::take_registers), when those need more than a block of this size has for each.
+constexpr int producer_threads = warp_size, producer_warpgroup_threads = 4 * warp_size;
 template <int threads> TL_DEVICE bool is_producer() { return thread() >= threads; }
 
 // A barrier among the first `threads` threads, without the producer. It also makes what they wrote to shared memory by
@@ -24,7 +25,7 @@ template <int stages> struct TmaBarriers {
   Barrier empty[stages];  // a phase ends when all consumer warps have released the slot
 };
 
-// Tile k lies in slot k % stages. `threads` threads use the tiles, a warp behind them loads.
+// Tile k lies in slot k % stages. `threads` threads use the tiles, the one behind them loads.
 template <int stages, int threads> class TmaPipeline {
  public:
   static_assert(threads % warp_size == 0, "whole warps use the tiles");
@@ -42,9 +43,9 @@ template <int stages, int threads> class TmaPipeline {
   }
 
   // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
-  // at `full`. Who: the producer warp, of which one lane does it.
+  // at `full`. Who: the producer's threads, of which one does it.
   template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
-    if (lane() != 0) return;
+    if (thread() != threads) return;
     TL_NO_UNROLL for (int k = 0; k < turns; ++k) {
       const int slot = k % stages;
       mbarrier_wait(barriers_.empty[slot], (k / stages & 1) ^ 1);

@@ -1,0 +1,134 @@
+// Products of one tile by wgmma: every N, each way an operand may lie, both types. Operands come by ordinary loads.
+#include <tl/tl.h>
+
+namespace products {
+
+enum Kind { k_contiguous, mn_contiguous, in_registers };
+
+// A is M x K (or stored K x M), B is K x N (or stored N x K).
+template <class T_, int M_, int N_, int K_, int warpgroups_, Kind a_, Kind b_, class SwizzleA, class SwizzleB,
+          bool overwrites_ = false>
+struct Case {
+  using T = T_;
+  static constexpr int M = M_, N = N_, K = K_, warpgroups = warpgroups_;
+  static constexpr Kind a = a_, b = b_;
+  static constexpr bool overwrites = overwrites_;
+  using A = tl::SharedTile<T, a == mn_contiguous ? K : M, a == mn_contiguous ? M : K, SwizzleA>;
+  using B = tl::SharedTile<T, b == mn_contiguous ? K : N, b == mn_contiguous ? N : K, SwizzleB>;
+  struct Shared {
+    A A_shared;
+    B B_shared;
+  };
+};
+
+template <class Case, class A, class B, class C> TL_DEVICE void multiply(const A& a, const B& b, C& c) {
+  if constexpr (Case::overwrites)
+    tl::gemm(a, b, c, tl::overwrite);
+  else
+    tl::gemm(a, b, c);
+}
+template <class Case, class A, class C>
+TL_DEVICE void multiply_with(const A& a, typename Case::Shared& shared, C& c) {
+  if constexpr (Case::b == mn_contiguous)
+    multiply<Case>(a, shared.B_shared, c);
+  else
+    multiply<Case>(a, tl::transposed(shared.B_shared), c);
+}
+
+// C += A B
+template <class Case>
+__global__ void __launch_bounds__(128 * Case::warpgroups, 1)
+    kernel(const typename Case::T* A_data, const typename Case::T* B_data, float* C_data) {
+  using T = typename Case::T;
+  constexpr int threads = 128 * Case::warpgroups, M = Case::M, N = Case::N, K = Case::K;
+  auto& shared = tl::shared<typename Case::Shared>();
+  using TileA = typename Case::A;
+  using TileB = typename Case::B;
+  const auto A = tl::tensor<tl::RowStart<16>>(A_data, TileA::rows, TileA::cols);
+  const auto B = tl::tensor<tl::RowStart<16>>(B_data, TileB::rows, TileB::cols);
+  const auto C = tl::tensor<tl::RowStart<16>>(C_data, M, N);
+  tl::copy<threads>(A.tile(0, 0), shared.A_shared);
+  tl::copy<threads>(B.tile(0, 0), shared.B_shared);
+  tl::sync_consumers<threads>();
+  tl::Fragment<float, tl::WgmmaAccumulator<M, N, Case::warpgroups>> C_local;
+  tl::copy(C.tile(0, 0), C_local);
+  if constexpr (Case::a == in_registers) {
+    tl::Fragment<T, tl::WgmmaAccumulator<M, K, Case::warpgroups>> A_local;
+    tl::copy(A.tile(0, 0), A_local);
+    multiply_with<Case>(A_local, shared, C_local);
+  } else if constexpr (Case::a == mn_contiguous) {
+    multiply_with<Case>(tl::transposed(shared.A_shared), shared, C_local);
+  } else {
+    multiply_with<Case>(shared.A_shared, shared, C_local);
+  }
+  tl::copy(C_local, C.tile(0, 0));
+}
+
+using tl::bfloat16;
+using tl::half;
+using S128 = tl::Swizzle128B;
+using S64 = tl::Swizzle64B;
+using S32 = tl::Swizzle32B;
+constexpr Kind k = k_contiguous, mn = mn_contiguous, reg = in_registers;
+
+template <class... Cases> struct List {};
+template <int n> using Width = Case<half, 64, n, 64, 1, k, k, S128, S128>;
+using All = List<
+    // every N
+    Width<8>, Width<16>, Width<24>, Width<32>, Width<40>, Width<48>, Width<56>, Width<64>, Width<72>, Width<80>,
+    Width<88>, Width<96>, Width<104>, Width<112>, Width<120>, Width<128>, Width<136>, Width<144>, Width<152>,
+    Width<160>, Width<168>, Width<176>, Width<184>, Width<192>, Width<200>, Width<208>, Width<216>, Width<224>,
+    Width<232>, Width<240>, Width<248>, Width<256>,
+    // more than an instruction's N, more than a warpgroup's rows
+    Case<half, 64, 320, 64, 1, k, k, S128, S128>, Case<half, 64, 384, 32, 1, k, mn, S64, S128>,
+    Case<half, 128, 64, 64, 1, k, mn, S128, S128>, Case<half, 256, 128, 64, 2, k, mn, S128, S128>,
+    Case<half, 256, 64, 64, 2, mn, k, S128, S128>, Case<half, 128, 256, 64, 2, reg, mn, S128, S128>,
+    Case<half, 256, 64, 128, 2, reg, k, S128, S128>,
+    // how operands lie: K over several panels, each swizzle, each side
+    Case<half, 64, 64, 128, 1, k, k, S128, S128>, Case<half, 64, 64, 64, 1, k, k, S64, S32>,
+    Case<half, 64, 64, 64, 1, k, k, S32, S64>, Case<half, 64, 64, 64, 1, k, mn, S128, S64>,
+    Case<half, 64, 64, 64, 1, k, mn, S128, S32>, Case<half, 64, 96, 64, 1, k, mn, S128, S64>,
+    Case<half, 64, 48, 64, 1, k, mn, S128, S32>, Case<half, 64, 64, 64, 1, mn, k, S128, S128>,
+    Case<half, 128, 64, 64, 2, mn, mn, S64, S128>, Case<half, 128, 64, 64, 1, mn, mn, S32, S64>,
+    Case<half, 64, 192, 128, 1, mn, mn, S128, S128>,
+    // A in registers
+    Case<half, 64, 128, 128, 1, reg, mn, S128, S128>, Case<half, 64, 128, 128, 1, reg, k, S128, S128>,
+    Case<half, 64, 80, 16, 1, reg, k, S32, S32>,
+    // bfloat16, overwriting
+    Case<bfloat16, 128, 256, 64, 2, k, mn, S128, S128>, Case<bfloat16, 64, 128, 128, 1, reg, mn, S128, S128>,
+    Case<bfloat16, 64, 64, 64, 1, mn, k, S64, S64>, Case<half, 128, 256, 64, 2, k, mn, S128, S128, true>,
+    Case<half, 64, 320, 64, 1, reg, k, S128, S128, true>, Case<bfloat16, 64, 72, 32, 1, reg, k, S64, S64, true>>;
+
+template <class Case> int run(const void* A, const void* B, float* C) {
+  using T = typename Case::T;
+  return tl::launch<typename Case::Shared>(kernel<Case>, dim3(1), 128 * Case::warpgroups, nullptr,
+                                           static_cast<const T*>(A), static_cast<const T*>(B), C);
+}
+
+struct Entry {
+  int M, N, K, a, b, is_bfloat16, overwrites;
+  int (*run)(const void*, const void*, float*);
+};
+template <class... Cases> const Entry* entries(List<Cases...>, int& count) {
+  static const Entry all[] = {{Cases::M, Cases::N, Cases::K, Cases::a, Cases::b,
+                               int(std::is_same<typename Cases::T, bfloat16>::value), Cases::overwrites,
+                               run<Cases>}...};
+  count = sizeof...(Cases);
+  return all;
+}
+
+}  // namespace products
+
+// Which case `index` is: M, N, K, how A and B lie, whether they are bfloat16, whether C is overwritten. Returns how many
+// cases there are.
+extern "C" int products_case(int index, int* what) {
+  int count;
+  const auto& entry = products::entries(products::All{}, count)[index];
+  const int fields[] = {entry.M, entry.N, entry.K, entry.a, entry.b, entry.is_bfloat16, entry.overwrites};
+  for (int i = 0; i < 7; ++i) what[i] = fields[i];
+  return count;
+}
+extern "C" int products_run(int index, const void* A, const void* B, void* C) {
+  int count;
+  return products::entries(products::All{}, count)[index].run(A, B, static_cast<float*>(C));
+}
