@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from tile2cu.core.expr import Expr, Load, walk
 from tile2cu.core.program import (
     Assign,
+    Atomic,
+    AtomicTile,
     Buffer,
     Copy,
     Declare,
@@ -16,9 +18,11 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Reduce,
+    Scan,
     Scope,
     Stmt,
     Store,
+    While,
 )
 from tile2cu.core.span import Span
 
@@ -43,10 +47,12 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
                 if stmt.op:
                     yield Access(stmt.buffer, stmt.indices, False, stmt.span)
                 yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+            case Atomic():
+                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
             case If():
                 yield from element_accesses(stmt.then)
                 yield from element_accesses(stmt.orelse)
-            case Loop() | Parallel():
+            case Loop() | Parallel() | While():
                 yield from element_accesses(stmt.body)
             case _:
                 pass
@@ -55,19 +61,19 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions that a statement itself evaluates, without its nested statements'."""
     match stmt:
-        case Store():
+        case Store() | Atomic():
             return (*stmt.indices, stmt.value)
         case Let() | Assign():
             return (stmt.value,)
         case Declare() if stmt.init is not None:
             return (stmt.init,)
-        case If():
+        case If() | While():
             return (stmt.condition,)
         case Loop():
             return (stmt.start, stmt.stop, stmt.step)
         case Fill():
             return (stmt.value,)
-        case Copy():
+        case Copy() | AtomicTile():
             return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
         case _:
             return ()
@@ -84,8 +90,10 @@ def loads(expr: Expr, span: Span) -> Iterator[Access]:
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement reads; all of its body's for loops and branches."""
     match stmt:
-        case Copy():
+        case Copy() | AtomicTile():
             return frozenset((stmt.src.buffer,))
+        case Scan():
+            return frozenset((stmt.src,))
         case Gemm():
             return frozenset((stmt.a.buffer, stmt.b.buffer, stmt.c.buffer))
         case Reduce():
@@ -97,8 +105,10 @@ def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
 def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement writes; all of its body's for loops and branches."""
     match stmt:
-        case Copy():
+        case Copy() | AtomicTile():
             return frozenset((stmt.dst.buffer,))
+        case Scan():
+            return frozenset((stmt.dst,))
         case Gemm():
             return frozenset((stmt.c.buffer,))
         case Reduce():

@@ -5,7 +5,20 @@ from dataclasses import dataclass
 from math import gcd
 
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Unary, Var, int_const, static_value, walk
-from tile2cu.core.program import Buffer, Copy, Launch, Let, Loop, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
 
 _UNBOUNDED = 1 << 30  # "a multiple of everything": what zero is
 
@@ -178,9 +191,9 @@ class Bounds:
 def _written(stmt: Stmt) -> tuple[Buffer, ...]:
     """The tensor that a statement itself may write."""
     match stmt:
-        case Store():
+        case Store() | Atomic():
             return (stmt.buffer,)
-        case Copy():
+        case Copy() | AtomicTile():
             return (stmt.dst.buffer,)
         case _:
             return ()

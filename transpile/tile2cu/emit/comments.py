@@ -2,7 +2,7 @@
 
 from textwrap import wrap
 
-from tile2cu.core.program import If, Let, Loop, Stmt, walk_stmts
+from tile2cu.core.program import If, Let, Loop, Stmt, While, walk_stmts
 
 WIDTH = 120
 BODY_WIDTH = 110  # for comments inside a kernel's body, wherever it is indented to
@@ -41,7 +41,7 @@ def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt,
 def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
     """The comment above a paragraph: its place, and the user's words or else the Python line."""
     first, last = group[0], _last_line(group[-1])
-    compound = isinstance(first, Loop | If)
+    compound = isinstance(first, Loop | If | While)
     place = f"{file}:{first.span.line}"
     if len(group) > 1 and last > first.span.line:
         place += f"-{last}"
@@ -53,7 +53,7 @@ def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
 
 
 def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:
-    compound = isinstance(stmt, Loop | If) or isinstance(previous, Loop | If)
+    compound = isinstance(stmt, Loop | If | While) or isinstance(previous, Loop | If | While)
     return bool(stmt.comments) or compound or stmt.span.line > _last_line(previous) + 1
 
 

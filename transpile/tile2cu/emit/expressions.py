@@ -61,6 +61,8 @@ class Printer:
             return self._arithmetic(expr, want)
         if _same_in_cpp(expr.dtype, want):
             return self._arithmetic(expr, expr.dtype)
+        if isinstance(expr, Named):  # by value: device code cannot refer to a constant of the host's
+            return f"{want.cpp}({self.names(expr.name)})", _PRIMARY
         return f"tl::cast<{want.cpp}>({self._arithmetic(expr, expr.dtype)[0]})", _PRIMARY
 
     def _arithmetic(self, expr: Expr, dtype: DType) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from tile2cu.core.layout import (
     SharedLayout,
     Warps,
 )
-from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, walk_stmts
+from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, While, walk_stmts
 from tile2cu.core.schedule import BARRIERS, Ledger, Multiple, Pipeline, Staging, Workspace
 from tile2cu.emit.comments import rule_line, wrapped
 from tile2cu.emit.expressions import Printer, literal
@@ -177,9 +177,9 @@ def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     stmts = [
         op for op in walk_stmts(settled.launch.body) if settled.facts.get(op, "call") not in ("tma_load", "tma_store")
     ]
-    plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If)]
+    plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If | While)]
     names = {buffer.name for stmt in plain for buffer in buffers_read(stmt) | buffers_written(stmt)}
-    conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If) for expr in expressions(stmt)]
+    conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If | While) for expr in expressions(stmt)]
     names |= {access.buffer.name for expr in conditions for access in loads(expr, settled.launch.span)}
     return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
 

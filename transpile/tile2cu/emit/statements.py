@@ -9,6 +9,10 @@ from tile2cu.core.expr import Const, Var, binary, static_value, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Assign,
+    Atomic,
+    AtomicTile,
+    Break,
+    Continue,
     Copy,
     Declare,
     Fill,
@@ -19,11 +23,15 @@ from tile2cu.core.program import (
     LoopKind,
     Parallel,
     Reduce,
+    Reduction,
     Region,
+    Scan,
     Scope,
     Stmt,
     Store,
     Swizzle,
+    Sync,
+    While,
     walk_stmts,
 )
 from tile2cu.core.schedule import Hazard, Pipeline
@@ -74,10 +82,11 @@ class Statements:
         lets = [self._view(let, heading((let,), file)) for let in self._hoisted]
         parts, loads, _ = self._turns(loop, pipeline)
         tiles = ", ".join(f"{self.printer.names(buffer.name)}[0]" for buffer in pipeline.buffers)
+        rule, consumers = self.facts.rule(loop, "pipeline"), self.settled.launch.threads
         note = (
-            f"One warp more than the {self.settled.launch.threads} consumer threads only loads: up to {pipeline.stages} "
-            "tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the whole "
-            f"block follows  [{self.facts.rule(loop, 'pipeline')}]"
+            f"One warp more than the {consumers} consumer threads only loads, up to {pipeline.stages} tiles ahead, as "
+            "slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows  "
+            f"[{rule}]"
         )
         above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
         view = StatementView("producer", {**parts, "tiles": tiles}, loop.span.line, above, (), loads)
@@ -95,8 +104,7 @@ class Statements:
             reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
             rule = self.facts.rule(stmt, "barrier")
             about = wrapped(f"{reason} by other threads: a barrier before it is used again  [{rule}]", BODY_WIDTH)
-            call = "tl::sync_consumers<threads>()" if is_producer(self.settled) else "tl::sync_threads()"
-            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
+            yield StatementView("barrier", {"call": self._barrier_call()}, stmt.span.line, tuple(about))
         yield self._view(stmt, above)
 
     def _view(self, stmt: Stmt, above: list[str]) -> StatementView:
@@ -108,33 +116,69 @@ class Statements:
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
-            case Copy():
-                return StatementView("call", self._copy(stmt), comments=self._copy_comments(stmt))
-            case Fill():
-                return StatementView("call", self._fill(stmt))
-            case Gemm():
-                return StatementView("call", self._gemm(stmt))
-            case Reduce():
-                return StatementView("call", self._reduce(stmt), comments=self._reduce_comments(stmt))
-            case Store() | Let() | Declare() | Assign():
+            case Copy() | Fill() | Gemm() | Reduce() | AtomicTile() | Scan():
+                return self._operation(stmt)
+            case Store() | Let() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": self._scalar(stmt)})
+            case Break() | Continue():
+                return StatementView("line", {"text": f"{type(stmt).__name__.lower()};"})
+            case Sync():
+                return StatementView("barrier", {"call": self._barrier_call()})
             case Parallel():
                 return self._parallel(stmt)
             case Loop():
                 return self._loop(stmt)
-            case If():
-                parts = {"condition": self.printer.text(stmt.condition)}
-                return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
+            case While() | If():
+                return self._conditional(stmt)
             case _:
                 raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
 
-    def _scalar(self, stmt: Store | Let | Declare | Assign) -> str:
+    def _operation(self, op: Copy | Fill | Gemm | Reduce | AtomicTile | Scan) -> StatementView:
+        """An operation on tiles: one call."""
+        match op:
+            case Copy():
+                return StatementView("call", self._copy(op), comments=self._copy_comments(op))
+            case Fill():
+                return StatementView("call", self._fill(op))
+            case Gemm():
+                return StatementView("call", self._gemm(op))
+            case Reduce():
+                return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
+            case AtomicTile():
+                return StatementView("call", self._atomic_tile(op))
+            case Scan():
+                return StatementView("call", self._scan(op))
+
+    def _conditional(self, stmt: While | If) -> StatementView:
+        parts = {"condition": self.printer.text(stmt.condition)}
+        if isinstance(stmt, While):
+            return StatementView("while", parts, body=self.body(stmt.body))
+        return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
+
+    def _barrier_call(self) -> str:
+        return "tl::sync_consumers<threads>()" if is_producer(self.settled) else "tl::sync_threads()"
+
+    def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
+        arguments = f"{self._operand(op.src, op.dst)}, {self._operand(op.dst, op.src)}"
+        template = "" if op.src.buffer.scope is Scope.FRAGMENT else "threads"
+        return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
+
+    def _scan(self, op: Scan) -> Mapping[str, str]:
+        name = "cummax" if op.kind is Reduction.MAX else "cumsum"
+        arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
+        return {"name": f"{name}_reversed" if op.reverse else name, "template": str(op.dim), "arguments": arguments}
+
+    def _scalar(self, stmt: Store | Let | Declare | Assign | Atomic) -> str:
         """An assignment or declaration of one value."""
         text, names = self.printer.text, self.printer.names
         match stmt:
             case Store():
                 target = self.printer.element(stmt.buffer, stmt.indices)
                 return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
+            case Atomic():
+                name = {"sum": "add"}.get(stmt.kind.value, stmt.kind.value)
+                element = self.printer.element(stmt.buffer, stmt.indices)
+                return f"tl::atomic_{name}({element}, {text(stmt.value, stmt.buffer.dtype)});"
             case Let():
                 return f"const {stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
             case Declare():
@@ -161,7 +205,7 @@ class Statements:
             return ()
         rule = self.facts.rule(op, "call")
         return (
-            "Each warp writes its rows to the staging tile, fences them for TMA, and one lane stores them; returns when "
+            "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when "
             f"TMA has read them  [{rule}]",
         )
 
@@ -229,7 +273,7 @@ class Statements:
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
-        if len(op.body) == 1 and isinstance(op.body[0], Store) and not body[0].comments:
+        if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
 
@@ -342,7 +386,7 @@ def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
 
 def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
     """A store to memory that only one of the threads holding an element does."""
-    if isinstance(stmt, Store) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED):
+    if isinstance(stmt, Store | Atomic) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED):
         return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
     return view
 

@@ -14,11 +14,12 @@ from tile2cu.rules.layout.propagate import (
     parallel_from_fragment,
     parallel_to_fragment,
     reduce_kept_dimension,
+    scan_same,
 )
 from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.pipeline import cp_async
-from tile2cu.rules.select import copy_cp_async, copy_synchronous, loop_owners_store, reduce_workspace
+from tile2cu.rules.select import atomic_tile, copy_cp_async, copy_synchronous, loop_owners_store, reduce_workspace
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     index_constant,
     copy_same,
     reduce_kept_dimension,
+    scan_same,
     parallel_from_fragment,
     parallel_to_fragment,
     rows_in_warps,
@@ -57,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     copy_cp_async,
     tma_store,
     copy_synchronous,
+    atomic_tile,
     loop_owners_store,
     reduce_workspace,
     shared_ledger,

@@ -7,7 +7,7 @@ from math import gcd
 from tile2cu.core.accesses import element_accesses, expressions, loads
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Expr, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Store
+from tile2cu.core.program import Atomic, AtomicTile, Buffer, Copy, Launch, Parallel, Scope, Store
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -131,10 +131,10 @@ def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
             wide = (context.facts.get(op, "vector") or 1) > 1
             for access in element_accesses((op,)):
                 yield access.buffer, _Box(_points(access.indices), wide)
-        case Copy():
+        case Copy() | AtomicTile():
             for region in (op.src, op.dst):
                 yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True)
-        case Store() if not _in_parallel(op):
+        case Store() | Atomic() if not _in_parallel(op):
             yield op.buffer, _Box(_points(op.indices), False)
         case _:
             pass

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import FragmentLayout, threads_along
-from tile2cu.core.program import Copy, Loop, Parallel, Reduce, Region, Scope
+from tile2cu.core.program import AtomicTile, Copy, Loop, Parallel, Reduce, Reduction, Region, Scope, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -65,6 +65,32 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "select.atomic.tile",
+    phase=Phase.SELECT,
+    on=AtomicTile,
+    source="PTX ISA, 'red' and 'atom'",
+    examples=(
+        Example(
+            'L = T.alloc_fragment((64, 32), "float32")\nT.clear(L)\nT.atomic_add(X[0, 0], L)', 3, "call", "atomic_add"
+        ),
+    ),
+)
+def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
+    """A tile is combined with memory element by element, each by the one thread that owns it.
+
+    Gives: the call.
+    Errors: T2C-S005 when a part of a shared tile or of a fragment is used; T2C-S006 when no call combines so.
+    """
+    for region in (op.src, op.dst):
+        _refuse_parts(region, op)
+    if op.kind not in (Reduction.SUM, Reduction.MAX, Reduction.MIN):
+        raise Tile2CuError(
+            "T2C-S006", f"no atomic operation for `{op.kind.value}`", op.span, help="use add, max or min"
+        )
+    yield op, "call", {"sum": "atomic_add"}.get(op.kind.value, f"atomic_{op.kind.value}")
+
+
+@rule(
     "select.loop.owners-store",
     phase=Phase.SELECT,
     on=Parallel,
@@ -121,7 +147,7 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
     yield op, "workspace", warps
 
 
-def _refuse_parts(region: Region, op: Copy) -> None:
+def _refuse_parts(region: Region, op: Stmt) -> None:
     if region.buffer.scope is not Scope.GLOBAL and not region.whole:
         raise Tile2CuError(
             "T2C-S005",

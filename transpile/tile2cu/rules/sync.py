@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt
+from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, Sync, While
 from tile2cu.core.schedule import Hazard, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -68,21 +68,25 @@ class _Walker:
         self.context = context
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
 
-    def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | None) -> _Pending:
+    def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
         for stmt in body:
             pending = self.statement(stmt, pending, divergent)
         return pending
 
-    def statement(self, stmt: Stmt, pending: _Pending, divergent: If | None) -> _Pending:
+    def statement(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         match stmt:
             case Loop():
                 return self.loop(stmt, pending, divergent)
             case If():
                 return self.branch(stmt, pending, divergent)
+            case While():
+                return self.while_loop(stmt, pending, divergent)
+            case Sync():
+                return _Pending()
             case _:
                 return self.simple(stmt, pending, divergent)
 
-    def simple(self, stmt: Stmt, pending: _Pending, divergent: If | None) -> _Pending:
+    def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
         reads = {buffer.name: buffer for buffer in shared(buffers_read(stmt))}
         writes = {buffer.name: buffer for buffer in shared(buffers_written(stmt))}
@@ -93,7 +97,7 @@ class _Walker:
             pending = _Pending()
         return pending.merge(_Pending(writes, reads))
 
-    def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | None) -> None:
+    def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | None) -> None:
         if divergent is not None:
             raise Tile2CuError(
                 "T2C-P002",
@@ -105,14 +109,14 @@ class _Walker:
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
-    def branch(self, stmt: If, pending: _Pending, divergent: If | None) -> _Pending:
+    def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
         uniform = self.context.bounds.uniform(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
         inside = divergent if uniform else stmt
         then = self.body(stmt.then, pending.copy(), inside)
         return then.merge(self.body(stmt.orelse, pending.copy(), inside))
 
-    def condition(self, stmt: If, pending: _Pending, divergent: If | None) -> _Pending:
+    def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """The shared elements that the condition itself reads."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span)]
         shared_reads = {access.buffer.name: access.buffer for access in accesses if access.buffer.scope is Scope.SHARED}
@@ -122,7 +126,7 @@ class _Walker:
             pending = _Pending()
         return pending.merge(_Pending({}, shared_reads))
 
-    def loop(self, stmt: Loop, pending: _Pending, divergent: If | None) -> _Pending:
+    def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
         if pipeline is None or pipeline.producer:
             pending = self.before_loop(stmt, pending, divergent)
@@ -133,7 +137,15 @@ class _Walker:
             pending = before.merge(self.body(stmt.body, pending, divergent))
         return pending
 
-    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | None) -> _Pending:
+    def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | None) -> _Pending:
+        """A loop on a condition: its barriers are reached by all threads only if all see the same condition."""
+        inside = divergent if self.context.bounds.uniform(stmt.condition) else stmt
+        before = pending = self.condition(stmt, pending, divergent)
+        for _ in range(2):
+            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), inside))
+        return pending
+
+    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
         read = shared(frozenset(buffer for part in stmt.body for buffer in buffers_read(part)))
         written = {buffer.name for part in stmt.body for buffer in shared(buffers_written(part))}
@@ -144,7 +156,7 @@ class _Walker:
         self.barrier(stmt, hazards, divergent)
         return _Pending()
 
-    def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | None) -> _Pending:
+    def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | None) -> _Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
         slots = {buffer.name: buffer for buffer in pipeline.buffers}
         hazards = {name: Hazard(name, "read") for name in slots if name in pending.read}

@@ -6,7 +6,7 @@ from tile2cu.core.accesses import Access, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
-from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scope
+from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _SOFTMAX = """
@@ -75,6 +75,34 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
             help="reduce a fragment of rank 2, or of rank 1 into shape (1,)",
         )
     yield op.dst, "layout", kept
+
+
+@rule(
+    "layout.scan.same",
+    phase=Phase.COMMON,
+    on=Scan,
+    source=_OWN,
+    examples=(
+        Example(
+            'L = T.alloc_fragment((16, 256), "float32")\n'
+            'R = T.alloc_fragment((16, 256), "float32")\n'
+            "T.cumsum(L, R, dim=1)\n"
+            "T.clear(R)",
+            "L",
+            "layout",
+            "Blocked(extents=(16, 256), threads=(4, 32), vector=4, block_threads=128)",
+        ),
+    ),
+)
+def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
+    """A running sum lies where its source lies.
+
+    Gives: the known side's layout to the other side.
+    """
+    for known, other in ((op.src, op.dst), (op.dst, op.src)):
+        layout = context.facts.get(known, "layout")
+        if layout is not None and known.scope is other.scope is Scope.FRAGMENT:
+            yield other, "layout", layout
 
 
 @rule(
