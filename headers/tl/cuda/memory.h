@@ -1,4 +1,4 @@
-// Loads and stores of a given width, shared memory, atomics. Any thread may call them; none orders memory.
+// Loads and stores of a given width, shared memory. Any thread may call them; none orders memory.
 #pragma once
 #include "kernel.h"
 #include "numeric.h"
@@ -23,21 +23,5 @@ TL_DEVICE void store16(void* to, uint4 bits) { *static_cast<uint4*>(to) = bits; 
 TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
-
-// Adds to a place in global or shared memory, atomically and relaxed; returns what was there before.
-// [CUDA C++ Programming Guide, "Atomic Functions: atomicAdd()"]
-TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value); }
-TL_DEVICE int atomic_add(int* to, int value) { return atomicAdd(to, value); }
-TL_DEVICE half atomic_add(half* to, half value) { return atomicAdd(to, value); }
-// sm_80 has no such instruction: exchanges until nobody came between.
-TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
-  unsigned short* const bits = reinterpret_cast<unsigned short*>(to);
-  unsigned short seen = *bits, expected;
-  do {
-    expected = seen;
-    seen = atomicCAS(bits, expected, (bfloat16::from_bits(expected) + value).bits);
-  } while (seen != expected);
-  return bfloat16::from_bits(seen);
-}
 
 }  // namespace tl

@@ -3,6 +3,7 @@
 #include "kernel.h"
 #include "numeric.h"
 #include "memory.h"
+#include "atomic.h"
 #include "sync.h"
 #include "warp.h"
 #include "cp_async.h"

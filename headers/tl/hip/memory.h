@@ -1,4 +1,4 @@
-// Loads and stores of a given width, shared memory (LDS), atomics. Any thread may call them; none orders memory.
+// Loads and stores of a given width, shared memory (LDS). Any thread may call them; none orders memory.
 #pragma once
 #include "kernel.h"
 #include "numeric.h"
@@ -20,17 +20,5 @@ TL_DEVICE void store16(void* to, uint4 bits) { *static_cast<uint4*>(to) = bits; 
 TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
-
-// Adds to a place in global or shared memory, atomically and relaxed; returns what was there before.
-TL_DEVICE float atomic_add(float* to, float value) {
-  return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-}
-TL_DEVICE int atomic_add(int* to, int value) {
-  return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-}
-template <class T> TL_DEVICE T atomic_add(T*, T) {
-  static_assert(hip::lacks<T>, "this target adds atomically in float and int only");
-  return {};
-}
 
 }  // namespace tl

@@ -1,4 +1,4 @@
-// Loads and stores that keep their width, shared memory, atomics. Plain C++ accesses need no call: kernels built with
+// Loads and stores that keep their width, shared memory. Plain C++ accesses need no call: kernels built with
 // -fsanitize=thread report them to the engine by themselves.
 #pragma once
 #include "engine.h"
@@ -38,14 +38,5 @@ TL_DEVICE void store16(void* to, uint4 bits) { host::store(to, bits); }
 TL_DEVICE void store8(void* to, uint2 bits) { host::store(to, bits); }
 TL_DEVICE void store4(void* to, uint32_t bits) { host::store(to, bits); }
 TL_DEVICE void store2(void* to, uint16_t bits) { host::store(to, bits); }
-
-TL_DEVICE float atomic_add(float* to, float value) { return tl_engine_atomic_add_float(to, value); }
-TL_DEVICE int atomic_add(int* to, int value) { return tl_engine_atomic_add_int(to, value); }
-TL_DEVICE half atomic_add(half* to, half value) {
-  return half::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_HALF));
-}
-TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
-  return bfloat16::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_BFLOAT16));
-}
 
 }  // namespace tl

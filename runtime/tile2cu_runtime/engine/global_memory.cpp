@@ -11,10 +11,20 @@ namespace tile2cu::engine {
 namespace {
 
 // A shadow word: for each of its two bytes whether it is allocated, initialised, and written in this launch by the
-// block in the remaining bits (its number + 1, modulo 2^26).
+// block in the last bits (its number + 1, modulo 2^25; none with several). Bit 25: all of these writes were atomic.
 constexpr std::uint32_t allocated_shift = 30, initialised_shift = 28, written_shift = 26;
-constexpr std::uint32_t writer_mask = (1u << written_shift) - 1;
-constexpr std::uint32_t launch_mask = writer_mask | 3u << written_shift;
+constexpr std::uint32_t atomic_bit = 1u << 25, writer_mask = atomic_bit - 1, several_writers = 0;
+constexpr std::uint32_t launch_mask = writer_mask | atomic_bit | 3u << written_shift;
+
+// The part of a shadow word that belongs to the launch, after block `self` wrote the bytes `touched`. Plain writes stay
+// on record when the same block goes on with atomics.
+std::uint32_t after_write(std::uint32_t word, std::uint32_t touched, std::uint32_t self, bool is_atomic) {
+  const std::uint32_t before = word & 3u << written_shift, written = before | touched << written_shift;
+  const std::uint32_t writer = word & writer_mask;
+  if (!is_atomic) return (writer == self ? written : touched << written_shift) | self;
+  if (before && !(word & atomic_bit)) return word & launch_mask;
+  return written | atomic_bit | (before && writer != self ? several_writers : self);
+}
 
 // Which bytes of the word at `offset` (even) lie in [begin, end).
 std::uint32_t bytes_touched(std::size_t offset, std::size_t begin, std::size_t end) {
@@ -126,30 +136,29 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
       return;
     }
     const std::uint32_t writer = word & writer_mask;
-    const bool foreign = writer && writer != self && (word >> written_shift & touched);
-    if (!is_write) {
-      if (TILE2CU_UNLIKELY((word >> initialised_shift & touched) != touched)) {
-        worker.report("uninitialised global read", {site}, [&] {
-          return text("%s reads at {0} what nobody has written", worker.describe_current().c_str());
-        });
-        return;
-      }
-      if (TILE2CU_UNLIKELY(foreign)) {
-        worker.report("race between blocks", {site}, [&] {
-          return text("block %u reads at {0} what block %u wrote in the same launch", self - 1, writer - 1);
-        });
-      }
-      continue;
+    const bool foreign = writer != self && (word >> written_shift & touched);
+    if (TILE2CU_UNLIKELY(!is_write && (word >> initialised_shift & touched) != touched)) {
+      worker.report("uninitialised global read", {site},
+                    [&] { return text("%s reads at {0} what nobody has written", worker.describe_current().c_str()); });
+      return;
     }
-    if (TILE2CU_UNLIKELY(foreign && !is_atomic)) {
-      worker.report("race between blocks", {site}, [&] {
-        return text("block %u writes at {0} what block %u wrote in the same launch", self - 1, writer - 1);
-      });
-    }
-    const std::uint32_t same_writer = writer == self ? word & 3u << written_shift : 0u;
-    word = (word & ~launch_mask) | touched << initialised_shift;
-    if (!is_atomic) word |= touched << written_shift | same_writer | self;
+    if (TILE2CU_UNLIKELY(foreign && !(is_atomic && word & atomic_bit)))
+      report_race(worker, word, is_write, is_atomic, site);
+    if (is_write)
+      word = (word & ~launch_mask) | touched << initialised_shift | after_write(word, touched, self, is_atomic);
   }
+}
+
+void GlobalMemory::report_race(Worker& worker, std::uint32_t word, bool is_write, bool is_atomic, Site site) {
+  worker.report("race between blocks", {site}, [&] {
+    const std::uint32_t writer = word & writer_mask;
+    const std::string other = writer == several_writers ? "other blocks" : text("block %u", writer - 1);
+    return text("block %u %s at {0} what %s %s in the same launch", worker.block_number,
+                is_atomic  ? "updates atomically"
+                : is_write ? "writes"
+                           : "reads",
+                other.c_str(), word & atomic_bit ? "updated atomically" : "wrote");
+  });
 }
 
 }  // namespace tile2cu::engine

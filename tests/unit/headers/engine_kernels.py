@@ -41,13 +41,26 @@ class Run:
         return max(ways)
 
 
+Argument = int | np.ndarray | Written | ReadWrite
+
+
 class Kernels:
     """A source file of kernels/, built with the engine's hooks; launches are checked and must have no findings."""
 
     def __init__(self, engine: Engine, library: ctypes.CDLL) -> None:
         self._engine, self._library = engine, library
 
-    def __call__(self, function: str, *arguments: int | np.ndarray | Written | ReadWrite, **options: Any) -> Run:
+    def __call__(self, function: str, *arguments: Argument, **options: Any) -> Run:
+        status, run, findings = self._launch(function, *arguments, **options)
+        assert status == 0
+        assert findings == []
+        return run
+
+    def findings(self, function: str, *arguments: Argument, **options: Any) -> list[dict[str, Any]]:
+        """What the engine has to say of a launch with a fault."""
+        return self._launch(function, *arguments, **options)[2]
+
+    def _launch(self, function: str, *arguments: Argument, **options: Any) -> tuple[int, Run, list[dict[str, Any]]]:
         settings = EngineOptions(**{"check": True, "statistics": True, **options})
         with ExitStack() as stack:
             values: list[Any] = []
@@ -67,9 +80,8 @@ class Kernels:
                 report = dict(self._engine.report())
             for address, array in written:
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
-        assert status == 0
-        assert report["findings"] == []
-        return Run(written=[array for _, array in written], statistics=report["statistics"])
+        run = Run(written=[array for _, array in written], statistics=report["statistics"])
+        return status, run, report["findings"]
 
     def unchecked(self, function: str, *arguments: int | np.ndarray) -> int:
         """A launch on the arrays themselves."""

@@ -1,0 +1,121 @@
+// Atomics on places in global or shared memory. Any thread; relaxed, so none orders other memory. Each returns what was
+// there before; where nobody asks, the compiler makes a reduction of it, which does not wait.
+#pragma once
+#include <type_traits>
+#include "config.h"
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+namespace cuda {
+
+template <int bytes> struct BitsOf;
+template <> struct BitsOf<2> {
+  using type = unsigned short;
+};
+template <> struct BitsOf<4> {
+  using type = unsigned;
+};
+template <> struct BitsOf<8> {
+  using type = unsigned long long;
+};
+
+template <class T> using If64Bit = std::enable_if_t<std::is_integral<T>::value && sizeof(T) == 8, T>;
+
+}  // namespace cuda
+
+// *to = update(*to): exchanges until nobody came between; a result with the same bits is not written.
+// [CUDA C++ Programming Guide, "Atomic Functions: atomicCAS()"]
+template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
+  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  Bits* const word = reinterpret_cast<Bits*>(to);
+  Bits seen = *static_cast<volatile Bits*>(word), expected, wanted;
+  T before;
+  do {
+    expected = seen;
+    __builtin_memcpy(static_cast<void*>(&before), &expected, sizeof(T));
+    const T after = update(before);
+    __builtin_memcpy(&wanted, &after, sizeof(T));
+    if (wanted == expected) break;
+    seen = atomicCAS(word, expected, wanted);
+  } while (seen != expected);
+  return before;
+}
+
+// [CUDA C++ Programming Guide, "Atomic Functions: atomicAdd()"]
+TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value); }
+TL_DEVICE double atomic_add(double* to, double value) { return atomicAdd(to, value); }
+TL_DEVICE int atomic_add(int* to, int value) { return atomicAdd(to, value); }
+TL_DEVICE unsigned atomic_add(unsigned* to, unsigned value) { return atomicAdd(to, value); }
+TL_DEVICE half atomic_add(half* to, half value) { return atomicAdd(to, value); }
+// sm_80 has no such instruction. [PTX ISA, "Parallel Synchronization and Communication Instructions: atom"]
+TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
+  if constexpr (cuda::architecture >= 90) {
+    uint16_t before;
+    asm volatile("atom.add.noftz.bf16 %0, [%1], %2;" : "=h"(before) : "l"(to), "h"(value.bits) : "memory");
+    return bfloat16::from_bits(before);
+  } else {
+    return atomic_update(to, [&](bfloat16 before) { return before + value; });
+  }
+}
+template <class T> TL_DEVICE cuda::If64Bit<T> atomic_add(T* to, T value) {
+  return static_cast<T>(atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value)));
+}
+
+// Of integers with 32 or 64 bits. [CUDA C++ Programming Guide, "Atomic Functions: atomicMax()", "atomicAnd()"]
+#define TL_CUDA_ATOMIC(name, function)                                                          \
+  TL_DEVICE int name(int* to, int value) { return function(to, value); }                        \
+  TL_DEVICE unsigned name(unsigned* to, unsigned value) { return function(to, value); }         \
+  template <class T> TL_DEVICE cuda::If64Bit<T> name(T* to, T value) {                          \
+    using Native = std::conditional_t<std::is_signed<T>::value, long long, unsigned long long>; \
+    return static_cast<T>(function(reinterpret_cast<Native*>(to), static_cast<Native>(value))); \
+  }
+TL_CUDA_ATOMIC(atomic_max, atomicMax)
+TL_CUDA_ATOMIC(atomic_min, atomicMin)
+TL_CUDA_ATOMIC(atomic_and, atomicAnd)
+TL_CUDA_ATOMIC(atomic_or, atomicOr)
+TL_CUDA_ATOMIC(atomic_xor, atomicXor)
+#undef TL_CUDA_ATOMIC
+
+// Neighbours in global memory at a multiple of their common size: each addition is atomic, the group is not. Two floats
+// or four, bits as loaded; two 16-bit values, the first in bits 0..15.
+// [PTX ISA, "Parallel Synchronization and Communication Instructions: red"]
+TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
+  if constexpr (cuda::architecture >= 90) {
+    asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)),
+                 "f"(__uint_as_float(bits.x)), "f"(__uint_as_float(bits.y))
+                 : "memory");
+  } else {
+    atomicAdd(to, __uint_as_float(bits.x));
+    atomicAdd(to + 1, __uint_as_float(bits.y));
+  }
+}
+TL_DEVICE void atomic_add_4(float* to, uint4 bits) {
+  if constexpr (cuda::architecture >= 90) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                 "f"(__uint_as_float(bits.x)), "f"(__uint_as_float(bits.y)), "f"(__uint_as_float(bits.z)),
+                 "f"(__uint_as_float(bits.w))
+                 : "memory");
+  } else {
+    atomic_add_2(to, make_uint2(bits.x, bits.y));
+    atomic_add_2(to + 2, make_uint2(bits.z, bits.w));
+  }
+}
+TL_DEVICE void atomic_add_2(half* to, uint32_t pair) {
+  asm volatile("red.global.add.noftz.f16x2 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(pair) : "memory");
+}
+TL_DEVICE void atomic_add_2(bfloat16* to, uint32_t pair) {
+  if constexpr (cuda::architecture >= 90) {
+    asm volatile("red.global.add.noftz.bf16x2 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(pair) : "memory");
+  } else {
+    struct Pair {
+      bfloat16 at[2];
+    };
+    Pair value;
+    __builtin_memcpy(static_cast<void*>(&value), &pair, sizeof pair);
+    atomic_update(reinterpret_cast<Pair*>(to),
+                  [&](const Pair& before) { return Pair{{before.at[0] + value.at[0], before.at[1] + value.at[1]}}; });
+  }
+}
+
+}  // namespace tl

@@ -1,0 +1,15 @@
+// What the architecture that this compilation is for has. Nothing else asks for it.
+#pragma once
+
+namespace tl {
+namespace cuda {
+
+// 80, 89, 90, ...; 0 in the host's half of a compilation.
+#if defined(__CUDA_ARCH__)
+constexpr int architecture = __CUDA_ARCH__ / 10;
+#else
+constexpr int architecture = 0;
+#endif
+
+}  // namespace cuda
+}  // namespace tl

@@ -1,0 +1,69 @@
+// Atomics on places in global or shared memory. Any thread; relaxed, so none orders other memory. Each returns what was
+// there before. [clang, "HIP Support: __hip_atomic_*"]
+#pragma once
+#include <type_traits>
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+namespace hip {
+
+template <int bytes> struct BitsOf;
+template <> struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <> struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <> struct BitsOf<8> {
+  using type = uint64_t;
+};
+
+}  // namespace hip
+
+// *to = update(*to): exchanges until nobody came between.
+template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
+  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  Bits* const word = reinterpret_cast<Bits*>(to);
+  Bits seen = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT), wanted;
+  do {
+    wanted = __builtin_bit_cast(Bits, update(__builtin_bit_cast(T, seen)));
+  } while (!__hip_atomic_compare_exchange_strong(word, &seen, wanted, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                                 __HIP_MEMORY_SCOPE_AGENT));
+  return __builtin_bit_cast(T, seen);
+}
+
+// Of float, double, and integers with 32 or 64 bits; 16-bit types are exchanged.
+template <class T> TL_DEVICE T atomic_add(T* to, T value) {
+  if constexpr (sizeof(T) == 2)
+    return atomic_update(to, [&](T before) { return T(before + value); });
+  else
+    return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+#define TL_HIP_ATOMIC(name, function)                                       \
+  template <class T> TL_DEVICE T name(T* to, T value) {                     \
+    return function(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
+  }
+TL_HIP_ATOMIC(atomic_max, __hip_atomic_fetch_max)
+TL_HIP_ATOMIC(atomic_min, __hip_atomic_fetch_min)
+TL_HIP_ATOMIC(atomic_and, __hip_atomic_fetch_and)
+TL_HIP_ATOMIC(atomic_or, __hip_atomic_fetch_or)
+TL_HIP_ATOMIC(atomic_xor, __hip_atomic_fetch_xor)
+#undef TL_HIP_ATOMIC
+
+// Neighbours at a multiple of their common size: each addition is atomic, the group is not.
+TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
+  atomic_add(to, __builtin_bit_cast(float, bits.x));
+  atomic_add(to + 1, __builtin_bit_cast(float, bits.y));
+}
+TL_DEVICE void atomic_add_4(float* to, uint4 bits) {
+  atomic_add_2(to, make_uint2(bits.x, bits.y));
+  atomic_add_2(to + 2, make_uint2(bits.z, bits.w));
+}
+template <class T> TL_DEVICE void atomic_add_2(T* to, uint32_t pair) {
+  atomic_add(to, __builtin_bit_cast(T, static_cast<uint16_t>(pair)));
+  atomic_add(to + 1, __builtin_bit_cast(T, static_cast<uint16_t>(pair >> 16)));
+}
+
+}  // namespace tl

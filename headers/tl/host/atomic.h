@@ -1,0 +1,79 @@
+// Atomics on places in global or shared memory. Any thread; relaxed. Each returns what was there before.
+#pragma once
+#include <type_traits>
+#include "engine.h"
+#include "kernel.h"
+#include "numeric.h"
+
+namespace tl {
+namespace host {
+
+template <int bytes> struct BitsOf;
+template <> struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <> struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <> struct BitsOf<8> {
+  using type = uint64_t;
+};
+
+}  // namespace host
+
+// *to = update(*to). Blocks may run on several OS threads, so this is a real exchange; kernels built with
+// -fsanitize=thread report it to the engine. The first one only reads: a plain load would be a race.
+template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
+  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  Bits* const word = reinterpret_cast<Bits*>(to);
+  Bits seen = 0, wanted = 0;
+  __atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  do {
+    wanted = host::bit_cast<Bits>(update(host::bit_cast<T>(seen)));
+  } while (!__atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  return host::bit_cast<T>(seen);
+}
+
+TL_DEVICE float atomic_add(float* to, float value) { return tl_engine_atomic_add_float(to, value); }
+TL_DEVICE int atomic_add(int* to, int value) { return tl_engine_atomic_add_int(to, value); }
+TL_DEVICE half atomic_add(half* to, half value) {
+  return half::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_HALF));
+}
+TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
+  return bfloat16::from_bits(tl_engine_atomic_add_16bit(to, value.bits, TL_ENGINE_BFLOAT16));
+}
+TL_DEVICE unsigned atomic_add(unsigned* to, unsigned value) {
+  return unsigned(tl_engine_atomic_add_int(reinterpret_cast<int*>(to), int(value)));
+}
+template <class T>
+TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value && sizeof(T) == 8, T> atomic_add(T* to, T value) {
+  return atomic_update(to, [&](T before) { return T(before + value); });
+}
+
+#define TL_HOST_ATOMIC(name, expression)                                               \
+  template <class T> TL_DEVICE T name(T* to, T value) {                                \
+    static_assert(std::is_integral<T>::value && sizeof(T) >= 4, "32 or 64 bits wide"); \
+    return atomic_update(to, [&](T before) { return T(expression); });                 \
+  }
+TL_HOST_ATOMIC(atomic_max, before < value ? value : before)
+TL_HOST_ATOMIC(atomic_min, value < before ? value : before)
+TL_HOST_ATOMIC(atomic_and, before& value)
+TL_HOST_ATOMIC(atomic_or, before | value)
+TL_HOST_ATOMIC(atomic_xor, before ^ value)
+#undef TL_HOST_ATOMIC
+
+// Neighbours in global memory at a multiple of their common size: each addition is atomic, the group is not.
+TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
+  atomic_add(to, host::bit_cast<float>(bits.x));
+  atomic_add(to + 1, host::bit_cast<float>(bits.y));
+}
+TL_DEVICE void atomic_add_4(float* to, uint4 bits) {
+  atomic_add_2(to, uint2{bits.x, bits.y});
+  atomic_add_2(to + 2, uint2{bits.z, bits.w});
+}
+template <class T> TL_DEVICE void atomic_add_2(T* to, uint32_t pair) {
+  atomic_add(to, T::from_bits(uint16_t(pair)));
+  atomic_add(to + 1, T::from_bits(uint16_t(pair >> 16)));
+}
+
+}  // namespace tl
