@@ -9,10 +9,9 @@ from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import is_producer
+from tile2cu.emit.tma import is_producer, moved_registers
 
 FORMAT = 1
-PRODUCER_THREADS = 32  # tl::producer_threads
 
 
 def manifest(
@@ -35,7 +34,7 @@ def manifest(
         "outputs": list(program.outputs),
         "launch": {
             "grid": [printer.text(extent) for extent in launch.grid],
-            "threads": launch.threads + (PRODUCER_THREADS if is_producer(settled) else 0),
+            "threads": launch.threads + _producer_threads(settled),
             "shared_bytes": ledger.total,
             "shared_limit": ledger.limit,
         },
@@ -47,6 +46,13 @@ def manifest(
         "lines": lines,
     }
     return _compact(content)
+
+
+def _producer_threads(settled: Settled) -> int:
+    """headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers are moved."""
+    if not is_producer(settled):
+        return 0
+    return 32 if moved_registers(settled) is None else 128
 
 
 def _arguments(settled: Settled, printer: Printer) -> list[dict[str, Any]]:

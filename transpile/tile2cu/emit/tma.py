@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
-from tile2cu.core.schedule import Multiple, Pipeline, Staging
+from tile2cu.core.schedule import Multiple, Pipeline, Registers, Staging
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
 
@@ -54,10 +54,29 @@ def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
     return None
 
 
+def producer_threads(settled: Settled) -> str:
+    """The constant of headers/tl that says how many threads the producer has."""
+    return "tl::producer_threads" if moved_registers(settled) is None else "tl::producer_warpgroup_threads"
+
+
+def moved_registers(settled: Settled) -> Registers | None:
+    """The registers of producer and consumers, where they are moved."""
+    registers: Registers | None = settled.facts.get(settled.launch, "registers")
+    return registers
+
+
+def store_dims(view: TensorMap) -> str:
+    """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
+    return f"tl::Dims<{', '.join(map(str, view.dims))}>" if view.dims != _last_two(view) else ""
+
+
+def _last_two(view: TensorMap) -> tuple[int, ...]:
+    return (view.tensor.rank - 2, view.tensor.rank - 1)
+
+
 def host_argument(view: TensorMap, printer: Printer) -> str:
     """The launcher's expression that makes a map."""
-    rank = view.tensor.rank
-    dims = "" if view.dims == (rank - 2, rank - 1) else f", tl::Dims<{', '.join(map(str, view.dims))}>"
+    dims = f", {store_dims(view)}" if store_dims(view) else ""
     extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
     return f"tl::tensor_map<decltype({view.tile}){dims}>({printer.names(view.tensor.name)}, {extents})"
 

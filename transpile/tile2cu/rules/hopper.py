@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scope
-from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Reduce, Region, Scope
+from tile2cu.core.schedule import Ledger, Multiple, Registers, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import pipeline_of
@@ -29,6 +29,9 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 _WARPGROUP = 128
 _TMA_RANK = 5
+_SCHEDULER_REGISTERS = 16384
+_PRODUCER_REGISTERS = 24  # the least that setmaxnreg leaves
+_OTHER_REGISTERS = 40  # addresses, indices and operands beside the tiles, as seen in ptxas's reports
 _LESSONS = "measured on an H200: docs/hopper.md"
 
 
@@ -156,6 +159,36 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     yield launch, "staging", tuple(staged)
 
 
+@rule(
+    "registers.block.reallocate",
+    phase=Phase.STORAGE,
+    on=Launch,
+    source="PTX ISA, 'setmaxnreg'; a multiprocessor's four schedulers have 16,384 registers each",
+    examples=_example("launch", "registers", "None"),
+)
+def reallocate(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Consumers whose tiles do not fit their share of the registers take those of a producer warpgroup.
+
+    A producer of one warp costs its scheduler as many registers a thread as the consumers have, so the
+    share is what the busiest scheduler can give.
+
+    Gives: registers of producer and consumers after the move, or None where the share is enough.
+    """
+    if is_specialised(context):
+        warpgroups = _warpgroups(launch)
+        share = min(255, _SCHEDULER_REGISTERS // (32 * (warpgroups + 1)) // 8 * 8)
+        needed = fragment_registers(launch, context) + _OTHER_REGISTERS
+        everything = _SCHEDULER_REGISTERS // (32 * (warpgroups + 1)) // 8 * 8 * (warpgroups + 1)
+        consumer = min(240, (everything - _PRODUCER_REGISTERS) // warpgroups // 8 * 8)
+        yield launch, "registers", Registers(_PRODUCER_REGISTERS, consumer) if needed > share else None
+
+
+def fragment_registers(launch: Launch, context: Context) -> int:
+    """Registers of 4 bytes that a thread spends on the tiles."""
+    layouts = ((tile, context.facts.get(tile, "layout")) for tile in launch.tiles if tile.scope is Scope.FRAGMENT)
+    return sum(-(-layout.registers * tile.dtype.bytes // 4) for tile, layout in layouts if layout is not None)
+
+
 def is_specialised(context: Context) -> bool:
     """Whether the launch has a producer warp."""
     decided: Specialised | None = context.facts.get(context.launch, "specialised")
@@ -186,8 +219,17 @@ def _why_not(launch: Launch, context: Context) -> str:
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
     refusals = [_product_refusal(op, context) for op in products]
+    refusals += [_reduction_refusal(op, products) for op in context.statements if isinstance(op, Reduce)]
     refusals += [_load_refusal(load, products) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
+
+
+def _reduction_refusal(op: Reduce, products: list[Gemm]) -> str:
+    """Why a reduction needs a barrier of the whole block, which a producer does not come to; empty if it needs none."""
+    tiles = [region.buffer for product in products for region in (product.a, product.c)]
+    if op.dim == 1 and any(op.src is tile for tile in tiles):
+        return ""
+    return f"the reduction in line {op.span.line} is shared by several warps"
 
 
 def _product_refusal(op: Gemm, context: Context) -> str:
