@@ -1,5 +1,5 @@
-// Atomic updates of elements, packets and tiles. All are relaxed: they order nothing else. What lies outside a tensor is
-// left alone.
+// Atomic updates of elements, packets and tiles. All are relaxed: they order nothing else. What lies outside a tensor
+// is left alone.
 #pragma once
 #include "copy.h"
 #include "math.h"

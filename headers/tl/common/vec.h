@@ -107,6 +107,10 @@ struct Negate {
 struct Not {
   template <class A> TL_DEVICE auto operator()(const A& a) const { return !a; }
 };
+struct Complement {
+  template <class A> TL_DEVICE auto operator()(const A& a) const { return ~a; }
+};
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator~(const A& a) { return apply(Complement{}, a); }
 template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator-(const A& a) { return apply(Negate{}, a); }
 template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator!(const A& a) { return apply(Not{}, a); }
 

@@ -1,5 +1,5 @@
 // The special-function unit: approximations in one instruction, denormals flushed to zero. Any thread.
-// [PTX ISA, "Floating Point Instructions: ex2, lg2, rsqrt, rcp, tanh"] gives the error bounds.
+// [PTX ISA, "Floating Point Instructions: ex2, lg2, rsqrt, rcp, tanh, sin, cos"] gives the error bounds.
 #pragma once
 #include "kernel.h"
 
@@ -33,6 +33,17 @@ TL_DEVICE float reciprocal_approx(float x) {
 TL_DEVICE float tanh_approx(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// Absolute error 2^-20.5 for |x| <= pi.
+TL_DEVICE float sin_approx(float x) {
+  float y;
+  asm("sin.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+TL_DEVICE float cos_approx(float x) {
+  float y;
+  asm("cos.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 

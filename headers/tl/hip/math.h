@@ -13,5 +13,8 @@ TL_DEVICE float reciprocal_approx(float x) { return __builtin_amdgcn_rcpf(x); }
 TL_DEVICE float tanh_approx(float x) {
   return 1.0f - 2.0f * reciprocal_approx(exp2_approx(x * 2.885390081777927f) + 1.0f);
 }
+// The instruction takes revolutions.
+TL_DEVICE float sin_approx(float x) { return __builtin_amdgcn_sinf(x * 0.15915494309189535f); }
+TL_DEVICE float cos_approx(float x) { return __builtin_amdgcn_cosf(x * 0.15915494309189535f); }
 
 }  // namespace tl

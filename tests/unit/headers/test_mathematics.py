@@ -1,0 +1,72 @@
+"""Functions on scalars and packets of every floating type, against NumPy in float64 and its special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import pytest
+from engine_kernels import Kernels, Written
+
+pytestmark = pytest.mark.needs("g++")
+
+COUNT = 256
+TYPES = {
+    "float": (np.float32, np.uint32, 3e-6),
+    "float_scalar": (np.float32, np.uint32, 3e-6),
+    "double": (np.float64, np.uint64, 1e-14),
+    "half": (np.float16, np.uint16, 2**-10),
+    "half_scalar": (np.float16, np.uint16, 2**-10),
+    "bfloat16": (ml_dtypes.bfloat16, np.uint16, 2**-7),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_functions(kernels: Callable[[str], Kernels], name: str) -> None:
+    dtype, _, tolerance = TYPES[name]
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-9, 9, COUNT).astype(dtype)
+    u = rng.uniform(-1, 1, COUNT).astype(dtype)
+    p = rng.uniform(0.25, 8, COUNT).astype(dtype)
+    x[:4], u[:4], p[:4] = [0, 1.5, -1.5, 3], [0, 1, -1, 0.5], [1, 2, 0.5, 4]
+    run = kernels("mathematics")(f"functions_{name}", x, u, p, Written(shape=(27, COUNT), dtype=dtype))
+    wide, unit, positive = (a.astype(float) for a in (x, u, p))
+    expected = [
+        *(np.tan(unit), np.arcsin(unit), np.arccos(unit), np.arctan(wide), np.sinh(unit), np.cosh(unit)),
+        *(10**unit, np.log10(positive), np.arctan2(unit, positive), np.fmod(wide, positive)),
+        *(np.copysign(positive, unit), unit * positive + wide, np.sign(wide), np.clip(wide, -1.5, 2)),
+        *(positive**unit, np.exp(unit), 10**unit, np.log(positive), np.log2(positive), np.log10(positive)),
+        *(np.sin(unit), np.cos(unit), np.tan(unit), positive**unit, wide / positive, 1 / positive, np.tanh(unit)),
+    ]
+    np.testing.assert_allclose(run.written[0].astype(float), expected, rtol=tolerance, atol=tolerance / 3)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_special_values_and_bits(kernels: Callable[[str], Kernels], name: str) -> None:
+    dtype, bits, _ = TYPES[name]
+    x = np.random.default_rng(2).standard_normal(COUNT).astype(dtype)
+    x[:6] = [np.nan, np.inf, -np.inf, 0.0, -0.0, -np.nan]
+    run = kernels("mathematics")(
+        f"special_{name}",
+        x,
+        Written(shape=(COUNT,), dtype=np.int32),
+        Written(shape=(COUNT,), dtype=dtype),
+        Written(shape=(2, COUNT), dtype=bits),
+    )
+    wide = x.astype(float)
+    np.testing.assert_array_equal(run.written[0], np.isnan(wide) + 2 * np.isinf(wide) + 4 * np.isfinite(wide))
+    np.testing.assert_array_equal(run.written[1].astype(float), np.sign(wide))
+    np.testing.assert_array_equal(run.written[2], [x.view(bits), ~x.view(bits)])
+
+
+def test_integers(kernels: Callable[[str], Kernels]) -> None:
+    rng = np.random.default_rng(3)
+    x, e = rng.integers(-6, 7, COUNT).astype(np.int32), rng.integers(0, 12, COUNT).astype(np.int32)
+    x[:5], e[:5] = [1, -1, -1, 3, 0], [-2, -3, -4, -1, 0]
+    run = kernels("mathematics")("integers", x, e, Written(shape=(5, COUNT), dtype=np.int32))
+    powers = [
+        int(float(base) ** int(k)) if base else int(k == 0) for base, k in zip(x.tolist(), e.tolist(), strict=True)
+    ]
+    expected = [powers, np.clip(x, -2, 5), np.sign(x), x * e + 7, np.ones(COUNT)]
+    np.testing.assert_array_equal(run.written[0], expected)
