@@ -26,6 +26,7 @@
 #include "common/pipeline.h"
 #include "common/gemm.h"
 #include "common/reduce.h"
+#include "common/scan.h"
 #include "common/atomic.h"
 #include "common/panels.h"
 #include "common/launch.h"

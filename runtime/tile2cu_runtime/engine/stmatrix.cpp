@@ -34,8 +34,7 @@ bool check_row(Worker& worker, const Meeting& meeting, int lane) {
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
   worker.shared_shadow.write(worker, std::uint32_t(worker.shared_offset(row)), row_bytes,
-                             {thread, knows, knows[thread], meeting.site},
-                             granule_initialised | granule_generic_proxy);
+                             {thread, knows, knows[thread], meeting.site}, granule_initialised | granule_generic_proxy);
   return true;
 }
 

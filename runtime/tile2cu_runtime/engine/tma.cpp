@@ -65,9 +65,8 @@ Box box_of(Worker& worker, const tl_engine_tensor_map& map, const void* shared, 
   Box box{map, std::uint32_t(worker.shared_offset(shared)), {}};
   for (int d = 0; d < rank; ++d) box.at[d] = at[rank - 1 - d];
   if (rank != map.rank) {
-    worker.report("TMA rank mismatch", {site}, [&] {
-      return text("%d coordinates at {0} for a tensor map of %d dimensions", rank, map.rank);
-    });
+    worker.report("TMA rank mismatch", {site},
+                  [&] { return text("%d coordinates at {0} for a tensor map of %d dimensions", rank, map.rank); });
   }
   return box;
 }

@@ -29,7 +29,7 @@ using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, 2>;
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, 2>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
-__global__ void __launch_bounds__(threads + tl::producer_warpgroup_threads, 1)
+__global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const tl::half* __restrict__ Q_data, const __grid_constant__ tl::TensorMap K_map,
            const __grid_constant__ tl::TensorMap V_map, tl::half* __restrict__ Output_data, int batch, int seq_len,
            int heads) {
@@ -47,12 +47,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup_threads, 1)
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(K_shared[0], V_shared[0]));
   const int loop_range = tl::ceildiv(seq_len, block_N);
-  // The producer needs few registers, the others more than a twelfth of a multiprocessor's 64k for each of 32 threads.
-  if (tl::is_producer<threads>()) {
-    tl::give_registers<24>();
-    return pipeline.produce(loop_range, load);
-  }
-  tl::take_registers<240>();
+  if (tl::is_producer<threads>()) return pipeline.produce(loop_range, load);
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
@@ -97,7 +92,7 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_warpgroup_threads, stream, static_cast<const tl::half*>(Q),
+      kernel, grid, threads + tl::producer_threads, stream, static_cast<const tl::half*>(Q),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),
       static_cast<tl::half*>(Output), batch, seq_len, heads);

@@ -96,7 +96,7 @@ extern "C" int boxes_store(int which, void* data, const int* e, const int* at) {
       return run_store<tl::StagingTile<float, 64, 32, tl::Swizzle128B>, tl::LastDims>(data, at2, e[0], e[1]);
     case 5:
       return run_store<tl::StagingTile<tl::half, 64, 64, tl::Swizzle128B>, tl::Dims<1, 3>>(data, at4, e[0], e[1], e[2],
-                                                                                          e[3]);
+                                                                                           e[3]);
   }
   return -1;
 }

@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::tma_load(B_map, tl::at(ko * block_K, bx * block_N), B_shared[ko % num_stages], full);
   };
   // initialises the barriers; one block barrier makes them visible to all threads
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(A_shared[0], B_shared[0]));
+  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
+                                                      tl::bytes(A_shared[0], B_shared[0]));
   const int turns = tl::ceildiv(K, block_K);
   // One warp beyond the user's threads loads: up to num_stages tiles ahead of their use. It is done when the last is requested.
   if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // Each turn waits until TMA has filled slot ko % num_stages, and releases it, warp by warp, at its end.
   for (int ko : pipeline.consume(turns)) {
-    tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);   // wgmma; returns when the product is done
+    tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);  // wgmma; returns when the product is done
   }
 
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });

@@ -27,8 +27,7 @@ template <class Case, class A, class B, class C> TL_DEVICE void multiply(const A
   else
     tl::gemm(a, b, c);
 }
-template <class Case, class A, class C>
-TL_DEVICE void multiply_with(const A& a, typename Case::Shared& shared, C& c) {
+template <class Case, class A, class C> TL_DEVICE void multiply_with(const A& a, typename Case::Shared& shared, C& c) {
   if constexpr (Case::b == mn_contiguous)
     multiply<Case>(a, shared.B_shared, c);
   else

@@ -14,56 +14,66 @@ template <class... I> TL_DEVICE At<sizeof...(I)> at(const I&... i) { return {{st
 
 // Starts to load the tile at these coordinates of all the tensor's dimensions; it arrives at `barrier`, which expects
 // its bytes. Elements outside of the tensor become zero. Who: one thread; TmaPipeline::produce elects it.
-template <int rank, class Tile> TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier) {
-  TL_UNROLL for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
+template <int rank, class Tile>
+TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier) {
+  TL_UNROLL
+  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
     tma_load_box(to.data + panel * (Tile::rows * Tile::panel_cols), map, from.coordinate, barrier);
     from.coordinate[rank - 1] += Tile::panel_cols;
   }
 }
 
-// The rows of this thread's warp in m tile m, as the 16-byte chunks of `to`.
-template <class T, class Layout, class Tile>
+// Columns first .. first + cols of the rows that this thread's warp has in m tile m.
+template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   using U = typename Tile::type;
   const T* const reg = from.reg + m * Layout::tile_registers;
-  constexpr bool by_matrices = sizeof(U) == 2 && Layout::n_tiles % 2 == 0;
-  if constexpr (by_matrices) {  // 16 rows x 16 columns are four 8x8 matrices
-    TL_UNROLL for (int n = 0; n < Layout::n_tiles; n += 2) {
+  if constexpr (sizeof(U) == 2 && cols % 16 == 0) {  // 16 rows x 16 columns are four 8x8 matrices
+    TL_UNROLL
+    for (int col = first; col < first + cols; col += 16) {
       uint32_t pairs[4];
-      TL_UNROLL for (int i = 0; i < 4; ++i) pairs[i] =
-          bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + n * 4 + i * 2)));
-      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, n * 8 + lane() / 16 * 8), pairs);
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i) pairs[i] = bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + col / 2 + i * 2)));
+      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, col + lane() / 16 * 8), pairs);
     }
   } else {
-    TL_UNROLL for (int r = 0; r < Layout::tile_registers; r += 2) {
+    TL_UNROLL
+    for (int r = first / 2; r < (first + cols) / 2; r += 2) {
       const int row = Layout::warp_row(m) + r / 2 % 2 * 8 + lane() / 4, col = r / 4 * 8 + lane() % 4 * 2;
       to.template packet<2>(row, col) = load_elements<2, 1>(reg + r);
     }
   }
 }
 
-// Stores a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp stages its
-// own rows and stores them, and waits for no other. When this returns, `staging` has been read and may be written again.
-// `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
-template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
-TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
-                         const TensorMap& map, const At<rank>& to) {
-  using Tile = StagingTile<U, Layout::M, Layout::N, Swizzle>;
-  TL_UNROLL for (int m = 0; m < Layout::m_tiles; ++m) stage_rows(from, staging, m);
+// Stages this warp's rows of one panel, and starts to store them.
+template <class Along, int first, class T, class Layout, class Tile, int rank>
+TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
+  TL_UNROLL
+  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols>(from, staging, m);
   fence_async_proxy();  // TMA sees what this lane wrote,
   sync_warp();          // and what the others wrote
   if (lane() == 0) {
-    TL_UNROLL for (int m = 0; m < Layout::m_tiles; ++m) {
-      TL_UNROLL for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
-        At<rank> box = to;
-        box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
-        box.coordinate[rank - 1] += panel * Tile::panel_cols;
-        tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), panel * Tile::panel_cols));
-      }
+    TL_UNROLL
+    for (int m = 0; m < Layout::m_tiles; ++m) {
+      At<rank> box = to;
+      box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
+      box.coordinate[rank - 1] += first;
+      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), first));
     }
     tma_store_commit();
-    tma_store_wait_read<0>();
   }
+  if constexpr (first + Tile::panel_cols < Layout::N)
+    store_panel<Along, first + Tile::panel_cols>(from, staging, map, to);
+}
+
+// Stores a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp stages its
+// own rows and stores them, panel after panel, and waits for no other. When this returns, `staging` has been read and may
+// be written again. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
+template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
+TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
+                         const TensorMap& map, const At<rank>& to) {
+  store_panel<Along, 0>(from, staging, map, to);
+  if (lane() == 0) tma_store_wait_read<0>();
   sync_warp();
 }
 

@@ -5,10 +5,11 @@
 
 namespace tl {
 
-// Who loads: one warp beyond the threads that the kernel was written for. A whole warpgroup instead can give registers
-// to the others (tl::give_registers, tl::take_registers), when those need more than a block of this size has for each.
-constexpr int producer_threads = warp_size, producer_warpgroup_threads = 4 * warp_size;
-template <int threads> TL_DEVICE bool is_producer() { return thread() >= threads; }
+// Who loads: one warp beyond the threads that the kernel was written for.
+constexpr int producer_threads = warp_size;
+// The shuffle tells the compiler that whole warps take the same way, so that it keeps loop counters and addresses of what
+// follows in uniform registers. Who: whole warps.
+template <int threads> TL_DEVICE bool is_producer() { return shuffle(warp(), 0) >= threads / warp_size; }
 
 // A barrier among the first `threads` threads, without the producer. It also makes what they wrote to shared memory by
 // ordinary stores visible to wgmma and TMA. Who: each of those threads.
@@ -33,7 +34,8 @@ template <int stages, int threads> class TmaPipeline {
   // `bytes`: of all tiles of a slot. Who: every thread of the block, the producer too.
   TL_DEVICE TmaPipeline(TmaBarriers<stages>& barriers, int bytes) : barriers_(barriers), bytes_(bytes) {
     if (thread() == 0) {
-      TL_UNROLL for (int slot = 0; slot < stages; ++slot) {
+      TL_UNROLL
+      for (int slot = 0; slot < stages; ++slot) {
         mbarrier_init(barriers.full[slot], 1);
         mbarrier_init(barriers.empty[slot], threads / warp_size);
       }
@@ -46,7 +48,8 @@ template <int stages, int threads> class TmaPipeline {
   // at `full`. Who: the producer's threads, of which one does it.
   template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
     if (thread() != threads) return;
-    TL_NO_UNROLL for (int k = 0; k < turns; ++k) {
+    TL_NO_UNROLL
+    for (int k = 0; k < turns; ++k) {
       const int slot = k % stages;
       mbarrier_wait(barriers_.empty[slot], (k / stages & 1) ^ 1);
       mbarrier_arrive_expect(barriers_.full[slot], bytes_);

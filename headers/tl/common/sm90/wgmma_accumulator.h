@@ -44,9 +44,7 @@ template <int M_, int N_, int warpgroups_> struct WgmmaAccumulator {
   // Where this thread's warpgroup starts.
   static TL_DEVICE int first_row() { return warp() / warpgroup_warps % warpgroups * own_rows; }
   // Where this thread's warp starts in m tile m.
-  static TL_DEVICE int warp_row(int m) {
-    return first_row() + m * warpgroup_rows + warp() % warpgroup_warps * 16;
-  }
+  static TL_DEVICE int warp_row(int m) { return first_row() + m * warpgroup_rows + warp() % warpgroup_warps * 16; }
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? rows::row(row_register(reg)) : cols::template coordinate<0>(col_register(reg));
   }

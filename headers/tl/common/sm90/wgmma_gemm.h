@@ -72,8 +72,9 @@ template <class T, class Layout> struct WgmmaRegistersA {
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
   uint32_t a[Layout::m_tiles * steps][4];
   TL_DEVICE WgmmaRegistersA(const Fragment<T, Layout>& from, int) {
-    TL_UNROLL for (int i = 0; i < Layout::m_tiles * steps * 4; ++i) a[i / 4][i % 4] =
-        pack_bits(from.reg[2 * i], from.reg[2 * i + 1]);
+    TL_UNROLL
+    for (int i = 0; i < Layout::m_tiles * steps * 4; ++i)
+      a[i / 4][i % 4] = pack_bits(from.reg[2 * i], from.reg[2 * i + 1]);
     pin_registers<Layout::m_tiles * steps * 4>(&a[0][0]);
   }
   template <int n, class B>
@@ -104,7 +105,8 @@ template <int first, class A, class B, class Layout>
 TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<float, Layout>& C, int m, bool accumulate) {
   constexpr int n = smaller(Layout::N - first, wgmma_most_columns);
   float* const d = C.reg + m * Layout::tile_registers + first / 2;
-  TL_UNROLL for (int k = 0; k < B::k_extent; k += wgmma_k) a.template multiply<n>(d, m, k, b, first, accumulate || k > 0);
+  TL_UNROLL
+  for (int k = 0; k < B::k_extent; k += wgmma_k) a.template multiply<n>(d, m, k, b, first, accumulate || k > 0);
   if constexpr (first + n < Layout::N) wgmma_columns<first + n>(a, b, C, m, accumulate);
 }
 
@@ -118,7 +120,8 @@ TL_DEVICE void wgmma_product(const A& a, const B& b, Fragment<float, Layout>& C,
   static_assert(std::is_same<typename A::type, typename B::type>::value, "A and B have the same element type");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();
-  TL_UNROLL for (int m = 0; m < Layout::m_tiles; ++m) wgmma_columns<0>(a, b, C, m, accumulate);
+  TL_UNROLL
+  for (int m = 0; m < Layout::m_tiles; ++m) wgmma_columns<0>(a, b, C, m, accumulate);
   wgmma_commit();
   wgmma_wait<0>();
   pin_registers<Layout::registers>(C.reg);

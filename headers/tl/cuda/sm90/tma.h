@@ -13,13 +13,14 @@ using TensorMap = CUtensorMap;
 // The box of a tensor at these coordinates, outermost first, to shared memory; its bytes arrive at `barrier`. What lies
 // outside of the tensor becomes zero. The last coordinate is a multiple of 16 bytes; all may be negative. Who: one
 // thread.
-#define TL_TMA_LOAD(dims, coordinates, ...)                                                                         \
-  asm volatile("cp.async.bulk.tensor." dims                                                                         \
-               ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" coordinates "}], [%2];" ::"r"(   \
-                   shared_address(to)),                                                                             \
-               "l"(&map), "r"(shared_address(&barrier)), __VA_ARGS__                                                \
+#define TL_TMA_LOAD(dims, coordinates, ...)                                                    \
+  asm volatile("cp.async.bulk.tensor." dims                                                    \
+               ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" coordinates \
+               "}], [%2];" ::"r"(shared_address(to)),                                          \
+               "l"(&map), "r"(shared_address(&barrier)), __VA_ARGS__                           \
                : "memory")
-template <int rank> TL_DEVICE void tma_load_box(void* to, const TensorMap& map, const int (&at)[rank], Barrier& barrier) {
+template <int rank>
+TL_DEVICE void tma_load_box(void* to, const TensorMap& map, const int (&at)[rank], Barrier& barrier) {
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
   if constexpr (rank == 2) TL_TMA_LOAD("2d", "%3, %4", "r"(at[1]), "r"(at[0]));
   if constexpr (rank == 3) TL_TMA_LOAD("3d", "%3, %4, %5", "r"(at[2]), "r"(at[1]), "r"(at[0]));
@@ -34,10 +35,10 @@ TL_DEVICE void tma_load_box(void* to, const TensorMap& map, int row, int column,
 
 // Shared memory to a box of a tensor; what lies past its ends is dropped. No coordinate may be negative (an H200 answers
 // "illegal instruction"); the last is a multiple of 16 bytes. Who: one thread.
-#define TL_TMA_STORE(dims, coordinates, ...)                                                                        \
-  asm volatile("cp.async.bulk.tensor." dims ".global.shared::cta.bulk_group [%0, {" coordinates "}], [%1];" ::"l"(  \
-                   &map),                                                                                           \
-               "r"(shared_address(from)), __VA_ARGS__                                                               \
+#define TL_TMA_STORE(dims, coordinates, ...)                                                    \
+  asm volatile("cp.async.bulk.tensor." dims ".global.shared::cta.bulk_group [%0, {" coordinates \
+               "}], [%1];" ::"l"(&map),                                                         \
+               "r"(shared_address(from)), __VA_ARGS__                                           \
                : "memory")
 template <int rank> TL_DEVICE void tma_store_box(const TensorMap& map, const int (&at)[rank], const void* from) {
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");

@@ -25,10 +25,12 @@ template <int n> TL_DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sy
 
 // The compiler may not move what reads or writes these registers across this line. No instruction. Any thread.
 template <int n> TL_DEVICE void pin_registers(float* r) {
-  TL_UNROLL for (int i = 0; i < n; ++i) asm volatile("" : "+f"(r[i])::"memory");
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) asm volatile("" : "+f"(r[i])::"memory");
 }
 template <int n> TL_DEVICE void pin_registers(uint32_t* r) {
-  TL_UNROLL for (int i = 0; i < n; ++i) asm volatile("" : "+r"(r[i])::"memory");
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) asm volatile("" : "+r"(r[i])::"memory");
 }
 
 // Registers a thread may use from here on (24..256, a multiple of 8): fewer for producers, more for consumers. Who:

@@ -6,7 +6,8 @@ namespace tl {
 
 using TensorMap = tl_engine_tensor_map;
 
-template <int rank> TL_DEVICE void tma_load_box(void* to, const TensorMap& map, const int (&at)[rank], Barrier& barrier) {
+template <int rank>
+TL_DEVICE void tma_load_box(void* to, const TensorMap& map, const int (&at)[rank], Barrier& barrier) {
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
   tl_engine_tma_load(to, &map, &barrier, at, rank);
 }
