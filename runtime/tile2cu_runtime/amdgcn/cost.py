@@ -1,0 +1,116 @@
+"""What a launch costs by counting its instructions: no timing, no overlap."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tile2cu_runtime.amdgcn.block import Block
+from tile2cu_runtime.amdgcn.instruction import Instruction
+from tile2cu_runtime.amdgcn.instructions.access import width_of
+from tile2cu_runtime.amdgcn.instructions.mfma_layout import cycles, parse_shape
+
+# The kinds of instructions that a report counts, by how their names begin; the first match counts.
+_KINDS = (
+    ("v_mfma_", "mfma"), ("v_smfmac_", "mfma"), ("v_", "vector"), ("s_waitcnt", "wait"), ("s_barrier", "barrier"),
+    ("s_load_", "scalar memory"), ("s_buffer_load", "scalar memory"), ("s_", "scalar"), ("ds_", "lds"),
+    ("global_", "global"), ("flat_", "global"), ("buffer_", "global"), ("scratch_", "scratch"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionCost:
+    """One mnemonic: how many waves executed it, in all."""
+
+    name: str
+    executed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostReport:
+    """Counts over the whole launch, in wave instructions.
+
+    `mfma_cycles`: cycles that the matrix cores are busy, summed over the waves. `lds_bytes`, `global_bytes`: by the
+    instructions' widths, all 64 lanes. `global_lines`: lines of 64 bytes that the requests touch, 0 unless measured.
+    """
+
+    kernel: str
+    waves: int
+    instructions: tuple[InstructionCost, ...]
+    kinds: tuple[tuple[str, int], ...]
+    mfma_cycles: int
+    lds_bytes: int
+    global_bytes: int
+    global_lines: int
+
+    @property
+    def wave_instructions(self) -> int:
+        return sum(each.executed for each in self.instructions)
+
+    def count(self, kind: str) -> int:
+        """Wave instructions of a kind: mfma, vector, scalar, lds, global, wait, barrier, ..."""
+        return dict(self.kinds).get(kind, 0)
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel}: {self.wave_instructions} wave instructions in {self.waves} waves"]
+        lines += [f"  {kind:<14}{count:>12}" for kind, count in self.kinds]
+        lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} a wave)")
+        lines.append(f"  LDS bytes {self.lds_bytes}, global bytes {self.global_bytes}")
+        if self.global_lines:
+            lines.append(f"  global lines of 64 bytes {self.global_lines}")
+        return "\n".join(lines)
+
+
+def cost_report(
+    kernel: str, target: str, waves: int, blocks: Iterable[Block], transactions: Counter[int]
+) -> CostReport:
+    """The report of a launch whose blocks have counted their executions."""
+    executed = [(each, block.executed) for block in blocks for each in block.instructions]
+    names: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    for instruction, count in executed:
+        names[instruction.name] += count
+        kind = kind_of(instruction)
+        kinds[kind] += count
+        if kind == "mfma":
+            totals["cycles"] += count * mfma_cycles(instruction, target)
+        elif kind in ("lds", "global"):
+            totals[kind] += count * 64 * bytes_of(instruction)
+    return CostReport(
+        kernel=kernel,
+        waves=waves,
+        instructions=tuple(InstructionCost(name=name, executed=count) for name, count in names.most_common()),
+        kinds=tuple(kinds.most_common()),
+        mfma_cycles=totals["cycles"],
+        lds_bytes=totals["lds"],
+        global_bytes=totals["global"],
+        global_lines=sum(transactions.values()),
+    )
+
+
+def kind_of(instruction: Instruction) -> str:
+    return next((kind for prefix, kind in _KINDS if instruction.name.startswith(prefix)), "other")
+
+
+def mfma_cycles(instruction: Instruction, target: str) -> int:
+    """Cycles of one MFMA; 0 for what the tables do not have."""
+    shape = parse_shape(instruction.name, instruction.operands[1].count)
+    return cycles(shape, target) if shape else 0
+
+
+def bytes_of(instruction: Instruction) -> int:
+    """Bytes that a lane of a memory instruction moves; 0 for one that moves none."""
+    name = instruction.name
+    if name.startswith("ds_"):
+        return lds_bytes_of(name) * (2 if name.startswith(("ds_read2", "ds_write2")) else 1)
+    width = width_of(name)
+    return width.bytes if width else 4 * ("_atomic_" in name)
+
+
+def lds_bytes_of(name: str) -> int:
+    """Bytes of one access of an LDS instruction: ds_read_u16_d16 has 2, ds_add_u32 4."""
+    found = re.match(r"ds_(?:read|write)2?(?:st64)?_[biu](\d+)", name)
+    return int(found[1]) // 8 if found else 4

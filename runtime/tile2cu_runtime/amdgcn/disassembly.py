@@ -1,0 +1,136 @@
+"""From a code object to lines of text: by llvm-objdump where it knows the chip, else from its assembly."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tile2cu_runtime.amdgcn.errors import SimulatorError
+from tile2cu_runtime.amdgcn.instruction import Instruction, parse_instruction
+
+# LLVM 19 does not know gfx950; LLVM 20 does.
+OBJDUMPS = {
+    "gfx90a": ("llvm-objdump-19", "llvm-objdump-20", "llvm-objdump-21", "llvm-objdump"),
+    "gfx942": ("llvm-objdump-19", "llvm-objdump-20", "llvm-objdump-21", "llvm-objdump"),
+    "gfx950": ("llvm-objdump-20", "llvm-objdump-21", "llvm-objdump-22"),
+}
+SYMBOLIZERS = ("llvm-symbolizer-19", "llvm-symbolizer-20", "llvm-symbolizer-21", "llvm-symbolizer")
+
+_OBJDUMP_LINE = re.compile(r"\s+(\S.*?)\s*// ([0-9A-F]{12}): ([0-9A-F ]+)")
+_ENCODED_LINE = re.compile(r"\s+(\S.*?)\s*; encoding: \[(.*?)\]")
+_BRANCH = re.compile(r"s_c?branch")
+
+
+@dataclass(frozen=True)
+class Line:
+    """An instruction as text; address and size in bytes."""
+
+    address: int
+    text: str
+    size: int
+
+
+class Listing:
+    """The instructions of a code object by address; a line is parsed when it is first asked for."""
+
+    def __init__(self, lines: tuple[Line, ...]) -> None:
+        self._lines = {line.address: line for line in lines}
+        self._parsed: dict[int, Instruction] = {}
+
+    def at(self, address: int) -> Instruction:
+        """SimulatorError if no instruction begins there."""
+        if address not in self._parsed:
+            line = self._lines.get(address)
+            if line is None:
+                raise SimulatorError(f"the kernel jumps to {address:#x}, where no instruction begins")
+            self._parsed[address] = parse_instruction(line.text, line.address, line.size)
+        return self._parsed[address]
+
+    @cached_property
+    def leaders(self) -> frozenset[int]:
+        """The targets of direct branches: a basic block ends before each."""
+        branches = (address for address, line in self._lines.items() if _BRANCH.match(line.text))
+        return frozenset(self.at(address).branch_target() for address in branches)
+
+    def names(self) -> frozenset[str]:
+        """All mnemonics."""
+        return frozenset(line.text.partition(" ")[0] for line in self._lines.values())
+
+
+def disassemble(path: Path, target: str, symbols: Mapping[str, int]) -> Listing:
+    """All instructions of the file.
+
+    For gfx950 without LLVM 20 the assembly text must lie beside the file (k.s beside k.hsaco), and the ziglang wheel
+    be installed: its clang assembles the text again and says the size of each instruction.
+    """
+    for tool in OBJDUMPS[target]:
+        if shutil.which(tool):
+            text = _run([tool, "-d", "--no-leading-headers", str(path)])
+            return Listing(tuple(_objdump_lines(text)))
+    assembly = path.with_suffix(".s")
+    if importlib.util.find_spec("ziglang") is None or not assembly.exists():
+        raise SimulatorError(
+            f"{path.name} is for {target}: needs one of {', '.join(OBJDUMPS[target])}, "
+            f"or the ziglang wheel and {assembly.name} beside it"
+        )
+    return Listing(tuple(_assembled_lines(assembly, target, symbols)))
+
+
+def zig(*arguments: str) -> str:
+    """What the ziglang wheel's compiler prints."""
+    return _run([sys.executable, "-m", "ziglang", *arguments])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SimulatorError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _objdump_lines(text: str) -> Iterator[Line]:
+    for line in text.splitlines():
+        if found := _OBJDUMP_LINE.match(line):
+            yield Line(int(found[2], 16), found[1], 4 * len(found[3].split()))
+
+
+def _assembled_lines(assembly: Path, target: str, symbols: Mapping[str, int]) -> Iterator[Line]:
+    """Lines of `clang -cc1as -show-encoding`, with labels turned into the numbers that llvm-objdump prints."""
+    options = ["-triple", "amdgcn-amd-amdhsa", "-target-cpu", target, "-filetype", "asm", "-show-encoding"]
+    text = zig("clang", "-cc1as", *options, str(assembly), "-o", "-")
+    lines: list[Line] = []
+    labels: dict[str, int] = {}
+    address: int | None = None
+    for line in text.splitlines():
+        if found := re.match(r"([\w.$]+):", line):
+            address = symbols.get(found[1], address)
+            if address is not None:
+                labels[found[1]] = address
+        elif (found := _ENCODED_LINE.match(line)) and address is not None:
+            lines.append(Line(address, found[1], len(found[2].split(","))))
+            address += lines[-1].size
+    return (_with_number(line, labels) for line in lines)
+
+
+def _with_number(line: Line, labels: Mapping[str, int]) -> Line:
+    name, _, label = line.text.partition(" ")
+    if not _BRANCH.match(name) or label not in labels:
+        return line
+    return Line(line.address, f"{name} {(labels[label] - line.address - 4) // 4 & 0xFFFF}", line.size)
+
+
+def source_line(path: Path, address: int) -> tuple[str, int]:
+    """File and line of an instruction by the file's debug information; ("", 0) without it."""
+    tool = next(filter(shutil.which, SYMBOLIZERS), None)
+    if tool is None:
+        return "", 0
+    answer = _run([tool, f"--obj={path}", "--no-inlines", "--functions=none", f"{address:#x}"]).strip()
+    found = re.match(r"(.*):(\d+):\d+$", answer)
+    return (found[1], int(found[2])) if found and int(found[2]) else ("", 0)

@@ -1,0 +1,119 @@
+"""Where the elements of MFMA operands are, and how long an MFMA takes: as data.
+
+Source: AMD Instinct MI200 and MI300 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator
+(github.com/ROCm/amd_matrix_instruction_calculator); for gfx950 the AMD CDNA4 ISA, same chapter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tile2cu_runtime.amdgcn.arrays import WAVE_SIZE
+
+# Bits of an element; an operand of any type holds consecutive k in its registers, lowest first.
+ELEMENT_BITS = {"f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f32": 32, "xf32": 32, "f64": 64}
+# The elements of f8f6f4 are of types that the instruction's modifiers say.
+F8F6F4 = "f8f6f4"
+_NAME = re.compile(
+    r"v_mfma_(?P<scale>scale_)?(?P<result>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:\d+b_)?(?P<of>\w+)"
+)
+
+
+@dataclass(frozen=True)
+class ResultLayout:
+    """How C and D lie in registers, as letters.
+
+    `rows` names the factors of a row number, most significant first, with their sizes; b is the block, c the column.
+    `registers` and `lanes` say which of these number the register and the lane.
+    """
+
+    rows: tuple[tuple[str, int], ...]
+    registers: str
+    lanes: str
+
+
+# By M and whether the result is float64. E.g. 32: row = 8 q + 4 h + s is in register 16 b + 4 q + s, lane 32 h + c.
+RESULT_LAYOUTS = {
+    (32, False): ResultLayout((("q", 4), ("h", 2), ("s", 4)), "bqs", "hc"),
+    (16, False): ResultLayout((("h", 4), ("s", 4)), "bs", "hc"),
+    (4, False): ResultLayout((("s", 4),), "s", "bc"),
+    (16, True): ResultLayout((("s", 4), ("h", 4)), "s", "hc"),
+    (4, True): ResultLayout((("h", 4),), "", "hbc"),
+}
+
+
+@dataclass(frozen=True)
+class MfmaShape:
+    """One instruction: D (m, n) = A (m, k) B (k, n) + C, `blocks` times. `a` and `b` are element types."""
+
+    m: int
+    n: int
+    k: int
+    blocks: int
+    result: str
+    a: str
+    b: str
+    scaled: bool = False
+
+    @property
+    def operand_elements(self) -> int:
+        """Elements of A (and of B) that a lane holds."""
+        return self.m * self.k * self.blocks // WAVE_SIZE
+
+    @property
+    def k_groups(self) -> int:
+        """Lanes that share a row of A: lane = (k group, block, row), the row fastest."""
+        return WAVE_SIZE // (self.m * self.blocks)
+
+    @property
+    def result_layout(self) -> ResultLayout:
+        return RESULT_LAYOUTS[self.m, self.result == "f64"]
+
+    @property
+    def result_registers(self) -> int:
+        """32-bit registers of C and D."""
+        return self.m * self.n * self.blocks // WAVE_SIZE * (2 if self.result == "f64" else 1)
+
+
+def parse_shape(name: str, operand_registers: int) -> MfmaShape | None:
+    """The shape that a mnemonic names, with the registers that A takes; None if it is no dense MFMA of these types.
+
+    The number of blocks is what A's elements are enough for; gfx90a does not write it.
+    """
+    found = _NAME.fullmatch(name)
+    if not found:
+        return None
+    m, n, k = int(found["m"]), int(found["n"]), int(found["k"])
+    a, _, b = found["of"].removesuffix("_1k").partition("_")
+    if a == F8F6F4:
+        return MfmaShape(m, n, k, 1, "f32", a, a, bool(found["scale"]))
+    if a not in ELEMENT_BITS:
+        return None
+    blocks = WAVE_SIZE * operand_registers * 32 // ELEMENT_BITS[a] // (m * k)
+    return MfmaShape(m, n, k, blocks, found["result"], a, b or a)
+
+
+# ---- time -------------------------------------------------------------------------------------------------------
+
+# Cycles of the shapes with one block, by chip and the bits of an element: (32x32, 16x16).
+# Source: MI200 and MI300 ISA, "Dependency Resolution: Required Independent Instructions" (4 cycles a pass); the same
+# in the calculator's "Execution cycles". For gfx950 from its peak rates (CDNA4 white paper): f16 4096 FLOP a cycle and
+# compute unit.
+_CYCLES_BY_BITS = {
+    "gfx90a": {8: (64, 32), 16: (64, 32), 32: (64, 32)},
+    "gfx942": {8: (32, 16), 16: (32, 16), 32: (64, 32)},
+    "gfx950": {8: (32, 16), 16: (32, 16), 32: (64, 32)},
+}
+
+
+def cycles(shape: MfmaShape, target: str) -> int:
+    """Cycles that one MFMA occupies the matrix core of a SIMD."""
+    if shape.result == "f64":
+        return 32 if shape.m == 16 else 16
+    if shape.blocks > 1:
+        return {32: 64, 16: 32, 4: 8}[shape.m]
+    if shape.a == F8F6F4:
+        return 64 if shape.m == 32 else 32
+    bits = 16 if shape.a == "xf32" else ELEMENT_BITS[shape.a]
+    return _CYCLES_BY_BITS[target][bits][shape.m == 16]

@@ -1,0 +1,171 @@
+"""The workgroups' shared memory (LDS), and the checks on it: bounds, use before writing, races between waves.
+
+Two accesses of different waves to the same byte with no barrier between them, one of them a write, are a race. The
+accesses between two barriers are kept and compared at the second, so their order in the simulation does not matter.
+Atomics race with plain writes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import I64, U16, Array, round_up
+from tile2cu_runtime.amdgcn.byte_store import ByteStore
+from tile2cu_runtime.amdgcn.cohort import Cohort, Transfer
+from tile2cu_runtime.amdgcn.findings import LDS_OUT_OF_BOUNDS, LDS_UNINITIALIZED
+from tile2cu_runtime.amdgcn.instruction import Instruction
+
+# LDS begins as NaN in every float format.
+POISON = 0xFF
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What active lanes did: `at` in bytes from the batch's first LDS byte, `owner` the wave + 1; both flat."""
+
+    instruction: Instruction
+    writes: bool
+    at: Array
+    owner: Array
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """Two waves at one byte: the `first` reads or writes it, the `second` writes it. `count` in lanes."""
+
+    first: Instruction
+    first_wave: int
+    writes: bool
+    second: Instruction
+    second_wave: int
+    byte: int
+    count: int
+
+
+class Lds:
+    """The LDS of all workgroups of a batch, one after the other. `granule`: bytes a mark of the checks."""
+
+    def __init__(self, size: int, workgroups: int, waves_per_group: int, granule: int, check: bool) -> None:
+        self.size = size
+        self._stride = round_up(max(size, 16), 16)
+        self.store = ByteStore(self._stride * workgroups, POISON)
+        self._first: Array = (np.arange(workgroups * waves_per_group) // waves_per_group * self._stride).astype(I64)
+        self._granule = granule
+        marks = self._stride * workgroups // granule
+        self._check = check
+        self._log: list[_Access] | None = [] if check and waves_per_group > 1 else None
+        self._written = np.zeros(marks if check else 0, bool)
+        self._writer = np.zeros(marks if self._log is not None else 0, U16)
+
+    def place(self, cohort: Cohort, instruction: Instruction, at: Array, width: int, mask: Array | None) -> Transfer:
+        """The checked place of an access as a Transfer without effect: `at` and `mask` for read and write below.
+
+        `at` are byte offsets in the workgroup's LDS, (waves, 64); `mask` None means all lanes.
+        """
+        if mask is not None:
+            at = np.where(mask, at, 0)
+        if int(at.max(initial=0)) + width > self.size or int(at.min(initial=0)) < 0:
+            inside = (at >= 0) & (at + width <= self.size)
+            bad = ~inside if mask is None else mask & ~inside
+            if bad.any():
+                cohort.batch.report(
+                    LDS_OUT_OF_BOUNDS, cohort, instruction, bad,
+                    lambda wave, lane: f"{width} bytes at {int(at[wave, lane])}, the workgroup has {self.size}",
+                )  # fmt: skip
+            mask = inside if mask is None else mask & inside
+            at = np.where(mask, at, 0)
+        placed = at + self._first[cohort.wave][:, None]
+        return Transfer(instruction=instruction, mask=mask, at=placed, width=width, is_lds=True)
+
+    def read(self, cohort: Cohort, access: Transfer, *, atomic: bool = False) -> Array:
+        """The 32-bit words at a checked place, (words, waves, 64)."""
+        assert access.at is not None
+        if self._check:
+            self._check_written(cohort, access)
+            self.log(cohort, access)
+        return self.store.load(access.at, access.width)
+
+    def write(self, cohort: Cohort, access: Transfer, words: Sequence[Array]) -> None:
+        """Writes 32-bit words, each (waves, 64)."""
+        assert access.at is not None
+        at = access.at
+        if access.mask is not None:
+            at, words = at[access.mask], [word[access.mask] for word in words]
+        if at.size == 0:
+            return
+        access.writes_lds = True
+        self.store.store(at, words, access.width)
+        if self._check:
+            self._set(self._written, at, access.width, True)
+            self.log(cohort, access)
+
+    # ---- checks ---------------------------------------------------------------------------------------------
+
+    def log(self, cohort: Cohort, access: Transfer) -> None:
+        """Notes an access for the race check of this interval between barriers."""
+        if self._log is not None and access.at is not None:
+            at, owner = (access.at, cohort.owner)
+            at, owner = (at.ravel(), owner.ravel()) if access.mask is None else (at[access.mask], owner[access.mask])
+            self._log.append(_Access(access.instruction, access.writes_lds, at, owner, access.width))
+
+    def end_interval(self) -> Iterator[Race]:
+        """Compares the accesses since the last barrier, and forgets them."""
+        if not self._log:
+            return
+        writes = [access for access in self._log if access.writes and access.at.size]
+        reads = [access for access in self._log if not access.writes and access.at.size] if writes else []
+        for access in writes:
+            self._set(self._writer, access.at, access.width, access.owner)
+        for access in (*writes, *reads):
+            found = self._get(self._writer, access.at, access.width)
+            bad = ((found != access.owner[:, None]) & (found != 0)).any(axis=1)
+            if bad.any():
+                yield self._race(access, int(np.flatnonzero(bad)[0]), int(bad.sum()), writes)
+        if writes:
+            self._writer.fill(0)
+        self._log.clear()
+
+    def _race(self, access: _Access, at: int, count: int, writes: list[_Access]) -> Race:
+        """Both ends of a race at position `at` of an access."""
+        place, mine = int(access.at[at]), int(access.owner[at])
+        other, theirs = access, mine
+        for write in writes:
+            overlap = (write.at < place + access.width) & (place < write.at + write.width) & (write.owner != mine)
+            if overlap.any():
+                other, theirs = write, int(write.owner[np.flatnonzero(overlap)[0]])
+                break
+        return Race(
+            first=access.instruction, first_wave=mine - 1, writes=access.writes,
+            second=other.instruction, second_wave=theirs - 1, byte=place % self._stride, count=count,
+        )  # fmt: skip
+
+    def _check_written(self, cohort: Cohort, access: Transfer) -> None:
+        assert access.at is not None
+        written: Array = np.asarray(self._get(self._written, access.at, access.width).all(axis=-1))
+        bad: Array = ~written if access.mask is None else access.mask & ~written
+        if bad.any():
+            at = access.at
+            cohort.batch.report(
+                LDS_UNINITIALIZED, cohort, access.instruction, bad,
+                lambda wave, lane: f"reads LDS at byte {int(at[wave, lane]) % self._stride}, which nothing has written",
+            )  # fmt: skip
+
+    def _index(self, at: Array, width: int) -> Array:
+        """The marks of `width` bytes from each offset, (..., marks)."""
+        first = at // self._granule
+        count = max(1, width // self._granule)
+        if int(np.bitwise_or.reduce(at, axis=None)) % self._granule:
+            count += 1
+        index: Array = first[..., None] + np.arange(count)
+        return index
+
+    def _get(self, marks: Array, at: Array, width: int) -> Array:
+        return marks.take(self._index(at, width), mode="clip")
+
+    def _set(self, marks: Array, at: Array, width: int, value: Array | bool) -> None:
+        index = self._index(at, width)
+        marks[np.minimum(index, len(marks) - 1)] = value if isinstance(value, bool) else value[:, None]
