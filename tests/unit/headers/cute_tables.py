@@ -1,6 +1,6 @@
-"""Fragments of mma.sync as CuTe tabulates them: the independent oracle of the layouts here.
+"""Fragments of mma.sync and wgmma as CuTe tabulates them: the independent oracle of the layouts here.
 
-Source: CUTLASS, include/cute/atom/mma_traits_sm80.hpp. A table is ((thread shape), (thread stride)), ((value shape),
+Source: CUTLASS, include/cute/atom/mma_traits_sm80.hpp and mma_traits_sm90_gmma.hpp. A table is ((thread shape), (thread stride)), ((value shape),
 (value stride)): it takes thread and value to an index in a column-major tile, (M, K) for A, (N, K) for B, (M, N) for C.
 """
 
@@ -26,6 +26,11 @@ INT8_A = Table(16, ((4, 8), (64, 1)), ((4, 2, 2), (16, 8, 256)))  # MMA_Traits<S
 INT8_B = Table(8, ((4, 8), (32, 1)), ((4, 2), (8, 128)))
 TF32_A = Table(16, ((4, 8), (16, 1)), ((2, 2), (8, 64)))  # MMA_Traits<SM80_16x8x8_F32TF32TF32F32_TN>
 TF32_B = Table(8, ((4, 8), (8, 1)), ((2,), (32,)))
+
+
+def wgmma_64xn(n: int) -> Table:
+    """GMMA::CLayout_64xN; with n = 16 also GMMA::ALayout_64x16."""
+    return Table(64, ((4, 8, 4), (128, 1, 16)), ((2, 2, n // 8), (64, 8, 512)))
 
 
 def indices(mode: Mode) -> list[int]:

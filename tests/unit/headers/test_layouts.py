@@ -27,6 +27,11 @@ SHAPES = {
     "blocked 30x50": (30, 50),
     "blocked 9x40 of 20 threads of 64": (9, 40),
     "blocked 3x5x20": (3, 5, 20),
+    "wgmma 64x8": (64, 8),
+    "wgmma 64x16": (64, 16),
+    "wgmma 64x104": (64, 104),
+    "wgmma 128x32 2": (128, 32),
+    "wgmma 256x16 2": (256, 16),
     "replicated 3x4": (3, 4),
 }
 WITH_ROWS = [name for name, shape in SHAPES.items() if len(shape) == 2 and not name.startswith("replicated")]
@@ -82,3 +87,34 @@ def test_accumulators_are_cutes(printed: Callable[[str], Any]) -> None:
 
 def test_two_neighbouring_accumulators_are_cutes_left_operand(printed: Callable[[str], Any]) -> None:
     assert printed("layouts")["mma 16x16"]["places"] == cute_tables.places(cute_tables.HALF_A)
+
+
+@pytest.mark.parametrize("n", [8, 16, 104])
+def test_wgmma_accumulators_are_cutes(printed: Callable[[str], Any], n: int) -> None:
+    assert printed("layouts")[f"wgmma 64x{n}"]["places"] == cute_tables.places(cute_tables.wgmma_64xn(n))
+
+
+def wgmma_d(thread: int, reg: int) -> list[int]:
+    """PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", matrix D: warp w of the four holds rows 16 w to
+    16 w + 15; in each 16 x 8 part, lane l holds d0 and d1 in row l / 4, d2 and d3 in row l / 4 + 8, at columns
+    2 * (l % 4) and the next; four more registers are the next eight columns."""
+    warp, lane = divmod(thread, 32)
+    part, place = divmod(reg, 4)
+    return [16 * warp + lane // 4 + (8 if place >= 2 else 0), 8 * part + 2 * (lane % 4) + place % 2]
+
+
+@pytest.mark.parametrize(("name", "warpgroup_rows"), [("wgmma 128x32 2", 64), ("wgmma 256x16 2", 128)])
+def test_warpgroups_own_consecutive_rows(printed: Callable[[str], Any], name: str, warpgroup_rows: int) -> None:
+    """Sixty-four at a time, each as the PTX ISA has it; registers of one sixty-four stand together."""
+    tile_registers = SHAPES[name][1] // 2
+    for thread, places in enumerate(printed("layouts")[name]["places"]):
+        for reg, place in enumerate(places):
+            tile, within = divmod(reg, tile_registers)
+            row, column = wgmma_d(thread % 128, within)
+            assert place == [thread // 128 * warpgroup_rows + 64 * tile + row, column]
+
+
+def test_a_producer_holds_copies(printed: Callable[[str], Any]) -> None:
+    """The threads behind the warpgroups do not store."""
+    replica = printed("layouts")["wgmma 64x24 of 160 threads"]["replica"]
+    assert replica[:128] == [0] * 128 and all(replica[128:])

@@ -77,6 +77,9 @@ static_assert(std::is_same<tl::RowsOf<MmaOperandA<64, 32, Warps<2, 2>>>,
 static_assert(std::is_same<tl::RowsOf<Blocked<Shape<8, 64>, Shape<4, 32>, 2>>,
                            tl::RowsOf<Blocked<Shape<8, 256>, Shape<4, 32>, 4>>>::value);
 
+static_assert(
+    std::is_same<tl::RowsOf<tl::WgmmaAccumulator<128, 64, 2>>, tl::RowsOf<tl::WgmmaAccumulator<128, 256, 2>>>::value);
+
 int main() {
   print<MmaAccumulator<16, 8, Warps<1, 1>>>("mma 16x8", 32);
   print<MmaAccumulator<16, 16, Warps<1, 1>>>("mma 16x16", 32);
@@ -92,6 +95,12 @@ int main() {
   print<Blocked<Shape<30, 50>, Shape<8, 16>, 2>>("blocked 30x50", 128);
   print<Blocked<Shape<9, 40>, Shape<4, 5>, 8>>("blocked 9x40 of 20 threads of 64", 64);
   print<Blocked<Shape<3, 5, 20>, Shape<2, 4, 4>, 4>>("blocked 3x5x20", 32);
+  print<tl::WgmmaAccumulator<64, 8, 1>>("wgmma 64x8", 128);
+  print<tl::WgmmaAccumulator<64, 16, 1>>("wgmma 64x16", 128);
+  print<tl::WgmmaAccumulator<64, 104, 1>>("wgmma 64x104", 128);
+  print<tl::WgmmaAccumulator<128, 32, 2>>("wgmma 128x32 2", 256);
+  print<tl::WgmmaAccumulator<256, 16, 2>>("wgmma 256x16 2", 256);
+  print<tl::WgmmaAccumulator<64, 24, 1>>("wgmma 64x24 of 160 threads", 160);
   print<tl::Replicated<Shape<3, 4>>>("replicated 3x4", 64);
   std::printf("}\n");
 }
