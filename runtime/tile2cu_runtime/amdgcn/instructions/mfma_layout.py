@@ -38,7 +38,7 @@ RESULT_LAYOUTS = {
     (32, False): ResultLayout((("q", 4), ("h", 2), ("s", 4)), "bqs", "hc"),
     (16, False): ResultLayout((("h", 4), ("s", 4)), "bs", "hc"),
     (4, False): ResultLayout((("s", 4),), "s", "bc"),
-    (16, True): ResultLayout((("s", 4), ("h", 4)), "s", "hc"),
+    (16, True): ResultLayout((("s", 4), ("h", 4)), "bs", "hc"),
     (4, True): ResultLayout((("h", 4),), "", "hbc"),
 }
 
