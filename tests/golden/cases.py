@@ -25,6 +25,7 @@ class Golden:
         return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
 
 
+HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
 GOLDEN = (
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
@@ -33,4 +34,7 @@ GOLDEN = (
     Golden("cuda/sm_80", "attention.py", bindings={"is_causal": False}),
     Golden("cuda/sm_80/causal", "attention.py", bindings={"is_causal": True}),
     Golden("cuda/sm_80/static", "gemm_relu.py", bindings={"M": 1024, "N": 1024, "K": 1024}),
+    Golden("cuda/sm_90a", "gemm_relu.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64, "threads": 256}),
+    Golden("cuda/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}),
+    Golden("cuda/sm_90a/causal", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
 )

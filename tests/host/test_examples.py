@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tile2cu
-from tile2cu_runtime import Kernel
+from tile2cu_runtime import Kernel, LaunchError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Array = np.ndarray
@@ -156,3 +156,34 @@ def test_attention_survives_large_scores() -> None:
     actual = kernel(q, k, v)
     assert np.all(np.isfinite(actual.astype(np.float64)))
     assert_close(actual, attention(q, k, v, causal=True), 1e-2)
+
+
+HOPPER = {"target": "cuda:sm_90a", "threads": 256}
+
+
+@pytest.mark.parametrize("block", [(128, 128, 64), (128, 256, 64), (256, 64, 32)])
+def test_gemm_relu_on_hopper(block: tuple[int, int, int]) -> None:
+    m, n, k = block
+    kernel = load("gemm_relu.py", check=True, block_M=m, block_N=n, block_K=k, **HOPPER)
+    assert "pipeline.produce(turns, load)" in kernel.source
+    rng = np.random.default_rng(5)
+    for m, n, k in ((256, 256, 128), (200, 136, 104), (1, 8, 8), (130, 264, 1000), (64, 64, 0), (0, 8, 8)):
+        a, b = integers(rng, (m, k)), integers(rng, (k, n))
+        np.testing.assert_array_equal(kernel(a, b).astype(np.float64), relu_product(a, b))
+        assert_clean(kernel)
+
+
+def test_hopper_refuses_rows_that_tma_cannot_reach() -> None:
+    kernel = load("gemm_relu.py", **HOPPER)
+    with pytest.raises(LaunchError, match="TL_NOT_SUPPORTED"):
+        kernel(np.zeros((8, 4), np.float16), np.zeros((4, 8), np.float16))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+def test_attention_on_hopper(causal: bool) -> None:
+    kernel = load("attention.py", check=True, dim=64, block_M=128, is_causal=causal, **HOPPER)
+    for batch, heads, length in ((1, 2, 128), (2, 1, 100), (1, 1, 1), (1, 1, 200)):
+        rng = np.random.default_rng(length)
+        q, k, v = (normals(rng, (batch, length, heads, 64)) for _ in range(3))
+        assert_close(kernel(q, k, v), attention(q, k, v, causal=causal), 2e-3)
+        assert_clean(kernel)

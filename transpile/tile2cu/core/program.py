@@ -349,7 +349,8 @@ class Program:
     `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
     into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
     extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
-    values given with -D, as they were given.
+    values given with -D, as they were given. `workspaces` are tensors in global memory that the launches share
+    (T.alloc_global): the launcher provides them, callers do not see them.
     """
 
     name: str
@@ -364,6 +365,7 @@ class Program:
     span: Span
     comments: tuple[str, ...] = ()
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
+    workspaces: tuple[Buffer, ...] = ()
 
 
 def _static_extents(region: Region) -> tuple[int, ...]:

@@ -42,14 +42,6 @@ class Specialised:
 
 
 @dataclass(frozen=True)
-class Registers:
-    """How a block's registers are moved from the producer warpgroup to the consumers: per thread, after the move."""
-
-    producer: int
-    consumer: int
-
-
-@dataclass(frozen=True)
 class Staging:
     """A shared tile through which a fragment leaves by TMA. Shape in elements."""
 

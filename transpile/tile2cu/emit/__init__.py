@@ -15,7 +15,7 @@ from tile2cu.emit.render import render
 from tile2cu.emit.sections import aligned_when, fragments, setup, shared, sizes
 from tile2cu.emit.settled import Settled
 from tile2cu.emit.statements import Statements
-from tile2cu.emit.tma import producer_threads, tensor_maps
+from tile2cu.emit.tma import tensor_maps
 from tile2cu.emit.view import KernelView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -64,7 +64,7 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         layouts=layouts.section(),
         comments=tuple(line for text in settled.launch.comments for line in wrapped(text)),
         template="class RowStart" if aligned_when(settled) else "",
-        bounds=f"threads + {producer_threads(settled)}, 1" if producer else "threads",
+        bounds="threads + tl::producer_threads, 1" if producer else "threads",
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
         producer=producer,

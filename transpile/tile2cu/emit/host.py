@@ -7,7 +7,7 @@ from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.sections import aligned_when, used_sizes, viewed_tensors
 from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import TensorMap, distinct, host_argument, is_producer, producer_threads, run_time_rows
+from tile2cu.emit.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
 from tile2cu.emit.view import Declaration, HostView
 
 
@@ -97,6 +97,6 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
-    threads = f"threads + {producer_threads(settled)}" if is_producer(settled) else "threads"
+    threads = "threads + tl::producer_threads" if is_producer(settled) else "threads"
     kernel = "chosen" if aligned_when(settled) else "kernel"
     return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"

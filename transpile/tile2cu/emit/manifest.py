@@ -9,7 +9,7 @@ from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emit.contract import access_of
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import is_producer, moved_registers
+from tile2cu.emit.tma import is_producer
 
 FORMAT = 1
 
@@ -49,10 +49,8 @@ def manifest(
 
 
 def _producer_threads(settled: Settled) -> int:
-    """headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers are moved."""
-    if not is_producer(settled):
-        return 0
-    return 32 if moved_registers(settled) is None else 128
+    """headers/tl/common/sm90/tma_pipeline.h: a warp."""
+    return 32 if is_producer(settled) else 0
 
 
 def _arguments(settled: Settled, printer: Printer) -> list[dict[str, Any]]:

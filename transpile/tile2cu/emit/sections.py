@@ -236,12 +236,13 @@ def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
 
 def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
     used = [printer.names(block.name) for block in settled.launch.blocks if uses(settled, block)]
-    order = next((s for s in walk_stmts(settled.launch.body) if isinstance(s, Swizzle)), None)
+    panels = _panels(settled)
     axes = "xyz"
-    if order is not None and len(settled.launch.grid) > 1:
-        about = f"blocks take their tiles in panels of {order.panel} {_PANELS[order.order]}, to meet in L2"
+    if panels is not None:
+        panel, kind, reason = panels
+        about = f"blocks take their tiles in panels of {panel} {kind}, so that their operands meet in L2{reason}"
         block = printer.names.fresh("block")
-        call = f"const auto {block} = tl::panel_order<{order.panel}, tl::Panels::{_PANELS[order.order]}>();"
+        call = f"const auto {block} = tl::panel_order<{panel}, tl::Panels::{kind}>();"
         blocks = [
             f"{printer.names(b.name)} = {block}.{axes[i]}" if i < 2 else f"{printer.names(b.name)} = blockIdx.{axes[i]}"
             for i, b in enumerate(settled.launch.blocks)
@@ -254,6 +255,17 @@ def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
         if printer.names(block.name) in used
     ]
     return [Declaration(f"const int {', '.join(blocks)};")] if blocks else []
+
+
+def _panels(settled: Settled) -> tuple[int, str, str] | None:
+    """(size, rows or columns, reason) of the order in which blocks take their tiles, if it is not the grid's own."""
+    asked = next((s for s in walk_stmts(settled.launch.body) if isinstance(s, Swizzle)), None)
+    if asked is not None and len(settled.launch.grid) > 1:
+        return asked.panel, _PANELS[asked.order], ""
+    decided: int | None = settled.facts.get(settled.launch, "panel")
+    if decided is None:
+        return None
+    return decided, "rows", f"  [{settled.facts.rule(settled.launch, 'panel')}]"
 
 
 def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:

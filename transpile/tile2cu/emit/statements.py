@@ -39,7 +39,7 @@ from tile2cu.emit.comments import BODY_WIDTH, groups, heading, wrapped
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.sections import stages_name
 from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import TensorMap, is_producer, moved_registers, producer_loop, store_dims
+from tile2cu.emit.tma import TensorMap, is_producer, producer_loop, store_dims
 from tile2cu.emit.view import StatementView
 
 
@@ -84,25 +84,18 @@ class Statements:
         tiles = ", ".join(f"{self.printer.names(buffer.name)}[0]" for buffer in pipeline.buffers)
         note = self._producer_note(loop, pipeline)
         above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
-        registers = moved_registers(self.settled)
-        give, take = (str(registers.producer), str(registers.consumer)) if registers else ("", "")
-        parts |= {"tiles": tiles, "give": give, "take": take}
-        view = StatementView("producer", parts, loop.span.line, above, (), loads)
+        view = StatementView("producer", {**parts, "tiles": tiles}, loop.span.line, above, (), loads)
         views = [*lets, replace(view, notes=tuple(wrapped(note, BODY_WIDTH)))]
         return tuple(replace(view, gap=bool(number)) for number, view in enumerate(views))
 
     def _producer_note(self, loop: Loop, pipeline: Pipeline) -> str:
-        """Who loads, how far ahead, and what becomes of its registers."""
+        """Who loads, and how far ahead."""
         consumers, rule = self.settled.launch.threads, self.facts.rule(loop, "pipeline")
-        note = (
+        return (
             f"One warp more than the {consumers} consumer threads only loads, up to {pipeline.stages} tiles ahead, as "
             "slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows  "
             f"[{rule}]"
         )
-        if moved_registers(self.settled) is None:
-            return note
-        rule = self.facts.rule(self.settled.launch, "registers")
-        return f"{note}. It stands in a warpgroup that gives its registers to the consumers  [{rule}]"
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of an elementwise body: the user's comments, no places."""

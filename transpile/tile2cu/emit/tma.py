@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
-from tile2cu.core.schedule import Multiple, Pipeline, Registers, Staging
+from tile2cu.core.schedule import Multiple, Pipeline, Staging
 from tile2cu.emit.expressions import Printer
 from tile2cu.emit.settled import Settled
 
@@ -52,17 +52,6 @@ def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
         if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
             return op, pipeline
     return None
-
-
-def producer_threads(settled: Settled) -> str:
-    """The constant of headers/tl that says how many threads the producer has."""
-    return "tl::producer_threads" if moved_registers(settled) is None else "tl::producer_warpgroup_threads"
-
-
-def moved_registers(settled: Settled) -> Registers | None:
-    """The registers of producer and consumers, where they are moved."""
-    registers: Registers | None = settled.facts.get(settled.launch, "registers")
-    return registers
 
 
 def store_dims(view: TensorMap) -> str:

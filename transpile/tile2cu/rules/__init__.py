@@ -5,7 +5,15 @@ it here.
 """
 
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
-from tile2cu.rules.hopper import producer_warp, reallocate, tma, tma_store, warpgroup_rows, wgmma, wgmma_accumulator
+from tile2cu.rules.hopper import (
+    grid_panels,
+    producer_warp,
+    tma,
+    tma_store,
+    warpgroup_rows,
+    wgmma,
+    wgmma_accumulator,
+)
 from tile2cu.rules.layout.free import flat, loop_flat, rows_in_warps
 from tile2cu.rules.layout.gemm import mma_accumulator, mma_operand, mma_sync, widest_swizzle
 from tile2cu.rules.layout.propagate import (
@@ -58,10 +66,10 @@ RULES: tuple[Rule, ...] = (
     shared_hazard,
     copy_cp_async,
     tma_store,
+    grid_panels,
     copy_synchronous,
     atomic_tile,
     loop_owners_store,
     reduce_workspace,
     shared_ledger,
-    reallocate,
 )
