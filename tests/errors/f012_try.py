@@ -7,15 +7,16 @@ def kernel(M, N, block_M=64):
     @T.prim_func
     def main(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
         with T.Kernel(T.ceildiv(M, block_M)) as bx:
-            for k in T.serial(N):
-                break
+            try:
+                B[bx, 0] = A[bx, 0]
+            except IndexError:
+                pass
 
     return main
 
 # ---- expected ----
-# error[T2C-F012]: `break` is not supported in a kernel
-#   --> f012_break.py:11:17
+# error[T2C-F012]: `try` is not supported here
+#   --> f012_try.py:10:13
 #    |
-# 11 |                 break
-#    |                 ^^^^^
-#   = help: put the rest into an `if`
+# 10 |             try:
+#    |             ^^^^

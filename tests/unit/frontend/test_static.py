@@ -209,7 +209,6 @@ def test_scalar_functions(body: Callable[..., object], listing: Callable[..., li
         "x = A + 1": "F014 `+` does not go with `A`, a tensor in global memory and the number 1",
         "if A:\n    pass": "F014 `A`, a tensor in global memory has no truth value",
         "A += 1": "F031 `A`, a tensor in global memory is not a number",
-        "while bx < 3:\n    pass": "F011 `while` on a run-time value is not supported yet",
         "return bx": "F031 `return` stands inside T.Kernel, a loop or a branch",
         "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; "
         "it cannot stand inside T.Parallel",

@@ -18,21 +18,31 @@ __all__ = ["kernel_names", "programs"]
 
 
 def programs(
-    path: Path | None, text: str, *, kernel: str | None = None, bindings: Mapping[str, object] | None = None
+    path: Path | None,
+    text: str,
+    *,
+    kernel: str | None = None,
+    bindings: Mapping[str, object] | None = None,
+    capability: tuple[int, int] | None = None,
+    multiprocessors: int | None = None,
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
-    `bindings` are the values given with -D, by name. Errors: Tile2CuError T2C-F001 to T2C-F033.
+    `bindings` are the values given with -D, by name. `capability` and `multiprocessors` (those of an A100 where left
+    out) answer what a driver asks of its device. Errors: Tile2CuError T2C-F001 to T2C-F033.
     """
     from tile2cu.frontend.kernels import find_kernels, program, unknown_binding
     from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.machine import Machine
 
+    default = Machine()
+    machine = Machine(capability or default.capability, multiprocessors or default.multiprocessors)
     given = dict(bindings or {})
     source = _source(path, text)
     budget = Budget()
     with _bounded(source):
         wanted = _choose(source, find_kernels(source, budget), kernel)
-        found = [program(source, budget, each.name, given) for each in wanted]
+        found = [program(source, budget, each.name, given, machine) for each in wanted]
     known = {name: None for result in found for name in result[1]}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:

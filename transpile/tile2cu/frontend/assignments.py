@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, walk
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, walk
 from tile2cu.core.program import Assign, Buffer, Declare, Let, Scope, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
@@ -100,10 +100,18 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
 
 def let(cx: Context, name: str, value: Expr) -> Var:
     """Name an immutable value of the program."""
-    var = cx.recorder.variable(name, value.dtype, Role.LET)
+    var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(value) else Role.LET)
     at = cx.recorder.take()
     cx.recorder.emit(Let(var=var, value=value, span=at.span, comments=at.comments, trailing=at.trailing))
     return var
+
+
+def _of_thread(value: Expr) -> bool:
+    """Whether a value depends on which thread computes it."""
+    return any(
+        (isinstance(part, Call) and part.function == "thread") or (isinstance(part, Var) and part.role is Role.THREAD)
+        for part in walk(value)
+    )
 
 
 def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:

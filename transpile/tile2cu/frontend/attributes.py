@@ -3,36 +3,37 @@
 Each is written out here; no attribute of a real Python object is ever read by a name from the file.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.dtype import BY_NAME, DType
-from tile2cu.core.expr import Role, Var
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Policy
-from tile2cu.frontend import builtins, language, operators
+from tile2cu.frontend import builtins, classes, modules, operators, torch
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.fault import Demand, Fault, did_you_mean
+from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_TEXT
-from tile2cu.frontend.operators import static, static_int
+from tile2cu.frontend.lower import elementwise
+from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.subscript import shape_value
-from tile2cu.frontend.values import Builtin, Jit, Namespace, Opaque, describe
-
-LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
-
-
-def module(name: str) -> object:
-    """What `import name` binds: a module the front end knows, else something opaque."""
-    if name in (*LANGUAGE_MODULES, "tilelang", "tile2cu", "math", "torch"):
-        return Namespace("tilelang.language" if name in LANGUAGE_MODULES else name)
-    return Opaque(name)
+from tile2cu.frontend.values import (
+    Arguments,
+    Builtin,
+    Class,
+    Function,
+    Instance,
+    Namespace,
+    Opaque,
+    TorchTensor,
+    describe,
+)
 
 
 def attribute(cx: Context, value: object, name: str, text: str) -> object:
     """The value of `value.name`; `text` is how the file writes it."""
     match value:
         case Namespace():
-            return member(value, name, text)
+            return modules.member(value, name, text)
         case Buffer():
             return _of_buffer(value, name)
         case DType():
@@ -41,27 +42,14 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
             return _policy(name)
         case str() | list() | dict() | tuple() | int() | float():
             return _method(value, name)
+        case Class() | Instance() | Function() | TorchTensor():
+            return _of_host_value(cx, value, name, text)
+        case Expr() if name in ("dtype", "astype"):
+            return value.dtype if name == "dtype" else _astype(value)
         case Var(role=Role.SIZE):
             raise Demand(f"`{text}`", (value.name,))
         case _:
             raise Fault("T2C-F013", f"{describe(value)} has no attribute `{name}` that tile2cu knows")
-
-
-def member(namespace: Namespace, name: str, text: str) -> object:
-    """A member of a module that the front end knows."""
-    match namespace.name:
-        case "tilelang.language":
-            return language.lookup(name)
-        case "tilelang" | "tile2cu":
-            if name == "language":
-                return Namespace("tilelang.language")
-            return _TILELANG.get(name, Opaque(text))
-        case "math":
-            if name not in _MATH:
-                raise Fault("T2C-F013", f"`math.{name}` is not supported", help=did_you_mean(name, _MATH, "math."))
-            return _MATH[name]
-        case _:
-            return BY_NAME.get(name, Opaque(text))
 
 
 def _of_buffer(buffer: Buffer, name: str) -> object:
@@ -80,12 +68,37 @@ def _of_buffer(buffer: Buffer, name: str) -> object:
             )
 
 
+def _of_host_value(cx: Context, value: Class | Instance | Function | TorchTensor, name: str, text: str) -> object:
+    match value:
+        case TorchTensor():
+            return torch.attribute(value, name, text)
+        case Function():
+            return _of_function(value, name, text)
+        case _:
+            return classes.attribute(cx, value, name, text)
+
+
+def _astype(value: Expr) -> Builtin:
+    return Builtin("astype", lambda cx, dtype: elementwise.cast(cx, value, dtype))
+
+
+def _of_function(function: Function, name: str, text: str) -> object:
+    """`kernel.compile(...)` and its kin call the kernel's function; what else it has is known only by running it."""
+    if name in ("compile", "get_tir", "get_kernel_source", "__wrapped__"):
+        return Builtin(text, lambda cx, *args, **named: cx.call_function(cx, function, Arguments(args, named)))
+    if name.startswith("__"):
+        raise Fault("T2C-F013", f"`{name}` of a function is not available")
+    return Opaque(text)
+
+
 def _of_dtype(dtype: DType, name: str) -> object:
     match name:
         case "bits":
             return dtype.bits
         case "bytes" | "itemsize":
             return dtype.bytes
+        case "as_torch":
+            return Builtin("as_torch", lambda cx: dtype)
         case _:
             raise Fault("T2C-F013", f"the type {dtype} has no attribute `{name}`", help="bits and bytes are known")
 
@@ -96,66 +109,6 @@ def _policy(name: str) -> Policy:
             return policy
     known = [policy.value for policy in Policy]
     raise Fault("T2C-F010", f"`T.GemmWarpPolicy.{name}` does not exist", help=f"there are {', '.join(known)}")
-
-
-def _jit(cx: Context, func: object = None, **options: object) -> object:
-    """`@tilelang.jit` and `@tilelang.jit(...)`."""
-    decorator = Jit(options.get("out_idx"))
-    return decorator if func is None else func
-
-
-def _cdiv(cx: Context, a: object, b: object) -> object:
-    return language.ceildiv(cx, a, b)
-
-
-def _next_power_of_2(cx: Context, value: object) -> object:
-    number = static_int(value, "next_power_of_2()")
-    cx.budget.integer(int(number).bit_length() + 1)
-    return 1 << max(int(number) - 1, 0).bit_length()
-
-
-def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
-    """`@tilelang.autotune(...)`: chooses parameters at run time; -D chooses them here."""
-    return Builtin("tilelang.autotune", lambda cx, func: func)
-
-
-_TILELANG: Mapping[str, object] = MappingProxyType(
-    {
-        "jit": Builtin("tilelang.jit", _jit),
-        "lazy_jit": Builtin("tilelang.jit", _jit),
-        "autotune": Builtin("tilelang.autotune", _ignored_decorator),
-        "cdiv": Builtin("tilelang.cdiv", _cdiv),
-        "next_power_of_2": Builtin("tilelang.next_power_of_2", _next_power_of_2),
-    }
-)
-
-
-def _math_function(name: str, run: Callable[..., float | int]) -> Builtin:
-    def call(cx: Context, *values: object) -> object:
-        opaque = next((value for value in values if isinstance(value, Opaque)), None)
-        if opaque is not None:
-            return opaque
-        numbers = [static(value, f"math.{name}()") for value in values]
-        try:
-            return run(*(int(number) if isinstance(number, int) else float(number) for number in numbers))
-        except TypeError as error:
-            raise Fault("T2C-F017", f"math.{name}: {error}") from None
-
-    return Builtin(f"math.{name}", call)
-
-
-_MATH_FUNCTIONS: Mapping[str, Callable[..., float | int]] = MappingProxyType(
-    {
-        "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
-        "log": math.log, "log2": math.log2, "log10": math.log10, "pow": math.pow, "gcd": math.gcd, "lcm": math.lcm,
-        "isqrt": math.isqrt, "fabs": math.fabs, "isinf": math.isinf, "isnan": math.isnan, "sin": math.sin,
-        "cos": math.cos, "tanh": math.tanh,
-    }
-)  # fmt: skip
-_MATH: Mapping[str, object] = MappingProxyType(
-    {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "tau": math.tau}
-    | {name: _math_function(name, run) for name, run in _MATH_FUNCTIONS.items()}
-)
 
 
 def _bound_method(run: Callable[..., object], value: object) -> Callable[..., object]:

@@ -1,57 +1,252 @@
-"""Values for open sizes from a call of the factory in the file's host part."""
+"""Values for open sizes from the file itself: from a call of the kernel in its driver, or from its autotuner's list."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host
 from tile2cu.frontend.context import Bindings, Context
-from tile2cu.frontend.fault import Exhausted
+from tile2cu.frontend.evaluate import evaluate
+from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.limits import MAX_STEPS, Budget
+from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.parse import SourceFile
-from tile2cu.frontend.values import Arguments, Function, FunctionKind, Opaque
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.values import (
+    Arguments,
+    Builtin,
+    Class,
+    Function,
+    FunctionKind,
+    Instance,
+    Opaque,
+    TorchTensor,
+)
 
 MAX_HOST_STEPS = 50_000
 
 
-class Calls:
-    """The arguments of the first call of a factory in its file: `found` is filled when they are first asked for."""
+@dataclass
+class _Call:
+    """One call of the kernel: what is known of its arguments, and of the tensors among them."""
 
-    def __init__(self, source: SourceFile, budget: Budget, name: str) -> None:
-        self.found: dict[str, tuple[object, Span]] = {}
+    span: Span
+    values: dict[str, object] = field(default_factory=dict)
+    tensors: dict[str, TorchTensor] = field(default_factory=dict)
+    unknown: int = 0
+
+
+class Calls:
+    """The arguments that a file calls its kernel with. Nothing is read before it is asked for."""
+
+    def __init__(self, source: SourceFile, budget: Budget, machine: Machine, name: str) -> None:
+        self.out_idx: object = None
         self._source = source
         self._budget = budget
+        self._machine = machine
         self._name = name
-        self._read = False
+        self._calls: list[_Call] = []
+        self._ran: set[cst.CSTNode] = set()
+        self._module: Env | None = None
+        self._configs: dict[str, tuple[object, Span]] = {}
+        self._stages: list[Callable[[], None]] = [self._run_driver, self._run_others, self._read_configs]
 
-    def read(self) -> None:
-        """Run the host part as far as it is static, and note what the factory is called with."""
-        if self._read:
-            return
-        self._read = True
-        budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))
-        cx = Context(self._source, budget, Bindings({}), self._call)
+    @property
+    def found(self) -> Mapping[str, tuple[object, Span]]:
+        """The value of each parameter, from the call that says most, and where that call stands."""
+        merged: dict[str, tuple[object, Span]] = {}
+        for call in sorted(self._calls, key=lambda call: call.unknown):
+            for name, value in call.values.items():
+                merged.setdefault(name, (value, call.span))
+        return self._configs | merged
+
+    def ask(self, name: str) -> tuple[object, Span] | None:
+        """The value of one parameter, or None."""
+        self.supply((name,), {})
+        return self.found.get(name)
+
+    def supply(self, names: tuple[str, ...], params: Mapping[str, Buffer | Var]) -> tuple[str, ...]:
+        """Look for the values of names, one source after the other; gives those that none has.
+
+        `params` are the tensors that the kernel is known to have: extents of a call's tensors are values, too.
+        """
+        while True:
+            self._solve(params)
+            found = self.found
+            missing = tuple(name for name in names if name not in found)
+            if not missing or not self._stages:
+                return missing
+            self._bounded(self._stages.pop(0))
+
+    def static_names(self) -> frozenset[str]:
+        """The parameters whose value cannot be an open size: flags, types, texts."""
+        return frozenset(name for name, (value, _) in self.found.items() if type(value) is not int)
+
+    def _bounded(self, stage: Callable[[], None]) -> None:
         try:
-            host.module_scope(cx, main=True)
-        except Exhausted:
+            stage()
+        except (Exhausted, Fault):
             pass
         except Tile2CuError as error:
             if error.code != host.FATAL:
                 raise
 
+    def _context(self) -> Context:
+        budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))
+        return Context(self._source, budget, Bindings({}), self._call, self._machine)
+
+    def _run_driver(self) -> None:
+        """Run the file as a program, as far as it is static."""
+        self._module = host.module_scope(self._context(), main=True)
+
+    def _run_others(self) -> None:
+        """Run the functions that lead to the kernel, but that nothing called: tests, interfaces for other files."""
+        cx = self._context()
+        for function in self._uncalled():
+            if any(call.unknown == 0 for call in self._calls):
+                return
+            if function.node not in self._ran:
+                cx.here = cx.source.span(function.node)
+                try:
+                    self._call(cx, function, Arguments(()))
+                except Tile2CuError as error:
+                    if error.code == host.FATAL:
+                        raise
+
+    def _uncalled(self) -> Iterator[Function]:
+        """Functions and methods that name the kernel; those at the end of a file, which drive it, come first."""
+        values = [] if self._module is None else list(self._module.values.values())
+        functions = [value for value in values if isinstance(value, Function)]
+        functions += [
+            method
+            for value in values
+            if isinstance(value, Class)
+            for method in value.values.values()
+            if isinstance(method, Function)
+        ]
+        plain = [each for each in functions if isinstance(each.node, cst.FunctionDef) and each.name != self._name]
+        named = {self._name}
+        leads = [each for each in plain if self._mentions(each, named)]
+        outer = [each for each in plain if each not in leads and self._mentions(each, {each.name for each in leads})]
+        yield from reversed(outer)
+        yield from reversed(leads)
+
+    def _mentions(self, function: Function, names: set[str]) -> bool:
+        words = set(re.findall(r"\w+", self._source.code(function.node)))
+        return not words.isdisjoint(names - {function.name})
+
+    def _read_configs(self) -> None:
+        """The first configuration of `@tilelang.autotune(configs=...)`."""
+        kernel = None if self._module is None else self._module.values.get(self._name)
+        if not isinstance(kernel, Function) or kernel.configs is None:
+            return
+        cx = self._context()
+        cx.here = cx.source.span(kernel.configs)
+        configs = evaluate(cx, kernel.configs, kernel.env)
+        if isinstance(configs, Function):
+            known = {name: value for name, (value, _) in self.found.items()}
+            wanted = execute.parameter_list(configs)
+            configs = self._call(cx, configs, Arguments((), {name: known[name] for name in wanted if name in known}))
+        first = configs[0] if isinstance(configs, list) and configs else None
+        if isinstance(first, dict):
+            self._configs = {str(name): (plain(value), cx.here) for name, value in first.items()}
+
     def _call(self, cx: Context, function: Function, arguments: Arguments) -> object:
         """Calls on the host: the kernel's arguments are noted, other functions are run as far as possible."""
         if function.name == self._name and function.env.parent is None:
-            self._note(cx, function, arguments)
-            return Opaque(function.name, cx.here)
+            return self._note(cx, function, arguments)
         if function.kind is not FunctionKind.PLAIN:
-            return Opaque(function.name, cx.here)
+            return Instance(function.name)
         execute.enter_call(cx, function)
+        self._ran.add(function.node)
         try:
             return host.call_host(cx, function, arguments)
         finally:
             cx.budget.calls -= 1
 
-    def _note(self, cx: Context, function: Function, arguments: Arguments) -> None:
+    def _note(self, cx: Context, function: Function, arguments: Arguments) -> object:
+        """Note a call of the kernel; the result stands for the compiled kernel."""
         assert cx.here is not None
-        for name, value in execute.bind_loosely(function, arguments).items():
-            if not isinstance(value, Opaque):
-                self.found.setdefault(name, (value, cx.here))
+        call = _Call(cx.here)
+        self._calls.append(call)
+        self._add(call, dict(arguments.named) | execute.bind_loosely(function, arguments))
+        inner = _inner_factory(function)
+
+        def called(cx: Context, *args: object, **named: object) -> object:
+            if inner is not None:
+                listed = [param.name.value for param in inner.params.params]
+                self._add(call, dict(zip(listed, args, strict=False)) | named)
+            return Opaque(function.name, cx.here)
+
+        def compiled(cx: Context, out_idx: object) -> object:
+            if self.out_idx is None and not isinstance(out_idx, Opaque):
+                self.out_idx = plain(out_idx)
+            return None
+
+        return Instance(
+            function.name, {"__call__": Builtin(function.name, called), "__compile__": Builtin("compile", compiled)}
+        )
+
+    def _add(self, call: _Call, values: Mapping[str, object]) -> None:
+        for name, value in values.items():
+            if isinstance(value, TorchTensor):
+                call.tensors[name] = value
+            elif _is_known(value):
+                call.values[name] = plain(value)
+            else:
+                call.unknown += 1
+
+    def _solve(self, params: Mapping[str, Buffer | Var]) -> None:
+        """Sizes from the shapes of a call's tensors."""
+        for call in self._calls:
+            for name, tensor in call.tensors.items():
+                param = params.get(name)
+                if not isinstance(param, Buffer) or len(param.shape) != len(tensor.shape):
+                    continue
+                for extent, value in zip(param.shape, tensor.shape, strict=True):
+                    if isinstance(extent, Var) and extent.role is Role.SIZE and isinstance(value, int):
+                        call.values.setdefault(extent.name, plain(value))
+
+
+def _inner_factory(function: Function) -> cst.FunctionDef | None:
+    """The function that a factory returns where that takes arguments of its own, as in `make(M, N)(block_M)`."""
+    body = function.node.body.body if isinstance(function.node, cst.FunctionDef) else ()
+    nested = [node for node in body if isinstance(node, cst.FunctionDef) and not node.decorators]
+    return next((node for node in nested if any(isinstance(each, cst.FunctionDef) for each in node.body.body)), None)
+
+
+def _is_known(value: object) -> bool:
+    match value:
+        case Opaque() | Instance() | Class() | Expr() | Function() | TorchTensor():
+            return False
+        case list() | tuple():
+            return all(map(_is_known, value))
+        case dict():
+            return all(map(_is_known, value.values()))
+        case _:
+            return True
+
+
+def plain(value: object) -> object:
+    """A value without the names that its numbers have in the driver."""
+    match value:
+        case bool() | None | str():
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value)
+        case list():
+            return [plain(part) for part in value]
+        case tuple():
+            return tuple(plain(part) for part in value)
+        case dict():
+            return {name: plain(part) for name, part in value.items()}
+        case _:
+            return value

@@ -13,7 +13,7 @@ from tile2cu.frontend import operators
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.operators import static, static_int, truth
-from tile2cu.frontend.values import Arguments, Builtin, Function, Opaque, as_expr, describe, from_expr
+from tile2cu.frontend.values import Arguments, Builtin, Function, Opaque, TorchTensor, as_expr, describe, from_expr
 
 MISSING = object()
 
@@ -178,6 +178,8 @@ def _len(cx: Context, value: object) -> object:
         return len(value)
     if isinstance(value, Buffer):
         return from_expr(value.shape[0])
+    if isinstance(value, TorchTensor):
+        return value.shape[0] if value.shape else Opaque("the length of a tensor")
     if isinstance(value, Opaque):
         return value
     raise Fault("T2C-F014", f"{describe(value)} has no length")

@@ -9,6 +9,7 @@ from tile2cu.core.expr import Expr, Named, Role, Var
 from tile2cu.core.program import Constant
 from tile2cu.core.span import Span
 from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.record import Recorder
 from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
@@ -57,6 +58,15 @@ class Bindings:
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
+    ask: Callable[[str], tuple[object, Span] | None] = lambda name: None  # what the file's own driver gives
+
+    def instead_of_none(self, name: str) -> tuple[object, str] | None:
+        """What the driver gives for a parameter whose default is None."""
+        self.known[name] = None
+        found = self.ask(name)
+        if found is None or found[0] is None:
+            return None
+        return found[0], f"call at {Path(found[1].file).name}:{found[1].line}"
 
     def find(self, name: str) -> tuple[object, str] | None:
         """The value of a name and where it came from, or None."""
@@ -81,6 +91,7 @@ class Context:
     budget: Budget
     bindings: Bindings
     call_function: Callable[["Context", Function, Arguments], object]
+    machine: Machine = Machine()
     constants: Constants = field(default_factory=Constants)
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out

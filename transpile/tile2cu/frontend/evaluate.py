@@ -6,7 +6,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.frontend import attributes, builtins, operators
+from tile2cu.frontend import attributes, builtins, classes, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
@@ -17,7 +17,9 @@ from tile2cu.frontend.subscript import subscript
 from tile2cu.frontend.values import (
     Arguments,
     Builtin,
+    Class,
     Function,
+    Instance,
     Interval,
     Opaque,
     describe,
@@ -71,6 +73,9 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
             f"`{node.value}` was bound inside a loop or branch of the kernel that ended before this line",
             help=f"bind it before, or keep it in `{node.value} = T.alloc_var(...)`",
         )
+    star = env.find("*")
+    if star is not None:
+        return Opaque(node.value, cx.source.span(node))
     if node.value in builtins.PYTHON:
         raise Fault("T2C-F013", f"`{node.value}` is not available", help="tile2cu reads the file without running it")
     known = [*env.names(), *builtins.NAMES]
@@ -157,6 +162,10 @@ def apply(cx: Context, function: object, arguments: Arguments, node: cst.BaseExp
                 return cx.call_function(cx, function, arguments)
             case DType():
                 return builtins.invoke(cx, elementwise.cast_to(function), arguments)
+            case Class():
+                return classes.instantiate(cx, function, arguments)
+            case Instance():
+                return classes.call(cx, function, arguments, cx.source.code(node)[:60])
             case Opaque():
                 return Opaque(cx.source.code(node)[:60], cx.here, function.reason)
             case _:

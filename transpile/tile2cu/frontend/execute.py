@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tile2cu.frontend import attributes, builtins, operators
+from tile2cu.frontend import builtins, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
@@ -20,8 +20,11 @@ from tile2cu.frontend.values import (
     Builtin,
     Function,
     FunctionKind,
+    Instance,
     Jit,
+    Namespace,
     Opaque,
+    TorchTensor,
     describe,
 )
 
@@ -156,10 +159,21 @@ def assign(
             formulas = _part_formulas(cx, formula, target, len(elements))
             for element, part, text in zip(elements, parts, formulas, strict=True):
                 assign(cx, element.value, part, env, formula=text, comment=comment)
+        case cst.Attribute():
+            _store_attribute(cx, target, value, env)
         case cst.Subscript():
             store_item(cx, evaluate(cx, target.value, env), subscript_items(cx, target, env), value)
         case _:
             raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be assigned to")
+
+
+def _store_attribute(cx: Context, target: cst.Attribute, value: object, env: Env) -> None:
+    """`object.name = value`; what is set on something opaque is lost."""
+    base = evaluate(cx, target.value, env)
+    if isinstance(base, Instance):
+        base.values[target.attr.value] = value
+    elif not isinstance(base, Opaque | TorchTensor | Function):
+        raise Fault("T2C-F012", f"an attribute of {describe(base)} cannot be set")
 
 
 def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -> list[str]:
@@ -189,7 +203,7 @@ def store_item(cx: Context, base: object, items: tuple[object, ...], value: obje
             base[at] = value
         case dict():
             base[builtins.key(cx, index)] = value
-        case Opaque():
+        case Opaque() | TorchTensor():
             pass
         case _:
             raise Fault("T2C-F031", f"an item of {describe(base)} cannot be assigned here")
@@ -211,26 +225,32 @@ def run_assert(cx: Context, node: cst.Assert, env: Env) -> None:
 
 def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None:
     """`import`: known modules are bound to what the front end knows of them, others stay opaque."""
-    if isinstance(node.names, cst.ImportStar):
-        raise Fault("T2C-F012", "`from ... import *` is not supported", help="name what is imported")
     place = cx.source.span(node)
     origin = cx.source.code(node.module) if isinstance(node, cst.ImportFrom) and node.module is not None else ""
+    if isinstance(node.names, cst.ImportStar):
+        module = modules.module(origin)
+        members = modules.all_members(module) if isinstance(module, Namespace) else {}
+        for name, value in members.items():
+            env.bind(name, value, place)
+        if not isinstance(module, Namespace):
+            env.values["*"] = module  # any name may come from there
+        return
     for alias in node.names:
         path = cx.source.code(alias.name)
         name = cx.source.code(alias.asname.name) if alias.asname is not None else path
         if isinstance(node, cst.Import):
             first = path.partition(".")[0]
-            env.bind(name if alias.asname else first, attributes.module(path if alias.asname else first), place)
+            env.bind(name if alias.asname else first, modules.module(path if alias.asname else first), place)
         else:
             env.bind(name, _imported(origin, path), place)
 
 
 def _imported(origin: str, name: str) -> object:
-    module = attributes.module(f"{origin}.{name}")
+    module = modules.module(f"{origin}.{name}")
     if not isinstance(module, Opaque):
         return module
-    parent = attributes.module(origin)
-    return module if isinstance(parent, Opaque) else attributes.member(parent, name, name)  # type: ignore[arg-type]
+    parent = modules.module(origin)
+    return modules.member(parent, name, name) if isinstance(parent, Namespace) else module
 
 
 def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
@@ -272,9 +292,11 @@ def _run_while(cx: Context, node: cst.While, env: Env) -> Flow:
 
 def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
     """`def`: binds a closure; decorators say what kind of function it is."""
-    kind, out_idx = FunctionKind.PLAIN, None
+    kind, out_idx, configs = FunctionKind.PLAIN, None, None
     for decorator in node.decorators:
         match _decorator(cx, decorator.decorator, env):
+            case Builtin(name="tilelang.autotune"):
+                configs = _configs(decorator.decorator)
             case Builtin(name="T.prim_func"):
                 kind = FunctionKind.PRIM_FUNC
             case Builtin(name="T.macro"):
@@ -287,18 +309,28 @@ def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
                 pass  # a decorator that changes how the function is called, not what it computes
     name = node.name.value
     defaults = parameter_defaults(cx, node.params, env)
-    env.bind(name, Function(name, node, env, defaults, kind, out_idx), cx.source.span(node.name))
+    env.bind(name, Function(name, node, env, defaults, kind, out_idx, configs), cx.source.span(node.name))
 
 
 def _decorator(cx: Context, node: cst.BaseExpression, env: Env) -> object:
     """What a decorator is. Of its arguments only `out_idx` says something about the kernel; others are not read."""
+    if isinstance(node, cst.Name) and node.value in builtins.PYTHON:
+        return Opaque(node.value)
+    function = evaluate(cx, node.func if isinstance(node, cst.Call) else node, env)
     if not isinstance(node, cst.Call):
-        return evaluate(cx, node, env)
-    function = evaluate(cx, node.func, env)
+        return function
     if not isinstance(function, Builtin) or function.name != "tilelang.jit":
         return function
     given = (arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "out_idx")
     return Jit(next((evaluate(cx, value, env) for value in given), None))
+
+
+def _configs(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The `configs` of `@tilelang.autotune(configs=...)`, not evaluated yet."""
+    args = node.args if isinstance(node, cst.Call) else ()
+    named = next((arg.value for arg in args if arg.keyword is not None and arg.keyword.value == "configs"), None)
+    first = next((arg.value for arg in args if arg.keyword is None), None)
+    return named if named is not None else first
 
 
 def bind_parameters(cx: Context, function: Function, arguments: Arguments) -> dict[str, object]:
@@ -327,11 +359,23 @@ def bind_parameters(cx: Context, function: Function, arguments: Arguments) -> di
     return _with_defaults(function, [*listed, *keyword_only], found)
 
 
+def parameter_list(function: Function) -> list[str]:
+    """The names of a function's parameters that take positions, in order; then those that do not."""
+    params = function.node.params
+    return [param.name.value for param in (*params.posonly_params, *params.params, *params.kwonly_params)]
+
+
 def bind_loosely(function: Function, arguments: Arguments) -> dict[str, object]:
     """The parameters that a call names, whatever else is wrong with it."""
     params = function.node.params
     listed = [param.name.value for param in (*params.posonly_params, *params.params)]
-    return dict(zip(listed, arguments.positional, strict=False)) | dict(arguments.named)
+    found = dict(zip(listed, arguments.positional, strict=False))
+    if isinstance(params.star_arg, cst.Param):
+        found[params.star_arg.name.value] = arguments.positional[len(listed) :]
+    others = {name: value for name, value in arguments.named.items() if name not in parameter_list(function)}
+    if params.star_kwarg is not None:
+        found[params.star_kwarg.name.value] = others
+    return found | {name: value for name, value in arguments.named.items() if name not in others}
 
 
 def _with_defaults(function: Function, names: Sequence[str], found: dict[str, object]) -> dict[str, object]:

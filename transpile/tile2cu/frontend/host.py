@@ -5,21 +5,23 @@ helpers; the rest is read only to find a call of a factory whose sizes were left
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.frontend import execute
+from tile2cu.frontend import classes, execute
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.execute import statements
+from tile2cu.frontend.execute import Flow, Jump, Return, statements
 from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
-from tile2cu.frontend.values import Arguments, Function, Opaque
+from tile2cu.frontend.values import Arguments, Function, Opaque, TorchTensor
 
 FATAL = "T2C-F015"  # the budget is spent
+MAX_TURNS = 64  # of a loop of the host
 
 
 def module_scope(cx: Context, *, main: bool) -> Env:
@@ -31,11 +33,11 @@ def module_scope(cx: Context, *, main: bool) -> Env:
     return env
 
 
-def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> None:
-    """Run statements; those that fail leave their names opaque."""
+def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> Flow:
+    """Run statements; those that fail leave their names opaque. Gives the `return` that was reached."""
     for node in body:
         try:
-            _run(cx, node, env)
+            flow = _run(cx, node, env)
         except Exhausted:
             raise
         except (Fault, Tile2CuError) as fault:
@@ -44,56 +46,92 @@ def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> None:
                 raise
             for name in _bound_names(node):
                 env.bind(name, Opaque(name, error.span, error), cx.source.span(node))
+            flow = Return(Opaque("return", error.span, error)) if _returns(node) else None
+        if flow is not None:
+            return flow
+    return None
 
 
-def _run(cx: Context, node: cst.CSTNode, env: Env) -> None:
+def _run(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
     match node:
         case cst.If():
-            _run_if(cx, node, env)
+            return _run_if(cx, node, env)
         case cst.For():
-            _run_first_turn(cx, node, env)
-        case cst.While() | cst.With():
-            run_host(cx, statements(node.body), env)
-        case cst.Try():
-            run_host(cx, statements(node.body), env)
+            return _run_for(cx, node, env)
+        case cst.While() | cst.With() | cst.Try():
+            flow = run_host(cx, statements(node.body), env)
+            return None if isinstance(node, cst.While) and isinstance(flow, Jump) else flow
         case cst.SimpleStatementLine():
             if len(node.body) > 1:
-                run_host(cx, node.body, env)
-            else:
-                execute.run_statement(cx, node, env)
+                return run_host(cx, node.body, env)
+            return execute.run_statement(cx, node, env)
         case cst.ClassDef():
-            env.bind(node.name.value, Opaque(node.name.value, cx.source.span(node.name)), cx.source.span(node))
+            _define_class(cx, node, env)
+            return None
         case _:
-            execute.run_statement(cx, node, env)
+            return execute.run_statement(cx, node, env)
 
 
-def _run_first_turn(cx: Context, node: cst.For, env: Env) -> None:
-    """A loop of the host: its first turn is enough to see which kernels it calls."""
+def _returns(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Return)
+
+
+def _define_class(cx: Context, node: cst.ClassDef, env: Env) -> None:
+    """`class`: its body is run like the module's; methods close over the scope around the class."""
+    inner = Env(env)
+    run_host(cx, statements(node.body), inner)
+    values = {
+        name: replace(value, env=env) if isinstance(value, Function) and value.env is inner else value
+        for name, value in inner.values.items()
+    }
+    bases = [_base(cx, arg.value, env) for arg in node.bases]
+    env.bind(node.name.value, classes.make(node.name.value, node, values, bases), cx.source.span(node))
+
+
+def _base(cx: Context, node: cst.BaseExpression, env: Env) -> object:
+    try:
+        return evaluate(cx, node, env)
+    except Tile2CuError as error:
+        if error.code == FATAL:
+            raise
+        return Opaque("a base class", error.span, error)
+
+
+def _run_for(cx: Context, node: cst.For, env: Env) -> Flow:
+    """A loop of the host; of a long one, the first turns are enough to see which kernels it calls."""
     values = evaluate(cx, node.iter, env)
-    if isinstance(values, list | tuple | range):
-        if not values:
-            return
-        bind_target(cx, node.target, values[0], env)
-    else:
+    if not isinstance(values, list | tuple | range | dict):
         _forget(cx, node, env)
-    run_host(cx, statements(node.body), env)
+        flow = run_host(cx, statements(node.body), env)
+        return None if isinstance(flow, Jump) else flow
+    for value in list(values)[:MAX_TURNS]:
+        bind_target(cx, node.target, value, env)
+        flow = run_host(cx, statements(node.body), env)
+        if isinstance(flow, Return):
+            return flow
+        if isinstance(flow, Jump) and flow.leave:
+            break
+    return None
 
 
-def _run_if(cx: Context, node: cst.If, env: Env) -> None:
+def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
     condition = evaluate(cx, node.test, env)
-    if isinstance(condition, Opaque):  # either way may be taken
+    first: Flow = None
+    if isinstance(condition, Opaque | TorchTensor):  # either way may be taken
         _forget(cx, node, env)
-        run_host(cx, statements(node.body), env)
+        first = run_host(cx, statements(node.body), env)
     elif truth(condition):
-        run_host(cx, statements(node.body), env)
-        return
+        return run_host(cx, statements(node.body), env)
     match node.orelse:
         case cst.If() as chained:
-            run_host(cx, (chained,), env)
+            second = run_host(cx, (chained,), env)
         case cst.Else(body=body):
-            run_host(cx, statements(body), env)
+            second = run_host(cx, statements(body), env)
         case _:
-            pass
+            second = None
+    if isinstance(condition, Opaque | TorchTensor):
+        return second if first is not None else None  # only where both ways leave
+    return second
 
 
 def _forget(cx: Context, node: cst.CSTNode, env: Env) -> None:
@@ -134,6 +172,8 @@ def call_host(cx: Context, function: Function, arguments: Arguments) -> object:
     if isinstance(function.node, cst.Lambda):
         return execute.call_plain(cx, function, arguments)
     values = dict(function.defaults) | execute.bind_loosely(function, arguments)
+    for name in execute.parameter_list(function):
+        values.setdefault(name, Opaque(name, cx.here))
     env = Env(function.env, values=values)
-    run_host(cx, statements(function.node.body), env)
-    return Opaque(function.name, cx.here)
+    flow = run_host(cx, statements(function.node.body), env)
+    return flow.value if isinstance(flow, Return) else None

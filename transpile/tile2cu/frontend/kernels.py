@@ -17,6 +17,7 @@ from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.names import naming
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
@@ -50,7 +51,7 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
 
 
 def program(
-    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object]
+    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], machine: Machine
 ) -> tuple[Program, tuple[str, ...]]:
     """Trace one kernel; gives its Program and the names that -D can bind in it.
 
@@ -58,18 +59,16 @@ def program(
     the value from a call in the file, or fails.
     """
     demanded: frozenset[str] = frozenset()
-    calls = Calls(source, budget, name)
+    calls = Calls(source, budget, machine, name)
     while True:
-        bindings = Bindings(given, calls.found if demanded else {}, demanded)
-        cx = Context(source, budget, bindings, call_function)
+        bindings = Bindings(given, calls.found, demanded, ask=calls.ask)
+        cx = Context(source, budget, bindings, call_function, machine)
         try:
-            return _Trace(cx, name).program(), tuple(bindings.known)
+            return _Trace(cx, name, calls).program(), tuple(bindings.known)
         except UnboundSize as error:
-            calls.read()
-            missing = [size for size in error.names if size not in calls.found or size in demanded]
-            if missing:
+            if calls.supply(error.names, cx.recorder.params) or not demanded.isdisjoint(error.names):
                 raise _unbound(error, given, bindings) from None
-            demanded |= frozenset(error.names)
+            demanded |= frozenset(error.names) | calls.static_names()
 
 
 def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
@@ -92,8 +91,9 @@ def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Til
 class _Trace:
     """One attempt at one kernel."""
 
-    def __init__(self, cx: Context, name: str) -> None:
+    def __init__(self, cx: Context, name: str, calls: Calls) -> None:
         self.cx = cx
+        self.calls = calls
         module = host.module_scope(cx, main=False)
         self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
         for parameter in parameter_names(self.kernel):
@@ -149,8 +149,10 @@ class _Trace:
         span, comment = cx.source.span(param.name), param_comment(param)
         if name in function.defaults and name not in cx.bindings.given:
             cx.bindings.known[name] = None
-            value = function.defaults[name]
-            return cx.bind_static(name, value, span, formula="", comment=comment, origin="default")
+            value, origin = function.defaults[name], "default"
+            if value is None:
+                value, origin = cx.bindings.instead_of_none(name) or (value, origin)
+            return cx.bind_static(name, value, span, formula="", comment=comment, origin=origin)
         return cx.size(name, span, comment)
 
     def _prim_func(self, function: Function) -> None:
@@ -251,9 +253,13 @@ class _Trace:
 
     def _outputs(self, outer: Function) -> tuple[int, ...]:
         """The parameters that `out_idx` of the jit decorator names."""
-        if outer.out_idx is None:
+        out_idx = outer.out_idx
+        if out_idx is None and outer.kind is not FunctionKind.JIT and "tilelang.compile" in self.cx.source.text:
+            self.calls.ask("out_idx")
+            out_idx = self.calls.out_idx
+        if out_idx is None:
             return ()
-        listed = outer.out_idx if isinstance(outer.out_idx, list | tuple) else [outer.out_idx]
+        listed = out_idx if isinstance(out_idx, list | tuple) else [out_idx]
         params = list(self.cx.recorder.params.values())
         found: list[int] = []
         for index in listed:
@@ -272,7 +278,8 @@ class _Trace:
         if not recorder.launches:
             raise self._error("T2C-F025", f"`{traced.name}` has no `with T.Kernel(...)`", traced)
         params, launches = tuple(recorder.params.values()), tuple(recorder.launches)
-        used = tuple(expressions(params, launches))
+        workspaces = tuple(recorder.workspaces)
+        used = tuple(expressions((*params, *workspaces), launches))
         sizes = size_names(used)
         self._require_solvable(sizes, solvable_sizes(params), traced)
         named = constant_names(used)
@@ -291,6 +298,7 @@ class _Trace:
             span=self._name_span(self.kernel.function),
             comments=leading_comments(traced.node),
             bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
+            workspaces=_as_buffers(names.apply(workspaces)),
         )
 
     def _require_solvable(self, sizes: Sequence[str], solvable: frozenset[str], traced: Function) -> None:
@@ -317,6 +325,11 @@ class _Trace:
 
 
 def _as_params(value: object) -> tuple[Buffer | Var, ...]:
+    assert isinstance(value, tuple)
+    return value
+
+
+def _as_buffers(value: object) -> tuple[Buffer, ...]:
     assert isinstance(value, tuple)
     return value
 

@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME
+from tile2cu.frontend import layouts
 from tile2cu.frontend.fault import Fault, did_you_mean
-from tile2cu.frontend.lower import alloc, copy, elementwise, gemm, loop, program, reduce
+from tile2cu.frontend.lower import alloc, atomic, copy, elementwise, gemm, loop, program, reduce, thread
 from tile2cu.frontend.unsupported import HELP, NAMES
 from tile2cu.frontend.values import Builtin
 
 ceildiv = elementwise.ceildiv
+dtype = program.dtype
 
 _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     program.FUNCTIONS
@@ -19,6 +21,9 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | reduce.FUNCTIONS
     | loop.FUNCTIONS
     | elementwise.FUNCTIONS
+    | atomic.FUNCTIONS
+    | thread.FUNCTIONS
+    | dict(layouts.LANGUAGE)
 )
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})
 

@@ -11,7 +11,7 @@ from tile2cu.core.expr import Expr, Role, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_DEPTH, MAX_NODES, Budget
-from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, View, as_expr, describe
+from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, TorchTensor, View, as_expr, describe
 
 Number = int | float
 
@@ -42,6 +42,8 @@ def binary(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     """`lhs op rhs` for any two values."""
     if isinstance(lhs, Opaque) or isinstance(rhs, Opaque):
         return lhs if isinstance(lhs, Opaque) else rhs
+    if isinstance(lhs, TorchTensor) or isinstance(rhs, TorchTensor):
+        return torch_result(lhs, rhs)
     if isinstance(lhs, Expr) or isinstance(rhs, Expr):
         return _symbolic(budget, op, lhs, rhs)
     if isinstance(lhs, int | float) and isinstance(rhs, int | float):
@@ -49,6 +51,14 @@ def binary(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     if op in ("==", "!="):
         return _equal(budget, lhs, rhs) == (op == "==")
     return _sequences(budget, op, lhs, rhs)
+
+
+def torch_result(lhs: object, rhs: object) -> object:
+    """The tensor that an operation on a driver's tensors gives; opaque where their shapes would broadcast."""
+    tensors = [value for value in (lhs, rhs) if isinstance(value, TorchTensor)]
+    if len(tensors) == 2 and len(tensors[0].shape) != len(tensors[1].shape):
+        return Opaque("a result of tensors")
+    return tensors[0]
 
 
 def _numbers(budget: Budget, op: str, lhs: Number, rhs: Number) -> object:
@@ -115,6 +125,7 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
             return op == "!="  # a run-time number is no string, no None, ...
         raise Fault("T2C-F014", f"`{op}` does not go with {describe(rhs if left is not None else lhs)}")
     if op == "/" and not left.dtype.is_float and not right.dtype.is_float:
+        _demand_sizes("this division", left, right)
         raise Fault(
             "T2C-F033", "`/` of two integers is not allowed in a kernel", help="write `//`, or cast with T.float32(...)"
         )
@@ -124,6 +135,13 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     if op in ("//", "%", "/") and zero == 0 and not isinstance(zero, float):
         raise Fault("T2C-F014", "division by zero")
     return budget.expression(ex.binary(op, left, right))
+
+
+def _demand_sizes(what: str, *values: Expr) -> None:
+    """Ask for the values of open sizes, if expressions depend on nothing else."""
+    variables = [part for value in values for part in walk(value) if isinstance(part, Var | ex.Load)]
+    if variables and all(isinstance(part, Var) and part.role is Role.SIZE for part in variables):
+        raise Demand(what, tuple(dict.fromkeys(part.name for part in variables if isinstance(part, Var))))
 
 
 def _equal(budget: Budget, lhs: object, rhs: object) -> bool:

@@ -1,5 +1,6 @@
 """The recorder: collects the statements of a kernel while its body is traced."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class Place:
 class _OpenLaunch:
     grid: tuple[Expr, ...]
     blocks: tuple[Var, ...]
-    threads: int
+    threads: tuple[int, ...]
     place: Place
     tiles: list[Buffer] = field(default_factory=list)
 
@@ -36,15 +37,17 @@ class Recorder:
     `tracing` is on while the body of a kernel is read. `depth` counts the loops and branches of the program around
     the current statement; `parallel` those of T.Parallel, in which only elementwise statements are allowed.
     `signature` lists the parameters that the kernel's own `def` names, `params` those that turned out to be tensors
-    or scalars, in order of declaration.
+    or scalars, in order of declaration. `loops` counts the loops that `break` can leave.
     """
 
     launches: list[Launch] = field(default_factory=list)
+    workspaces: list[Buffer] = field(default_factory=list)
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
     tracing: bool = False
     depth: int = 0
     parallel: int = 0
+    loops: int = 0
     _launch: _OpenLaunch | None = None
     _blocks: list[list[Stmt]] = field(default_factory=list)
     _live: list[set[str]] = field(default_factory=lambda: [set()])
@@ -55,6 +58,18 @@ class Recorder:
     @property
     def in_kernel(self) -> bool:
         return self._launch is not None
+
+    @property
+    def thread_shape(self) -> tuple[int, ...]:
+        """Threads of the open launch along x, y and z."""
+        assert self._launch is not None
+        return self._launch.threads
+
+    @property
+    def blocks(self) -> tuple[Var, ...]:
+        """The block indices of the open launch."""
+        assert self._launch is not None
+        return self._launch.blocks
 
     def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
         """Start a statement of the user's file: what is emitted next stands there."""
@@ -89,7 +104,9 @@ class Recorder:
             raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot stand inside T.Parallel")
 
     @contextmanager
-    def launch(self, grid: tuple[Expr, ...], names: Sequence[str], threads: int) -> Iterator[tuple[Var, ...]]:
+    def launch(
+        self, grid: tuple[Expr, ...], names: Sequence[str], threads: tuple[int, ...]
+    ) -> Iterator[tuple[Var, ...]]:
         """Record one `with T.Kernel(...)`; gives the variables of its block indices."""
         if self._launch is not None:
             raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside another")
@@ -107,7 +124,7 @@ class Recorder:
             Launch(
                 grid=grid,
                 blocks=blocks,
-                threads=threads,
+                threads=math.prod(threads),
                 tiles=tuple(opened.tiles),
                 body=tuple(body),
                 span=place.span,
@@ -160,12 +177,15 @@ class Recorder:
         self._live[0].add(name)
 
     def allocate(self, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
-        """A new tile of the open launch."""
-        assert self._launch is not None
+        """A new tile of the open launch, or a workspace in global memory."""
+        assert self._launch is not None or scope is Scope.GLOBAL
         place = self.take()
         comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
         tile = Buffer(name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment)
-        self._launch.tiles.append(tile)
+        if self._launch is None or scope is Scope.GLOBAL:
+            self.workspaces.append(tile)
+        else:
+            self._launch.tiles.append(tile)
         return tile
 
     def owns(self, buffer: Buffer) -> bool:

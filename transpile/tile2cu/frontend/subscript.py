@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Buffer
-from tile2cu.frontend import builtins
+from tile2cu.frontend import builtins, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.operators import static_int
-from tile2cu.frontend.values import Builtin, Interval, Opaque, View, as_expr, describe, from_expr
+from tile2cu.frontend.values import Builtin, Interval, Opaque, TorchTensor, View, as_expr, describe, from_expr
 
 
 def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
@@ -29,6 +29,8 @@ def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
             return _of_dict(cx, base, items)
         case Opaque():
             return base
+        case TorchTensor():
+            return torch.element(cx, base, items)
         case Builtin(name="T.Tensor" | "T.Buffer" | "T.StridedTensor"):
             return builtins.invoke_with(cx, base, items)
         case _:

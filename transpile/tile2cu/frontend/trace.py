@@ -1,22 +1,18 @@
 """The tracer: bodies of kernels and macros, whose run-time parts become statements of the program."""
 
+import functools
 from collections.abc import Sequence
 
 import libcst as cst
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value
-from tile2cu.core.program import (
-    If,
-    Loop,
-    LoopKind,
-    Parallel,
-)
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import Break, Continue, If, Loop, LoopKind, Parallel, Stmt, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
 from tile2cu.frontend.assignments import annotated, assign, augmented, let
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.evaluate import call_arguments, evaluate, is_flag
+from tile2cu.frontend.evaluate import apply, call_arguments, evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lower import loop
@@ -107,11 +103,21 @@ def _trace_small(cx: Context, node: cst.BaseSmallStatement, env: Env) -> Return 
         case cst.Pass() | cst.Import() | cst.ImportFrom():
             execute.run_small(cx, node, env, "")
         case cst.Break() | cst.Continue():
-            word = "break" if isinstance(node, cst.Break) else "continue"
-            raise Fault("T2C-F012", f"`{word}` is not supported in a kernel", help="put the rest into an `if`")
+            _trace_jump(cx, node)
         case _:
             raise unsupported(node)
     return None
+
+
+def _trace_jump(cx: Context, node: cst.Break | cst.Continue) -> None:
+    word = "break" if isinstance(node, cst.Break) else "continue"
+    if cx.recorder.parallel:
+        raise Fault("T2C-F026", f"`{word}` cannot stand inside T.Parallel", help="put the rest into an `if`")
+    if not cx.recorder.loops:
+        raise Fault("T2C-F026", f"`{word}` stands outside of any loop of the kernel")
+    at = cx.recorder.take()
+    kind = Break if isinstance(node, cst.Break) else Continue
+    cx.recorder.emit(kind(span=at.span, comments=at.comments, trailing=at.trailing))
 
 
 def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
@@ -122,11 +128,11 @@ def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
 
 
 def _trace_assert(cx: Context, node: cst.Assert, env: Env) -> None:
-    test = evaluate(cx, node.test, env)
-    if isinstance(test, Expr) and static_value(test) is None and not is_flag(test):
-        raise Fault(
-            "T2C-F012", "`assert` on a run-time value is not supported in a kernel", help="check it where it is called"
-        )
+    """An assertion on a run-time value is a check for people: it changes no result, and is not translated."""
+    if cx.recorder.in_kernel:
+        test = evaluate(cx, node.test, env)
+        if isinstance(test, Expr) and static_value(test) is None and not is_flag(test):
+            return
     execute.run_assert(cx, node, env)
 
 
@@ -134,6 +140,8 @@ def _trace_if(cx: Context, node: cst.If, env: Env) -> Return | None:
     """Static conditions choose a branch now; the others become a branch of the program."""
     condition = evaluate(cx, node.test, env)
     if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
+        if any(isinstance(part, Call) and part.function == "thread" for part in walk(condition)):
+            condition = let(cx, "chosen", condition)
         _trace_device_if(cx, node, condition, env)
         return None
     if truth(condition, "the condition of this `if`"):
@@ -184,10 +192,32 @@ def _no_return(flow: Return | None) -> None:
 
 def _trace_while(cx: Context, node: cst.While, env: Env) -> None:
     condition = evaluate(cx, node.test, env)
-    if isinstance(condition, Expr) and static_value(condition) is None:
-        raise Fault("T2C-F011", "`while` on a run-time value is not supported yet", help="write a T.serial loop")
+    if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
+        _trace_device_while(cx, node, condition, env)
+        return
     if truth(condition, "the condition of this `while`"):
         raise Fault("T2C-F026", "this `while` never ends: its condition is true at transpile time")
+
+
+def _trace_device_while(cx: Context, node: cst.While, condition: Expr, env: Env) -> None:
+    cx.recorder.require_kernel("`while` on a run-time value")
+    if node.orelse is not None:
+        raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
+    at = cx.recorder.take()
+    body = _loop_body(cx, node.body, env.inner_frame(loop=True))
+    cx.recorder.emit(While(condition=condition, body=body, span=at.span, comments=at.comments, trailing=at.trailing))
+
+
+def _loop_body(cx: Context, body: cst.BaseSuite, inner: Env) -> tuple[Stmt, ...]:
+    """Trace the body of a loop of the program in a frame of its own."""
+    cx.recorder.depth += 1
+    cx.recorder.loops += 1
+    with cx.recorder.block() as traced:
+        _no_return(trace_body(cx, body, inner))
+    cx.recorder.loops -= 1
+    cx.recorder.depth -= 1
+    inner.end_frame()
+    return tuple(traced)
 
 
 def _trace_for(cx: Context, node: cst.For, env: Env) -> None:
@@ -195,18 +225,31 @@ def _trace_for(cx: Context, node: cst.For, env: Env) -> None:
     if node.orelse is not None:
         raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
     frame = _loop_frame(cx, node.iter, env)
-    at = cx.recorder.take()
     names = _target_names(cx, node.target)
-    wanted = len(frame.bounds) if frame.kind == loop.PARALLEL else 1
+    if isinstance(frame, Expr):  # T.thread_binding: every thread has its own turn
+        _trace_thread_loop(cx, node, frame, names[0], env)
+        return
+    at = cx.recorder.take()
+    wanted = {loop.PERSISTENT: len(frame.bounds) - 2}.get(frame.kind, len(frame.bounds))
+    wanted = wanted if frame.kind in (loop.PARALLEL, loop.GRID, loop.PERSISTENT) else 1
     if len(names) != wanted:
-        raise Fault("T2C-F026", f"this loop has {counted(wanted, 'extent')}, but {counted(len(names), 'name')}")
-    if frame.kind == loop.PARALLEL:
+        raise _wrong_names(wanted, len(names))
+    if frame.kind == loop.PERSISTENT:
+        _trace_persistent(cx, node, frame, names, at, env)
+    elif frame.kind == loop.GRID or (frame.kind == loop.PARALLEL and cx.recorder.parallel):
+        _trace_nest(cx, node, frame.bounds, names, at, env)
+    elif frame.kind == loop.PARALLEL:
         _trace_parallel(cx, node, frame, names, at, env)
     else:
         _trace_loop(cx, node, frame, names[0], at, env)
 
 
-def _loop_frame(cx: Context, node: cst.BaseExpression, env: Env) -> LoopFrame:
+def _trace_thread_loop(cx: Context, node: cst.For, index: Expr, name: tuple[str, Span], env: Env) -> None:
+    env.bind(name[0], let(cx, name[0], index), name[1])
+    _no_return(trace_body(cx, node.body, env))
+
+
+def _loop_frame(cx: Context, node: cst.BaseExpression, env: Env) -> LoopFrame | Expr:
     if isinstance(node, cst.Call):
         function = evaluate(cx, node.func, env)
         if isinstance(function, Builtin) and function.name == "range":
@@ -216,7 +259,11 @@ def _loop_frame(cx: Context, node: cst.BaseExpression, env: Env) -> LoopFrame:
             frame = loop.serial(cx, *arguments.positional)
             assert isinstance(frame, LoopFrame)
             return frame
-    value = evaluate(cx, node, env)
+        value = apply(cx, function, call_arguments(cx, node, env), node)
+        if isinstance(function, Builtin) and function.name == "T.thread_binding" and isinstance(value, Expr):
+            return value
+    else:
+        value = evaluate(cx, node, env)
     if isinstance(value, LoopFrame):
         return value
     if isinstance(value, Opaque):
@@ -243,13 +290,10 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
     if kind is LoopKind.PIPELINED and cx.recorder.parallel:
         raise Fault("T2C-F026", "T.Pipelined cannot stand inside T.Parallel")
     inner = env.inner_frame(loop=True)
-    cx.recorder.depth += 1
-    with cx.recorder.block() as body:
+    with cx.recorder.scope():
         var = cx.recorder.variable(name[0], INT32, Role.LOOP)
         inner.bind(name[0], var, name[1])
-        _no_return(trace_body(cx, node.body, inner))
-    cx.recorder.depth -= 1
-    inner.end_frame()
+        body = _loop_body(cx, node.body, inner)
     start, stop, step = frame.bounds
     cx.recorder.emit(
         Loop(
@@ -259,7 +303,7 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
             stop=stop,
             step=step,
             num_stages=frame.num_stages,
-            body=tuple(body),
+            body=body,
             span=at.span,
             comments=at.comments,
             trailing=at.trailing,
@@ -267,26 +311,120 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
     )
 
 
+def _wrong_names(wanted: int, given: int) -> Fault:
+    return Fault("T2C-F026", f"this loop has {counted(wanted, 'extent')}, but {counted(given, 'name')}")
+
+
+def _trace_nest(
+    cx: Context, node: cst.For, extents: Sequence[Expr], names: Sequence[tuple[str, Span]], at: Place, env: Env
+) -> None:
+    """Serial loops inside each other: T.grid, and T.Parallel among other statements of a T.Parallel."""
+    inner = env.inner_frame(loop=True)
+    with cx.recorder.scope():
+        indices = [cx.recorder.variable(name, INT32, Role.LOOP) for name, _ in names]
+        for (name, span), var in zip(names, indices, strict=True):
+            inner.bind(name, var, span)
+        body = _loop_body(cx, node.body, inner)
+    for at_dim in reversed(range(len(indices))):
+        first = at_dim == 0
+        body = (
+            Loop(
+                kind=LoopKind.SERIAL,
+                var=indices[at_dim],
+                start=int_const(0),
+                stop=extents[at_dim],
+                step=int_const(1),
+                body=body,
+                span=at.span,
+                comments=at.comments if first else (),
+                trailing=at.trailing if first else "",
+            ),
+        )
+    cx.recorder.emit(body[0])
+
+
+def _trace_persistent(
+    cx: Context, node: cst.For, frame: LoopFrame, names: Sequence[tuple[str, Span]], at: Place, env: Env
+) -> None:
+    """`T.Persistent`: a loop over waves of tiles, and in it a branch for the tiles that there are."""
+    *domain, wave_size, index = frame.bounds
+    total = functools.reduce(lambda a, b: binary("*", a, b), domain)
+    inner = env.inner_frame(loop=True)
+    with cx.recorder.scope():
+        wave = cx.recorder.variable("wave", INT32, Role.LOOP)
+        cx.recorder.depth += 1
+        with cx.recorder.block() as turn:
+            cx.recorder.begin(at.span, (), "")
+            tile = let(cx, "tile", binary("+", binary("*", wave, wave_size), index))
+            with cx.recorder.block() as inside:
+                rest: Expr = tile
+                coordinates: list[Expr] = []
+                for extent in reversed(domain[1:]):
+                    coordinates.insert(0, binary("%", rest, extent))
+                    rest = binary("//", rest, extent)
+                for (name, span), value in zip(names, [rest, *coordinates], strict=True):
+                    inner.bind(name, let(cx, name, value), span)
+                _no_return(trace_body(cx, node.body, inner))
+            cx.recorder.emit(If(condition=binary("<", tile, total), then=tuple(inside), span=at.span))
+        cx.recorder.depth -= 1
+    inner.end_frame()
+    cx.recorder.emit(
+        Loop(
+            kind=LoopKind.SERIAL,
+            var=wave,
+            start=int_const(0),
+            stop=Call(INT32, "ceildiv", (total, wave_size)),
+            step=int_const(1),
+            body=tuple(turn),
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+
+
+def _nested_parallel(cx: Context, node: cst.For, env: Env) -> tuple[cst.For, LoopFrame] | None:
+    """The T.Parallel loop that is all that a T.Parallel loop has inside: the two are one."""
+    body = statements(node.body)
+    only = body[0] if len(body) == 1 else None
+    if not isinstance(only, cst.For) or not isinstance(only.iter, cst.Call):
+        return None
+    function = evaluate(cx, only.iter.func, env)
+    if not isinstance(function, Builtin) or function.name not in ("T.Parallel", "T.parallel"):
+        return None
+    frame = _loop_frame(cx, only.iter, env)
+    return (only, frame) if isinstance(frame, LoopFrame) else None
+
+
 def _trace_parallel(
     cx: Context, node: cst.For, frame: LoopFrame, names: Sequence[tuple[str, Span]], at: Place, env: Env
 ) -> None:
-    if cx.recorder.parallel:
-        raise Fault("T2C-F026", "T.Parallel stands inside T.Parallel", help="write one loop: T.Parallel(M, N)")
     inner = env.inner_frame(loop=True)
     cx.recorder.depth += 1
     cx.recorder.parallel += 1
+    indices: list[Var] = []
+    bounds = list(frame.bounds)
     with cx.recorder.block() as body:
-        indices = tuple(cx.recorder.variable(name, INT32, Role.PARALLEL) for name, _ in names)
-        for (name, span), var in zip(names, indices, strict=True):
-            inner.bind(name, var, span)
+        while True:
+            for name, span in names:
+                indices.append(cx.recorder.variable(name, INT32, Role.PARALLEL))
+                inner.bind(name, indices[-1], span)
+            within = _nested_parallel(cx, node, inner)
+            if within is None:
+                break
+            node, nested = within
+            names = _target_names(cx, node.target)
+            if len(names) != len(nested.bounds):
+                raise _wrong_names(len(nested.bounds), len(names))
+            bounds += nested.bounds
         _no_return(trace_body(cx, node.body, inner))
     cx.recorder.parallel -= 1
     cx.recorder.depth -= 1
     inner.end_frame()
     cx.recorder.emit(
         Parallel(
-            vars=indices,
-            extents=frame.bounds,
+            vars=tuple(indices),
+            extents=tuple(bounds),
             body=tuple(body),
             span=at.span,
             comments=at.comments,

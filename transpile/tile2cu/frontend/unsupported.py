@@ -12,16 +12,15 @@ _WARPS = "write a T.Pipelined loop: tile2cu chooses what each warp does"
 _LAYOUT = "leave it out: tile2cu derives the layouts"
 
 _GROUPS: tuple[tuple[str, str], ...] = (
-    (_ATOMIC, "atomic_add atomic_max atomic_min atomic_or atomic_addx2 atomic_addx4 atomic_load atomic_store"),
+    (_ATOMIC, "atomic_or atomic_load atomic_store"),
     (
         _BARRIER,
-        "sync_threads sync_warp fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
+        "sync_warp fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
         "mbarrier_expect_tx mbarrier_arrive_expect_tx named_barrier_arrive alloc_barrier alloc_cluster_barrier "
         "tma_store_arrive tma_store_wait ptx_wait_group ptx_commit_group cp_async_barrier_noinc tvm_storage_sync",
     ),
     (
         _THREAD,
-        "get_thread_binding get_lane_idx get_warp_idx get_warp_idx_sync get_warp_group_idx thread_binding "
         "launch_thread shuffle_elect thread_return",
     ),
     (
@@ -29,28 +28,28 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async transpose im2col c2d_im2col",
     ),
     (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp dp4a"),
-    (_WARPS, "ws set_max_nreg annotate_producer_reg_dealloc annotate_consumer_reg_alloc annotate_ws_schedule ws_op"),
-    (_LAYOUT, "annotate_layout Layout Fragment annotate_safe_value"),
-    ("write T.Parallel", "parallel grid"),
-    ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "alloc_buffer alloc_global decl_buffer match_buffer"),
+    (_WARPS, "ws annotate_ws_schedule ws_op"),
+    (_LAYOUT, "annotate_safe_value"),
+    ("write T.Parallel", ""),
+    ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),
     ("index the buffer with the shape that it was allocated with", "view reshape"),
-    ("write T.cast, which converts the value", "reinterpret"),
-    ("write T.if_then_else", "Select"),
+    ("write T.cast, which converts the value", ""),
+    ("write T.if_then_else", ""),
     ("write T.fill and T.reduce_*", "alloc_reducer finalize_reducer reducer_init reducer_update"),
-    ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel Persistent PersistentTileScheduler"),
+    ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",
         "SharedBuffer FragmentBuffer handle ptr Var Ref make_tensor func_attr attr evaluate writes reads sblock "
         "sblock_attr sblock_alloc_buffer type_annotation let If Then While target PrimExpr tir dtypes alloc_tmem "
-        "deallocate_tmem cumsum cummax any_of all_of tvm_thread_allreduce comm_reducer rng_init rng_rand "
+        "deallocate_tmem any_of all_of tvm_thread_allreduce comm_reducer rng_init rng_rand "
         "rng_rand_float warp_reduce_sum warp_reduce_max warp_reduce_min reduce_bitand reduce_bitor reduce_bitxor "
-        "sync_grid cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync get_block_binding "
+        "sync_grid cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync "
         "block_rank_in_cluster shfl_sync tvm_warp_shuffle any_sync all_sync ballot access_ptr call_extern call_intrin "
-        "import_source index_to_coordinates print device_assert sin cos tan atan sinh cosh erf log10 exp10 fmod "
-        "isfinite trunc round nearbyint pow fast_rcp Broadcast Ramp Shuffle extract_lane float16x2 bfloat16x2 "
+        "import_source index_to_coordinates "
+        "fast_rcp Broadcast Ramp Shuffle extract_lane float16x2 bfloat16x2 "
         "float32x2 float32x4 add2 sub2 mul2 fma2 max2 min2 abs2 address_of tvm_access_ptr ldg32 ldg64 ldg128 ldg256 "
-        "annotate_l2_hit_ratio annotate_min_blocks_per_sm annotate_restrict_buffers annotate_compile_flags "
-        "annotate_pass_configs float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn float4_e2m1_unpacked int4 "
+        ""
+        "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn float4_e2m1_unpacked int4 "
         "uint4 tcgen05_mma_arrive clc_try_cancel_multicast",
     ),
 )

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from tile2cu.core.expr import Expr, Named, Role, Var, walk
 from tile2cu.core.program import (
     Assign,
+    Atomic,
+    AtomicTile,
     Buffer,
     Copy,
     Declare,
@@ -18,6 +20,7 @@ from tile2cu.core.program import (
     Region,
     Stmt,
     Store,
+    While,
     walk_stmts,
 )
 
@@ -51,13 +54,13 @@ def _of_region(region: Region) -> Iterator[Expr]:
 def _of_stmt(stmt: Stmt) -> Iterator[Expr]:
     """The expressions of a statement itself; those of its body belong to the statements there."""
     match stmt:
-        case Copy():
+        case Copy() | AtomicTile():
             yield from (*_of_region(stmt.src), *_of_region(stmt.dst))
         case Gemm():
             yield from (*_of_region(stmt.a), *_of_region(stmt.b), *_of_region(stmt.c))
         case Fill():
             yield from (*_of_region(stmt.dst), stmt.value)
-        case Store():
+        case Store() | Atomic():
             yield from (*stmt.indices, stmt.value)
         case Let() | Assign():
             yield stmt.value
@@ -67,7 +70,7 @@ def _of_stmt(stmt: Stmt) -> Iterator[Expr]:
             yield from stmt.extents
         case Loop():
             yield from (stmt.start, stmt.stop, stmt.step)
-        case If():
+        case If() | While():
             yield stmt.condition
         case _:
             pass

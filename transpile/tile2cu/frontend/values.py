@@ -60,6 +60,7 @@ class Function:
     defaults: Mapping[str, object]
     kind: FunctionKind = FunctionKind.PLAIN
     out_idx: object = None
+    configs: cst.BaseExpression | None = None  # of @tilelang.autotune
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,36 @@ class Opaque:
 
 @dataclass(frozen=True, eq=False)
 class Namespace:
-    """A module that the front end knows: `tilelang`, `tilelang.language`, `math` or `torch`."""
+    """A module that the front end knows: `tilelang.language`, `math`, `torch` and so on."""
 
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class TorchTensor:
+    """A tensor of the driver: its shape and type are known, its elements are not."""
+
+    shape: tuple[object, ...]
+    dtype: object
+
+
+@dataclass(frozen=True, eq=False)
+class Class:
+    """A class of the user's file. `fields` are its annotated names, in order; `foreign`: a base is not in the file."""
+
+    name: str
+    values: Mapping[str, object]
+    fields: tuple[str, ...] = ()
+    foreign: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """An object of a class of the file, or a stand-in for a library's: its attributes, which may be set."""
+
+    name: str
+    values: dict[str, object] = field(default_factory=dict)
+    of: Class | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +157,7 @@ class KernelFrame:
     """`T.Kernel(...)`, before `with` enters it."""
 
     grid: tuple[Expr, ...]
-    threads: int
+    threads: tuple[int, ...]  # along x, y, z
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +266,9 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Builtin, lambda value: f"`{value.name}`"),
     (Opaque, lambda value: f"`{value.what}`"),
     (Namespace, lambda value: f"the module `{value.name}`"),
+    (TorchTensor, lambda value: "a tensor of the driver"),
+    (Class, lambda value: f"the class `{value.name}`"),
+    (Instance, lambda value: f"an object of `{value.name}`"),
     (TensorType, lambda value: "a tensor's type"),
     (Allocation, lambda value: "a buffer without a name"),
     (OutputTensor, lambda value: "a tensor without a name"),

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.expr import Expr, Load, static_value
-from tile2cu.core.program import Buffer, Copy, Fill, Region, Scope, Store
+from tile2cu.core.expr import Expr, Load, Role, Var, static_value
+from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.elementwise import cast
@@ -29,12 +29,18 @@ def copy(
     if isinstance(src, Load) and isinstance(dst, Load):
         _copy_element(cx, src, dst)
         return None
-    source, target = _sides(cx, src, dst)
-    source, target = _drop_ones(source), _drop_ones(target)
-    _require_equal(source, target)
+    source, target = operands(cx, "T.copy", src, dst)
     at = cx.recorder.take()
     cx.recorder.emit(Copy(src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing))
     return None
+
+
+def operands(cx: Context, name: str, src: object, dst: object) -> tuple[Region, Region]:
+    """The two equal boxes of T.copy and of what follows its rules."""
+    source, target = _sides(cx, name, src, dst)
+    source, target = _drop_ones(source), _drop_ones(target)
+    _require_equal(name, source, target)
+    return source, target
 
 
 def _copy_element(cx: Context, src: Load, dst: Load) -> None:
@@ -54,18 +60,18 @@ def _copy_element(cx: Context, src: Load, dst: Load) -> None:
     )
 
 
-def _sides(cx: Context, src: object, dst: object) -> tuple[Region, Region]:
+def _sides(cx: Context, name: str, src: object, dst: object) -> tuple[Region, Region]:
     """Both operands as regions; a point takes the extents of the other side."""
     if isinstance(src, Load):
-        target = as_region(cx, dst, "the destination of T.copy")
-        return _at_point(cx, src, target), target
-    source = as_region(cx, src, "the source of T.copy")
+        target = as_region(cx, dst, f"the destination of {name}")
+        return _at_point(cx, name, src, target), target
+    source = as_region(cx, src, f"the source of {name}")
     if isinstance(dst, Load):
-        return source, _at_point(cx, dst, source)
-    return source, as_region(cx, dst, "the destination of T.copy")
+        return source, _at_point(cx, name, dst, source)
+    return source, as_region(cx, dst, f"the destination of {name}")
 
 
-def _at_point(cx: Context, load: Load, other: Region) -> Region:
+def _at_point(cx: Context, name: str, load: Load, other: Region) -> Region:
     """The region that starts at an element and is as large as the other side."""
     buffer = load.buffer
     assert isinstance(buffer, Buffer)
@@ -75,7 +81,7 @@ def _at_point(cx: Context, load: Load, other: Region) -> Region:
     if len(extents) > buffer.rank:
         raise Fault(
             "T2C-F020",
-            f"T.copy: `{other.buffer.name}` of {len(extents)} dimensions {extents_text(extents)} does not fit "
+            f"{name}: `{other.buffer.name}` of {len(extents)} dimensions {extents_text(extents)} does not fit "
             f"`{buffer.name}` of {buffer.rank}",
         )
     return point(load, extents, place(cx))
@@ -89,7 +95,7 @@ def _drop_ones(region: Region) -> Region:
     return Region(buffer=region.buffer, ranges=region.ranges, kept=kept, whole=region.whole, span=region.span)
 
 
-def _require_equal(src: Region, dst: Region) -> None:
+def _require_equal(name: str, src: Region, dst: Region) -> None:
     """Ranks must agree, and extents where both are static; an open one takes the other side's number."""
     agree = len(src.kept) == len(dst.kept)
     for a, b in zip(src.extents, dst.extents, strict=False):
@@ -98,7 +104,7 @@ def _require_equal(src: Region, dst: Region) -> None:
     if not agree:
         raise Fault(
             "T2C-F020",
-            f"T.copy from `{src.buffer.name}` {extents_text(src.extents)} "
+            f"{name} from `{src.buffer.name}` {extents_text(src.extents)} "
             f"to `{dst.buffer.name}` {extents_text(dst.extents)}: the shapes do not agree",
             help=_help(src, dst),
         )
@@ -131,8 +137,12 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
     cx.recorder.require_tile_operation(name)
     if isinstance(dst, Load):
         raise Fault("T2C-F023", f"{name} takes a buffer or a slice, not an element", help="assign to the element")
-    region = as_region(cx, dst, f"the destination of {name}")
     written = as_number(value, f"the value of {name}")
+    if isinstance(dst, Var) and dst.role is Role.MUTABLE:
+        at = cx.recorder.take()
+        cx.recorder.emit(Assign(var=dst, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
+        return
+    region = as_region(cx, dst, f"the destination of {name}")
     at = cx.recorder.take()
     cx.recorder.emit(
         Fill(dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.dtype import BOOL, FLOAT32, DType
 from tile2cu.core.expr import Call, Const, Expr, Role, Var, is_weak, result_dtype, static_value
 from tile2cu.frontend import builtins, operators
 from tile2cu.frontend.context import Context
@@ -108,6 +108,40 @@ def _function(name: str) -> Callable[..., object]:
     return run
 
 
+def _function_of_two(name: str) -> Callable[..., object]:
+    def run(cx: Context, a: object, b: object) -> object:
+        """A function of two floating-point numbers."""
+        left, right = as_number(a, f"T.{name}"), as_number(b, f"T.{name}")
+        dtype = result_dtype(left, right)
+        return cx.expression(Call(dtype if dtype.is_float else FLOAT32, name, (left, right)))
+
+    return run
+
+
+def _test(name: str) -> Callable[..., object]:
+    def run(cx: Context, value: object) -> object:
+        """A question about a floating-point number."""
+        return cx.expression(Call(BOOL, name, (as_number(value, f"T.{name}"),)))
+
+    return run
+
+
+def reinterpret(cx: Context, value: object, dtype: object) -> object:
+    """`T.reinterpret(value, dtype)`: the same bits as another type; the older order is read, too."""
+    if isinstance(value, str | DType) and not isinstance(dtype, str | DType):
+        value, dtype = dtype, value
+    to, written = as_dtype(dtype, "the type of T.reinterpret"), as_number(value, "the value of T.reinterpret")
+    if to.bits != written.dtype.bits:
+        raise Fault("T2C-F023", f"T.reinterpret of {written.dtype} as {to}: they differ in width")
+    return written if to == written.dtype else cx.expression(Call(to, "reinterpret", (written,)))
+
+
+def _power(cx: Context, base: object, exponent: object) -> object:
+    """`T.pow(x, y)`; of integers, an integer."""
+    left, right = as_number(base, "T.pow"), as_number(exponent, "T.pow")
+    return operators.binary(cx.budget, "**", left, right)
+
+
 def absolute(cx: Context, value: object) -> object:
     """`T.abs(x)`."""
     argument = as_number(value, "T.abs")
@@ -133,7 +167,11 @@ _OPERATORS = {
     "bitwise_or": "|",
     "bitwise_xor": "^",
 }
-_UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil")
+_UNARY = (
+    "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil", "round",
+    "trunc", "nearbyint", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf",
+)  # fmt: skip
+_FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")  # T.__exp and so on
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "cast": cast,
@@ -147,5 +185,12 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "abs": absolute,
     "bitwise_not": bitwise_not,
     **{name: _operator(name, op) for name, op in _OPERATORS.items()},
+    "Select": if_then_else,
+    "reinterpret": reinterpret,
+    "pow": _power,
+    "power": _power,
+    "fmod": _function_of_two("fmod"),
+    **{name: _test(name) for name in ("isfinite", "isnan", "isinf")},
     **{name: _function(name) for name in _UNARY},
+    **{f"__{name}": _function(name) for name in _FAST},
 }

@@ -6,11 +6,13 @@ from tile2cu.core.expr import Expr, int_const, static_value
 from tile2cu.core.program import LoopKind
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_count, as_integer
+from tile2cu.frontend.lower.operand import as_count, as_integer, as_shape
 from tile2cu.frontend.operators import static
 from tile2cu.frontend.values import LoopFrame
 
 PARALLEL = "parallel"
+GRID = "grid"
+PERSISTENT = "persistent"
 
 
 def serial(cx: Context, start: object, stop: object = None, step: object = None) -> object:
@@ -51,12 +53,11 @@ def pipelined(
     sync: object = None,
     group: object = None,
 ) -> object:
-    """`T.Pipelined(start, stop, num_stages)`: serial meaning; copies from global memory run ahead."""
+    """`T.Pipelined(start, stop, num_stages)`: serial meaning; copies from global memory run ahead.
+
+    A schedule given by hand (`order`, `stage`, `sync`, `group`) is a hint: tile2cu makes its own.
+    """
     cx.recorder.require_kernel("T.Pipelined")
-    given = {"order": order, "stage": stage, "sync": sync, "group": group}
-    for name, value in given.items():
-        if value not in (None, [], ()):
-            raise Fault("T2C-F011", f"T.Pipelined with `{name}` is not supported yet", help="leave it out")
     stages = as_count(num_stages, "`num_stages` of T.Pipelined")
     return LoopFrame(LoopKind.PIPELINED.value, _bounds("T.Pipelined", start, stop, None), stages)
 
@@ -90,6 +91,25 @@ def parallel(
     return LoopFrame(PARALLEL, bounds)
 
 
+def grid(cx: Context, *extents: object) -> object:
+    """`for i, j in T.grid(M, N)`: serial loops inside each other."""
+    cx.recorder.require_kernel("T.grid")
+    if not extents:
+        raise Fault("T2C-F026", "T.grid takes at least one extent")
+    return LoopFrame(GRID, tuple(as_integer(extent, "an extent of T.grid") for extent in extents))
+
+
+def persistent(cx: Context, domain: object, wave_size: object, index: object, group_size: object = None) -> object:
+    """`for i, j in T.Persistent(domain, wave_size, index)`: a block's tiles, `wave_size` blocks taking turns.
+
+    `group_size` only orders the tiles for the sake of the L2 cache.
+    """
+    cx.recorder.require_kernel("T.Persistent")
+    extents = as_shape(cx, domain, "the domain of T.Persistent")
+    wave = as_integer(wave_size, "`wave_size` of T.Persistent")
+    return LoopFrame(PERSISTENT, (*extents, wave, as_integer(index, "`index` of T.Persistent")))
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "serial": serial,
     "Serial": serial,
@@ -97,4 +117,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "vectorized": vectorized,
     "Pipelined": pipelined,
     "Parallel": parallel,
+    "parallel": parallel,
+    "grid": grid,
+    "Persistent": persistent,
 }

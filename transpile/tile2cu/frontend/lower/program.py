@@ -1,5 +1,6 @@
 """The outer forms: kernels, tensors, open sizes, hints on the whole launch."""
 
+import math
 from collections.abc import Callable
 
 from tile2cu.core.dtype import FLOAT32, INT32, DType
@@ -20,20 +21,18 @@ def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object
     if not 1 <= len(blocks) <= 3:
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
     grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks)
-    return KernelFrame(grid, _thread_count(cx, threads))
+    return KernelFrame(grid, _thread_shape(cx, threads))
 
 
-def _thread_count(cx: Context, threads: object) -> int:
-    """Threads of a block; the product where three are given."""
+def _thread_shape(cx: Context, threads: object) -> tuple[int, ...]:
+    """Threads of a block along x, y and z."""
     if threads is None:
-        return DEFAULT_THREADS
+        return (DEFAULT_THREADS,)
     counts = builtins.items(cx, threads) if isinstance(threads, tuple | list) else [threads]
-    total = 1
-    for count in counts:
-        total *= as_count(count, "`threads` of T.Kernel", least=1)
-    if total > 1024:
-        raise Fault("T2C-F025", f"T.Kernel asks for {total} threads; a block has at most 1024")
-    return total
+    shape = tuple(as_count(count, "`threads` of T.Kernel", least=1) for count in counts)
+    if math.prod(shape) > 1024:
+        raise Fault("T2C-F025", f"T.Kernel asks for {math.prod(shape)} threads; a block has at most 1024")
+    return shape
 
 
 def tensor(cx: Context, shape: object, dtype: object = FLOAT32) -> object:
@@ -93,8 +92,8 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
     return None
 
 
-def hint(cx: Context, *arguments: object) -> object:
-    """A hint to another compiler that changes no result."""
+def hint(cx: Context, *arguments: object, **options: object) -> object:
+    """A hint to another compiler, or a check or print-out for people, that changes no result."""
     return None
 
 
@@ -121,6 +120,16 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "assume": hint,
     "disable_warp_group_reg_alloc": hint,
     "no_set_max_nreg": hint,
+    "set_max_nreg": hint,
+    "annotate_l2_hit_ratio": hint,
+    "annotate_min_blocks_per_sm": hint,
+    "annotate_restrict_buffers": hint,
+    "annotate_compile_flags": hint,
+    "annotate_pass_configs": hint,
+    "annotate_producer_reg_dealloc": hint,
+    "annotate_consumer_reg_alloc": hint,
+    "device_assert": hint,
+    "print": hint,
     "prim_func": not_called("prim_func"),
     "macro": not_called("macro"),
     "GemmWarpPolicy": not_called("GemmWarpPolicy"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Reduce, Reduction, Scope
+from tile2cu.core.program import Buffer, Reduce, Reduction, Scan, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.operand import as_buffer, as_flag
@@ -80,4 +80,41 @@ def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
         )
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {f"reduce_{kind.value}": _reduction(kind) for kind in Reduction}
+def _scan(name: str, kind: Reduction) -> Callable[..., object]:
+    def run(cx: Context, src: object, dst: object = None, dim: object = 0, reverse: object = False) -> object:
+        """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out."""
+        cx.recorder.require_kernel(name)
+        cx.recorder.require_tile_operation(name)
+        source = as_buffer(cx, src, f"the source of {name}")
+        target = source if dst is None else as_buffer(cx, dst, f"the result of {name}")
+        axis = _dimension(name, source, dim)
+        _require_tiles(name, source, target)
+        if [static_value(extent) for extent in source.shape] != [static_value(extent) for extent in target.shape]:
+            raise Fault(
+                "T2C-F022",
+                f"{name} of `{source.name}` {extents_text(source.shape)} does not fit "
+                f"`{target.name}` {extents_text(target.shape)}",
+            )
+        backwards = as_flag(reverse, f"`reverse` of {name}")
+        at = cx.recorder.take()
+        cx.recorder.emit(
+            Scan(
+                kind=kind,
+                src=source,
+                dst=target,
+                dim=axis,
+                reverse=backwards,
+                span=at.span,
+                comments=at.comments,
+                trailing=at.trailing,
+            )
+        )
+        return None
+
+    return run
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {f"reduce_{kind.value}": _reduction(kind) for kind in Reduction} | {
+    "cumsum": _scan("T.cumsum", Reduction.SUM),
+    "cummax": _scan("T.cummax", Reduction.MAX),
+}

@@ -1,0 +1,56 @@
+"""Layouts that a file asks for: where the elements of a buffer lie.
+
+Layouts of tiles never change a result, and the rules choose their own: they are read and dropped. A layout of a tensor
+in global memory is part of what a kernel means.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.values import Builtin, Instance, describe
+
+
+def _layout(name: str) -> Callable[..., object]:
+    def run(cx: Context, *arguments: object, **options: object) -> object:
+        """A layout: an object of which nothing is known but that it is one."""
+        methods = ("repeat", "replicate", "condense_rep_var", "reshape", "inverse", "repeat_on_thread", "expand")
+        layout = Instance(name)
+        layout.values.update({method: Builtin(f"{name}.{method}", run) for method in methods})
+        return layout
+
+    return run
+
+
+def annotate_layout(cx: Context, layouts: object, **options: object) -> object:
+    """`T.annotate_layout({tile: layout})`: the rules choose the layouts of tiles themselves."""
+    cx.recorder.require_kernel("T.annotate_layout")
+    if not isinstance(layouts, dict):
+        raise Fault("T2C-F023", f"T.annotate_layout takes a dict of layouts, not {describe(layouts)}")
+    for buffer in layouts:
+        if not isinstance(buffer, Buffer):
+            raise Fault("T2C-F023", f"T.annotate_layout names {describe(buffer)}, not a buffer")
+        if buffer.scope is Scope.GLOBAL:
+            raise Fault(
+                "T2C-F011",
+                f"T.annotate_layout of `{buffer.name}`, a tensor in global memory, is not supported yet",
+                help="leave it out here and in the kernel that reads the tensor: its rows are then contiguous",
+            )
+    return None
+
+
+_NAMES = (
+    "make_swizzled_layout make_full_bank_swizzled_layout make_half_bank_swizzled_layout "
+    "make_quarter_bank_swizzled_layout make_linear_layout make_wgmma_swizzled_layout make_volta_swizzled_layout "
+    "make_cutlass_metadata_layout make_fully_replicated_layout_fragment make_tcgen05mma_swizzled_layout"
+)
+FUNCTIONS: Mapping[str, object] = MappingProxyType(
+    {name: Builtin(name, _layout(name)) for name in _NAMES.split()}
+    | {name: Builtin(name, _layout(name)) for name in ("Layout", "Fragment")}
+)
+LANGUAGE: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {name: _layout(f"T.{name}") for name in ("Layout", "Fragment", "make_swizzled_layout")}
+    | {"annotate_layout": annotate_layout}
+)

@@ -1,0 +1,11 @@
+"""The machine that a driver's questions are answered for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What `torch.cuda.get_device_capability()` and `driver.get_num_sms()` give: the numbers of an A100."""
+
+    capability: tuple[int, int] = (8, 0)
+    multiprocessors: int = 108

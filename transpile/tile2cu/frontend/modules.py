@@ -1,0 +1,170 @@
+"""Modules that a file may import: what the front end knows of each. All else of them is opaque."""
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2
+from tile2cu.frontend import builtins, drivers, language, layouts, torch
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault, did_you_mean
+from tile2cu.frontend.operators import static, static_int
+from tile2cu.frontend.values import Arguments, Builtin, Function, Instance, Jit, Namespace, Opaque
+
+LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
+
+
+def module(name: str) -> object:
+    """What `import name` binds: a module the front end knows, else something opaque."""
+    if name in LANGUAGE_MODULES:
+        return Namespace("tilelang.language")
+    return Namespace(name) if name in MODULES else Opaque(name)
+
+
+def member(namespace: Namespace, name: str, text: str) -> object:
+    """A member of a module that the front end knows."""
+    if namespace.name == "tilelang.language":
+        return language.lookup(name)
+    known = MODULES[namespace.name]
+    if name in known:
+        return known[name]
+    found = module(f"{namespace.name}.{name}")
+    if isinstance(found, Namespace):
+        return found
+    if namespace.name == "math":
+        raise Fault("T2C-F013", f"`math.{name}` is not supported", help=did_you_mean(name, known, "math."))
+    return Opaque(text)
+
+
+def all_members(namespace: Namespace) -> Mapping[str, object]:
+    """What `from module import *` binds."""
+    return {} if namespace.name == "tilelang.language" else MODULES[namespace.name]
+
+
+def _jit(cx: Context, func: object = None, **options: object) -> object:
+    """`@tilelang.jit` and `@tilelang.jit(...)`."""
+    decorator = Jit(options.get("out_idx"))
+    return decorator if func is None else func
+
+
+def _compile(cx: Context, func: object = None, out_idx: object = None, **options: object) -> object:
+    """`tilelang.compile(func, out_idx)`, the call that does what the decorator does."""
+    if isinstance(func, Instance) and isinstance(func.values.get("__compile__"), Builtin):
+        builtins.invoke_with(cx, func.values["__compile__"], (out_idx,))  # type: ignore[arg-type]
+    return func
+
+
+def _cdiv(cx: Context, a: object, b: object) -> object:
+    return language.ceildiv(cx, a, b)
+
+
+def _next_power_of_2(cx: Context, value: object) -> object:
+    if isinstance(value, Opaque):
+        return value
+    number = static_int(value, "next_power_of_2()")
+    cx.budget.integer(int(number).bit_length() + 1)
+    return 1 << max(int(number) - 1, 0).bit_length()
+
+
+def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
+    """`@tilelang.autotune(...)`: chooses parameters at run time; -D chooses them here."""
+    return Builtin("tilelang.autotune", lambda cx, func: func)
+
+
+def _num_sms(cx: Context, *device: object) -> object:
+    return cx.machine.multiprocessors
+
+
+def _fp8_type(cx: Context, fp8_format: object = "e4m3") -> object:
+    return FLOAT8_E5M2 if fp8_format == "e5m2" else FLOAT8_E4M3
+
+
+def _math_function(name: str, run: Callable[..., float | int]) -> Builtin:
+    def call(cx: Context, *values: object) -> object:
+        opaque = next((value for value in values if isinstance(value, Opaque)), None)
+        if opaque is not None:
+            return opaque
+        numbers = [static(value, f"math.{name}()") for value in values]
+        try:
+            return run(*(int(number) if isinstance(number, int) else float(number) for number in numbers))
+        except TypeError as error:
+            raise Fault("T2C-F017", f"math.{name}: {error}") from None
+
+    return Builtin(f"math.{name}", call)
+
+
+def _product(cx: Context, *sequences: object, repeat: object = 1) -> object:
+    """`itertools.product(a, b)`."""
+    columns = [builtins.items(cx, values) for values in sequences] * int(static_int(repeat, "`repeat`"))
+    cx.budget.sequence(math.prod(len(column) for column in columns))
+    rows: list[tuple[object, ...]] = [()]
+    for column in columns:
+        rows = [(*row, item) for row in rows for item in column]
+    return rows
+
+
+def _chain(cx: Context, *sequences: object) -> object:
+    return [item for values in sequences for item in builtins.items(cx, values)]
+
+
+def _partial(cx: Context, function: object, *given: object, **named: object) -> object:
+    """`functools.partial(f, ...)`."""
+
+    def call(cx: Context, *more: object, **others: object) -> object:
+        arguments = Arguments((*given, *more), named | others)
+        if isinstance(function, Function):
+            return cx.call_function(cx, function, arguments)
+        if isinstance(function, Builtin):
+            return builtins.invoke(cx, function, arguments)
+        return Opaque("functools.partial(...)")
+
+    return Builtin("functools.partial(...)", call)
+
+
+def _functions(module: str, table: Mapping[str, Callable[..., object]]) -> dict[str, object]:
+    return {name: Builtin(f"{module}.{name}", run) for name, run in table.items()}
+
+
+_MATH_FUNCTIONS: Mapping[str, Callable[..., float | int]] = MappingProxyType(
+    {
+        "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "sqrt": math.sqrt, "exp": math.exp,
+        "log": math.log, "log2": math.log2, "log10": math.log10, "pow": math.pow, "gcd": math.gcd, "lcm": math.lcm,
+        "isqrt": math.isqrt, "fabs": math.fabs, "isinf": math.isinf, "isnan": math.isnan, "sin": math.sin,
+        "cos": math.cos, "tanh": math.tanh,
+    }
+)  # fmt: skip
+_INTEGERS = _functions("tilelang", {"cdiv": _cdiv, "ceildiv": _cdiv, "next_power_of_2": _next_power_of_2})
+_AUTOTUNE = Builtin("tilelang.autotune", _ignored_decorator)
+
+MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
+    {
+        "tilelang": _INTEGERS
+        | {
+            "jit": Builtin("tilelang.jit", _jit),
+            "lazy_jit": Builtin("tilelang.jit", _jit),
+            "autotune": _AUTOTUNE,
+            "compile": Builtin("tilelang.compile", _compile),
+            "language": Namespace("tilelang.language"),
+        },
+        "tile2cu": {"jit": Builtin("tilelang.jit", _jit), "language": Namespace("tilelang.language")},
+        "tilelang.math": _INTEGERS,
+        "tilelang.utils": _functions("tilelang.utils", {"determine_fp8_type": _fp8_type}),
+        "tilelang.autotuner": {"autotune": _AUTOTUNE},
+        "tilelang.layout": layouts.FUNCTIONS,
+        "tilelang.cuda": {},
+        "tilelang.cuda.layout": layouts.FUNCTIONS,
+        "tilelang.carver": {},
+        "tilelang.carver.arch": {},
+        "tilelang.carver.arch.driver": _functions("driver", {"get_num_sms": _num_sms}),
+        "math": {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "tau": math.tau}
+        | {name: _math_function(name, run) for name, run in _MATH_FUNCTIONS.items()},
+        "itertools": _functions("itertools", {"product": _product, "chain": _chain}),
+        "functools": _functions("functools", {"partial": _partial}),
+        "argparse": drivers.ARGPARSE,
+        "tvm": _functions("tvm", {"DataType": lambda cx, name: language.dtype(cx, name)}),
+        "tilelang.tvm": _functions("tvm", {"DataType": lambda cx, name: language.dtype(cx, name)}),
+        "torch": {**torch.FUNCTIONS, **BY_NAME},
+        "torch.cuda": torch.CUDA,
+        "torch.version": {"hip": None, "cuda": "12.0"},
+    }
+)

@@ -1,0 +1,220 @@
+"""Stand-ins for the tensors of a file's driver: they have a shape and a type, so that calls of kernels tell sizes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, DType
+from tile2cu.frontend import builtins
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.values import Builtin, Instance, Interval, Opaque, TorchTensor
+
+
+def attribute(tensor: TorchTensor, name: str, text: str) -> object:
+    """`tensor.name`."""
+    match name:
+        case "shape":
+            return tensor.shape
+        case "dtype":
+            return tensor.dtype
+        case "ndim":
+            return len(tensor.shape)
+        case "T" | "mT":
+            return TorchTensor(tensor.shape[::-1], tensor.dtype)
+        case "data":
+            return tensor
+        case "is_cuda":
+            return True
+        case _ if name in _METHODS:
+            method = _METHODS[name]
+            return Builtin(text, lambda cx, *args, **named: method(cx, tensor, *args, **named))
+        case _ if name in _SAME or name.endswith("_"):
+            return Builtin(text, lambda cx, *args, **named: tensor)
+        case _:
+            return Opaque(text)
+
+
+def element(cx: Context, tensor: TorchTensor, items: tuple[object, ...]) -> object:
+    """`tensor[items]`: indices leave their dimension out, slices keep theirs."""
+    shape: list[object] = []
+    for extent, item in zip(tensor.shape, items, strict=False):
+        if isinstance(item, Interval):
+            shape.append(_sliced(extent, item))
+        elif not isinstance(item, int):
+            return Opaque("an element of a tensor")
+    return TorchTensor((*shape, *tensor.shape[len(items) :]), tensor.dtype)
+
+
+def _sliced(extent: object, item: Interval) -> object:
+    start, stop = 0 if item.start is None else item.start, extent if item.stop is None else item.stop
+    if start == 0 and stop is extent:
+        return extent
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(extent, int):
+        return len(range(*slice(int(start), int(stop)).indices(int(extent))))
+    return Opaque("an extent of a slice")
+
+
+def _shape(cx: Context, shape: Sequence[object]) -> tuple[object, ...]:
+    if len(shape) == 1 and isinstance(shape[0], tuple | list):
+        return tuple(builtins.items(cx, shape[0]))
+    return tuple(shape)
+
+
+def _made(cx: Context, *shape: object, size: object = None, dtype: object = None, **options: object) -> object:
+    """`torch.empty(M, N, dtype=...)` and its kin."""
+    return TorchTensor(_shape(cx, shape if size is None else (size,)), FLOAT32 if dtype is None else dtype)
+
+
+def _full(cx: Context, size: object, value: object, *, dtype: object = None, **options: object) -> object:
+    return TorchTensor(_shape(cx, (size,)), FLOAT32 if dtype is None else dtype)
+
+
+def _randint(cx: Context, *arguments: object, size: object = None, dtype: object = None, **options: object) -> object:
+    found = size if size is not None else next((arg for arg in arguments if isinstance(arg, tuple | list)), None)
+    if found is None:
+        return Opaque("torch.randint(...)")
+    return TorchTensor(_shape(cx, (found,)), INT64 if dtype is None else dtype)
+
+
+def _like(cx: Context, tensor: object, *arguments: object, dtype: object = None, **options: object) -> object:
+    if not isinstance(tensor, TorchTensor):
+        return Opaque("a tensor like another")
+    return TorchTensor(tensor.shape, tensor.dtype if dtype is None else dtype)
+
+
+def _tensor(cx: Context, values: object, dtype: object = None, **options: object) -> object:
+    """`torch.tensor([...])`."""
+    shape: list[object] = []
+    inner = values
+    while isinstance(inner, list | tuple) and inner:
+        shape.append(len(inner))
+        inner = inner[0]
+    if isinstance(inner, Opaque):
+        return inner
+    kind = FLOAT32 if isinstance(inner, float) else BOOL if isinstance(inner, bool) else INT64
+    return TorchTensor(tuple(shape), kind if dtype is None else dtype)
+
+
+def _arange(cx: Context, *bounds: object, dtype: object = None, **options: object) -> object:
+    ends = [int(bound) for bound in bounds if isinstance(bound, int)]
+    if len(ends) < len(bounds) or not 1 <= len(ends) <= 3:
+        return Opaque("torch.arange(...)")
+    return TorchTensor((len(range(*ends)),), INT64 if dtype is None else dtype)
+
+
+def _device_properties(cx: Context, *device: object) -> object:
+    major, minor = cx.machine.capability
+    return Instance("the device", {"multi_processor_count": cx.machine.multiprocessors, "major": major, "minor": minor})
+
+
+_FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {
+        **dict.fromkeys(("empty", "zeros", "ones", "rand", "randn"), _made),
+        **dict.fromkeys(("empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"), _like),
+        "full": _full,
+        "randint": _randint,
+        "tensor": _tensor,
+        "arange": _arange,
+        "Size": lambda cx, shape: _shape(cx, (shape,)),
+    }
+)
+_CUDA: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {
+        "is_available": lambda cx: True,
+        "current_device": lambda cx: 0,
+        "device_count": lambda cx: 1,
+        "get_device_capability": lambda cx, *device: cx.machine.capability,
+        "get_device_properties": _device_properties,
+    }
+)
+FUNCTIONS: Mapping[str, object] = {name: Builtin(f"torch.{name}", run) for name, run in _FUNCTIONS.items()}
+CUDA: Mapping[str, object] = {name: Builtin(f"torch.cuda.{name}", run) for name, run in _CUDA.items()}
+
+
+def _converted(dtype: DType) -> Callable[..., object]:
+    return lambda cx, tensor, *args, **named: TorchTensor(tensor.shape, dtype)
+
+
+def _to(cx: Context, tensor: TorchTensor, *arguments: object, dtype: object = None, **options: object) -> object:
+    found = next((arg for arg in (dtype, *arguments) if isinstance(arg, DType)), tensor.dtype)
+    return TorchTensor(tensor.shape, found)
+
+
+def _size(cx: Context, tensor: TorchTensor, dim: object = None) -> object:
+    return tensor.shape if dim is None else tensor.shape[int(static_int(dim, ".size()"))]
+
+
+def _stride(cx: Context, tensor: TorchTensor, dim: object = None) -> object:
+    """Strides of a contiguous tensor."""
+    strides = tuple(_count(tensor.shape[at + 1 :]) for at in range(len(tensor.shape)))
+    return strides if dim is None else strides[int(static_int(dim, ".stride()"))]
+
+
+def _view(cx: Context, tensor: TorchTensor, *shape: object, **options: object) -> object:
+    """`.view(...)` and `.reshape(...)`: one extent may be -1."""
+    extents = list(_shape(cx, shape))
+    if len(extents) == 1 and isinstance(extents[0], DType):
+        return TorchTensor(tensor.shape, extents[0])
+    known = [extent for extent in extents if not (isinstance(extent, int) and extent == -1)]
+    if len(known) == len(extents) - 1:
+        whole, rest = _count(tensor.shape), _count(known)
+        numbers = isinstance(whole, int) and isinstance(rest, int) and rest > 0
+        open_one: object = whole // rest if numbers else Opaque("an extent of a view")  # type: ignore[operator]
+        extents = [extent if any(extent is part for part in known) else open_one for extent in extents]
+    return TorchTensor(tuple(extents), tensor.dtype)
+
+
+def _count(shape: Sequence[object]) -> object:
+    """The number of elements of a shape."""
+    extents = [int(extent) for extent in shape if isinstance(extent, int)]
+    return math.prod(extents) if len(extents) == len(shape) else Opaque("the number of elements")
+
+
+def _transposed(cx: Context, tensor: TorchTensor, first: object = -2, second: object = -1) -> object:
+    shape = list(tensor.shape)
+    a, b = int(static_int(first, ".transpose()")), int(static_int(second, ".transpose()"))
+    shape[a], shape[b] = shape[b], shape[a]
+    return TorchTensor(tuple(shape), tensor.dtype)
+
+
+def _permuted(cx: Context, tensor: TorchTensor, *order: object) -> object:
+    dims = [int(static_int(dim, ".permute()")) for dim in _shape(cx, order)]
+    return TorchTensor(tuple(tensor.shape[dim] for dim in dims), tensor.dtype)
+
+
+def _unsqueezed(cx: Context, tensor: TorchTensor, dim: object) -> object:
+    at = int(static_int(dim, ".unsqueeze()")) % (len(tensor.shape) + 1)
+    return TorchTensor((*tensor.shape[:at], 1, *tensor.shape[at:]), tensor.dtype)
+
+
+_SAME = frozenset(
+    ("cuda", "cpu", "contiguous", "clone", "detach", "abs", "exp", "sqrt", "log", "neg", "sigmoid", "tanh", "relu")
+    + ("softmax", "clamp", "pin_memory", "round")
+)
+_METHODS: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {
+        "size": _size,
+        "dim": lambda cx, tensor: len(tensor.shape),
+        "numel": lambda cx, tensor: _count(tensor.shape),
+        "stride": _stride,
+        "is_contiguous": lambda cx, tensor: True,
+        "to": _to,
+        "type": _to,
+        "half": _converted(FLOAT16),
+        "bfloat16": _converted(BFLOAT16),
+        "float": _converted(FLOAT32),
+        "double": _converted(FLOAT64),
+        "int": _converted(INT32),
+        "long": _converted(INT64),
+        "char": _converted(INT8),
+        "byte": _converted(UINT8),
+        "bool": _converted(BOOL),
+        "view": _view,
+        "reshape": _view,
+        "transpose": _transposed,
+        "t": _transposed,
+        "permute": _permuted,
+        "unsqueeze": _unsqueezed,
+    }
+)
