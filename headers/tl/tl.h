@@ -27,6 +27,7 @@
 #include "common/gemm.h"
 #include "common/reduce.h"
 #include "common/scan.h"
+#include "common/vote.h"
 #include "common/atomic.h"
 #include "common/panels.h"
 #include "common/launch.h"

@@ -48,10 +48,28 @@ template <int M_, int N_, int m, int n, int vector_> struct Blocked<Shape<M_, N_
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(1, n) : spread_of(n, m); }
 };
 
+// One value for each place of the first two dimensions of an L x M x N layout: n neighbours hold copies.
+template <int L, int M_, int l, int m, int n> struct BlockedPlanes {
+  using rows = BlockedAxis<L, l, m * n, 1>;
+  using cols = BlockedAxis<M_, m, n, 1>;
+  static constexpr int rank = 2, M = L, N = M_, vector = 1, registers = rows::registers * cols::registers;
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? rows::template coordinate<0>(row_register(reg)) : cols::template coordinate<0>(col_register(reg));
+  }
+  static TL_DEVICE constexpr int row_register(int reg) { return reg / cols::registers; }
+  static TL_DEVICE constexpr int col_register(int reg) { return reg % cols::registers; }
+  static TL_DEVICE bool valid(int reg) { return rows::valid(row_register(reg)) && cols::valid(col_register(reg)); }
+  static TL_DEVICE int replica() { return thread() % n + thread() / (l * m * n) * n; }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(n, m) : spread_of(m * n, l); }
+};
+
 template <int L_, int M_, int N_, int l, int m, int n, int vector_>
 struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
   using outer = BlockedAxis<L_, l, m * n, 1>;
   using inner = Blocked<Shape<M_, N_>, Shape<m, n>, vector_>;
+  // Without copies the planes are a layout of two dimensions like any other.
+  using planes = std::conditional_t<n == 1, Blocked<Shape<L_, M_>, Shape<l, m>, 1>, BlockedPlanes<L_, M_, l, m, n>>;
   static constexpr int rank = 3, vector = vector_, registers = outer::registers * inner::registers;
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
@@ -66,6 +84,13 @@ struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
     return outer::valid(reg / inner::registers) && inner::valid(reg % inner::registers);
   }
   static TL_DEVICE int replica() { return thread() / (l * m * n); }
+  static TL_DEVICE constexpr int plane_register(int reg) {
+    return reg / inner::registers * inner::rows::registers + reg % inner::registers / inner::cols::registers;
+  }
+  // Who shares a place of the first two dimensions.
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 2 ? spread_of(1, n) : dim == 1 ? spread_of(n, m) : spread_of(m * n, l);
+  }
 };
 
 }  // namespace tl

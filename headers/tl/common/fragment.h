@@ -7,12 +7,19 @@ namespace tl {
 
 // The register of a fragment of Layout that indices of another layout, or of the same, stand for.
 template <class Layout> struct RegisterOf {
-  // f(i, j): the loop runs over the fragment's own layout.
+  // f(i, j): the loop runs over the fragment's own layout, or has a third dimension.
   template <class I, class J> static TL_DEVICE int of(const I& i, const J&) {
-    static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename J::Layout, Layout>::value,
-                  "the loop runs over another layout than the fragment has");
+    using From = typename I::Layout;
     static_assert(I::dim == 0 && J::dim == 1, "the indices of a fragment stand in the order of its dimensions");
-    return i.reg;
+    static_assert(std::is_same<typename J::Layout, From>::value, "the indices belong to different loops");
+    if constexpr (From::rank == 3) {
+      static_assert(std::is_same<typename From::planes, Layout>::value,
+                    "the fragment does not hold one value for each (i, j) of the loop's layout");
+      return From::plane_register(i.reg);
+    } else {
+      static_assert(std::is_same<From, Layout>::value, "the loop runs over another layout than the fragment has");
+      return i.reg;
+    }
   }
   template <class I, class J, class K> static TL_DEVICE int of(const I& i, const J&, const K&) {
     static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename K::Layout, Layout>::value,

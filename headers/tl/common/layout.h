@@ -10,23 +10,32 @@
 //   rows, cols              the layouts of one value a row and one value a column (tl::RowsOf, tl::ColsOf)
 //   row_register(reg), col_register(reg)    the register of those that belongs to register `reg`
 //   spread(dim)             which threads share a row (dim 1) or a column (dim 0)
+// and with three: planes, plane_register(reg), spread(2), the same for one value for each place of the first two.
 // Comments give layouts in CuTe's notation: (threads, values) -> (coordinates), with shapes and strides where it helps.
 #pragma once
 #include "shape.h"
 
 namespace tl {
 
-// The threads that share a row or a column: every `lane_stride`-th lane, `lanes` of them, and every `warp_stride`-th
-// warp, `warps` of them.
+// The threads that share a row or a column: every `lane_stride`-th lane, `lanes` of them (a power of two), and of such
+// groups `warps`, each in every `warp_stride`-th warp. With a `thread_stride` the groups follow one another at that
+// distance instead, several in a warp.
 struct Spread {
-  int lane_stride, lanes, warp_stride, warps;
+  int lane_stride, lanes, warp_stride, warps, thread_stride = 0;
 };
 
-// `threads` threads, every `stride`-th of the block, as lanes and warps.
+// Which of the groups this thread belongs to.
+TL_DEVICE int part_of(const Spread& spread) {
+  if (spread.thread_stride > 0) return thread() / spread.thread_stride % spread.warps;
+  return warp() / spread.warp_stride % spread.warps;
+}
+
+// `threads` threads, every `stride`-th of the block. Lanes exchange by flipping bits of their number, so that of a row
+// that is no power of two wide, or whose lanes stand at other distances, only the aligned part does.
 TL_BOTH constexpr Spread spread_of(int stride, int threads) {
-  if (stride >= warp_size) return {1, 1, stride / warp_size, threads};
-  const int lanes = smaller(threads, warp_size / stride);
-  return {stride, lanes, 1, threads / lanes};
+  const bool flips = stride < warp_size && power_of_two_in(stride) == stride;
+  const int lanes = flips ? smaller(power_of_two_in(threads), warp_size / stride) : 1;
+  return {flips ? stride : 1, lanes, 1, threads / lanes, stride * lanes};
 }
 
 }  // namespace tl

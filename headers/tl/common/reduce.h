@@ -1,6 +1,7 @@
-// Reductions of a fragment's rows (dim 1) or columns (dim 0) into a fragment of one value a row or column.
+// Reductions of rows (dim 1) or columns (dim 0), of fragments and shared tiles, into one value a row or column; of a
+// fragment with three dimensions along the last (dim 2).
 #pragma once
-#include "fragment.h"
+#include "copy.h"
 #include "math.h"
 
 namespace tl {
@@ -46,6 +47,20 @@ struct ReduceMin {
   template <class T> static TL_DEVICE T of(T x) { return x; }
   template <class T> static TL_DEVICE T combine(T a, T b) { return Min{}(a, b); }
 };
+// Of integers and bool.
+struct ReduceBitAnd {
+  template <class T> static TL_DEVICE T identity() { return static_cast<T>(~T(0)); }
+  template <class T> static TL_DEVICE T of(T x) { return x; }
+  template <class T> static TL_DEVICE T combine(T a, T b) { return static_cast<T>(a & b); }
+};
+struct ReduceBitOr {
+  template <class T> static TL_DEVICE T identity() { return T(0); }
+  template <class T> static TL_DEVICE T of(T x) { return x; }
+  template <class T> static TL_DEVICE T combine(T a, T b) { return static_cast<T>(a | b); }
+};
+struct ReduceBitXor : ReduceBitOr {
+  template <class T> static TL_DEVICE T combine(T a, T b) { return static_cast<T>(a ^ b); }
+};
 struct ReduceAbsMax : ReduceMax {
   template <class T> static TL_DEVICE T identity() { return T(0); }
   template <class T> static TL_DEVICE T of(T x) { return Abs{}(x); }
@@ -53,7 +68,7 @@ struct ReduceAbsMax : ReduceMax {
 
 // The layout of the results: of a fragment with one dimension it is the one value, held by every thread.
 template <class Layout, int dim, int rank> struct Reduced {
-  static_assert(rank == 1, "a fragment with one or two dimensions");
+  static_assert(rank == 1, "of three dimensions the last one is reduced");
   using type = Replicated<Shape<1>>;
 };
 template <class Layout> struct Reduced<Layout, 1, 2> {
@@ -62,15 +77,25 @@ template <class Layout> struct Reduced<Layout, 1, 2> {
 template <class Layout> struct Reduced<Layout, 0, 2> {
   using type = typename Layout::cols;
 };
+template <class Layout> struct Reduced<Layout, 2, 3> {
+  using type = typename Layout::planes;
+};
 template <class Layout, int dim> using ReducedLayout = typename Reduced<Layout, dim, Layout::rank>::type;
 
 // Which of the results a register of the result is.
-template <class ResultLayout> TL_DEVICE int result_index(int r) { return ResultLayout::template coordinate<0>(r); }
+template <class ResultLayout> TL_DEVICE int result_index(int r) {
+  if constexpr (ResultLayout::rank == 2)
+    return ResultLayout::template coordinate<0>(r) * ResultLayout::N + ResultLayout::template coordinate<1>(r);
+  else
+    return ResultLayout::template coordinate<0>(r);
+}
 
 // The register of the result that element r of the fragment goes to.
 template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) {
   if constexpr (Layout::rank == 1)
     return 0;
+  else if constexpr (dim == 2)
+    return Layout::plane_register(r);
   else if constexpr (dim == 1)
     return Layout::row_register(r);
   else
@@ -97,8 +122,9 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
 template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps>
 TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps>& workspace) {
   constexpr Spread spread = Layout::spread(dim);
-  static_assert(spread.warps == warps, "the workspace has a part for each warp that shares a row");
-  const int part = warp() / spread.warp_stride % warps;
+  static_assert(spread.warps == warps,
+                "the workspace has a part for each group of lanes that shares a row: spread(dim).warps");
+  const int part = part_of(spread);
   const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
   sync_threads();  // nobody reads the workspace of an earlier reduction any more
   TL_UNROLL
@@ -123,7 +149,8 @@ TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>
                 "the result holds one value a row (dim 1) or a column (dim 0) of the fragment's layout");
   constexpr Spread spread = Layout::spread(dim);
   constexpr bool has_workspace = !std::is_same<Workspace, NoWorkspace>::value;
-  static_assert(spread.warps == 1 || has_workspace, "several warps share a row: a tl::ReduceWorkspace is needed");
+  static_assert(spread.warps == 1 || has_workspace,
+                "several warps or groups of lanes share a row: a tl::ReduceWorkspace is needed");
   Fragment<U, ResultLayout> result;
   reduce_in_warp<Op, dim>(from, result);
   if constexpr (spread.warps > 1 && has_workspace) reduce_over_warps<Op, dim, Layout>(result, workspace);
@@ -131,6 +158,62 @@ TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>
   for (int r = 0; r < ResultLayout::registers; ++r)
     to.reg[r] = accumulates ? Op::combine(to.reg[r], result.reg[r]) : result.reg[r];
 }
+
+// ---- shared tiles ------------------------------------------------------------------------------------------------
+
+// Elements `first`, `first + step`, ... of a line of a shared tile.
+template <class Op, int dim, class U, class Tile>
+TL_DEVICE U reduce_line(const Tile& tile, int line, int first, int step) {
+  constexpr int length = Tile::rank == 1 || dim == 1 ? Tile::cols : Tile::rows;
+  U result = Op::template identity<U>();
+  TL_UNROLL_LITTLE
+  for (int i = first; i < length; i += step) {
+    if constexpr (Tile::rank == 1)
+      result = Op::combine(result, Op::of(convert<U>(tile(i))));
+    else
+      result = Op::combine(result, Op::of(convert<U>(dim == 1 ? tile(line, i) : tile(i, line))));
+  }
+  return result;
+}
+// The same value in every lane, of what each lane has.
+template <class Op, class U> TL_DEVICE U reduce_lanes(U x) {
+  TL_UNROLL
+  for (int mask = 1; mask < warp_size; mask *= 2) x = Op::combine(x, shuffle_xor(x, mask));
+  return x;
+}
+// Each thread reads the whole lines whose results it holds. The one line of a tile without rows is read by each warp.
+template <class Op, int dim, bool accumulates, class Tile, class U, class ResultLayout>
+TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
+  static_assert(ResultLayout::rank == 1, "one value a line of the tile");
+  TL_UNROLL
+  for (int r = 0; r < ResultLayout::registers; ++r) {
+    if (!ResultLayout::valid(r)) continue;
+    U result;
+    if constexpr (Tile::rank == 1)
+      result = reduce_lanes<Op>(reduce_line<Op, 0, U>(from, 0, lane(), warp_size));
+    else
+      result = reduce_line<Op, dim, U>(from, result_index<ResultLayout>(r), 0, 1);
+    to.reg[r] = accumulates ? Op::combine(to.reg[r], result) : result;
+  }
+}
+// Into shared memory: a line for each warp.
+template <class Op, int dim, bool accumulates, int threads, class Tile, class U, int n>
+TL_DEVICE void reduce_tile(const Tile& from, SharedTile1D<U, n>& to) {
+  constexpr int lines = Tile::rank == 1 ? 1 : dim == 1 ? Tile::rows : Tile::cols;
+  static_assert(n == lines, "one value a line of the tile");
+  static_assert(threads % warp_size == 0, "whole warps reduce");
+  TL_NO_UNROLL
+  for (int line = warp(); line < lines; line += threads / warp_size) {
+    const U result = reduce_lanes<Op>(reduce_line<Op, dim, U>(from, line, lane(), warp_size));
+    if (lane() == 0) to(line) = accumulates ? Op::combine(to(line), result) : result;
+  }
+}
+template <class Op, int dim, bool accumulates, int threads, class Tile, class U, class ResultLayout>
+TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
+  reduce_tile<Op, dim, accumulates>(from, to);
+}
+
+// ---- the names ---------------------------------------------------------------------------------------------------
 
 #define TL_REDUCTION(name, Op)                                                                              \
   template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                  \
@@ -148,14 +231,36 @@ TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>
   template <int dim, class From, class To, class U, int extent, int warps>                                  \
   TL_DEVICE void name(const From& from, To& to, Accumulate, ReduceWorkspace<U, extent, warps>& workspace) { \
     reduce<Op, dim, true>(from, to, workspace);                                                             \
+  }                                                                                                         \
+  template <int dim, int threads, class Tile, class To>                                                     \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to) {                         \
+    reduce_tile<Op, dim, false, threads>(from, to);                                                         \
+  }                                                                                                         \
+  template <int dim, int threads, class Tile, class To>                                                     \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {             \
+    reduce_tile<Op, dim, true, threads>(from, to);                                                          \
   }
 // reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and the same for the others. The results are in the type
 // of `to`, in every thread that holds a part of the row. Who: every thread of the block.
+// reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value a line,
+// or a shared tile with one dimension, which `threads` threads from thread 0 on write. Reads shared memory without a
+// barrier.
 TL_REDUCTION(reduce_sum, ReduceSum)
 TL_REDUCTION(reduce_max, ReduceMax)
 TL_REDUCTION(reduce_min, ReduceMin)
 TL_REDUCTION(reduce_absmax, ReduceAbsMax)
 TL_REDUCTION(reduce_abssum, ReduceAbsSum)
+TL_REDUCTION(reduce_bitand, ReduceBitAnd)
+TL_REDUCTION(reduce_bitor, ReduceBitOr)
+TL_REDUCTION(reduce_bitxor, ReduceBitXor)
 #undef TL_REDUCTION
+
+// Of one value a lane, in every lane. Who: every lane of the warp.
+template <class T> TL_DEVICE T warp_reduce_sum(T x) { return reduce_lanes<ReduceSum>(x); }
+template <class T> TL_DEVICE T warp_reduce_max(T x) { return reduce_lanes<ReduceMax>(x); }
+template <class T> TL_DEVICE T warp_reduce_min(T x) { return reduce_lanes<ReduceMin>(x); }
+template <class T> TL_DEVICE T warp_reduce_bitand(T x) { return reduce_lanes<ReduceBitAnd>(x); }
+template <class T> TL_DEVICE T warp_reduce_bitor(T x) { return reduce_lanes<ReduceBitOr>(x); }
+template <class T> TL_DEVICE T warp_reduce_bitxor(T x) { return reduce_lanes<ReduceBitXor>(x); }
 
 }  // namespace tl

@@ -104,8 +104,8 @@ TL_DEVICE void scan_fragment(const From& from, To& to, Workspace& workspace) {
     scan_fragment<Op, dim, reversed, threads>(from, to, work);                                              \
   }
 // cumsum<dim, threads>(from, to, workspace): fragments of one or two dimensions and the same shape, in any layouts;
-// `from` may be `to`. Elements are converted to the type of `to` first. `threads` is the whole block, which calls it; it
-// contains its own barriers.
+// `from` may be `to`. Elements are converted to the type of `to` first. `threads` is the whole block, which calls it;
+// it contains its own barriers.
 // cumsum<dim, threads>(from, to): shared tiles, `from` may be `to`, by `threads` threads from thread 0 on, in whole
 // warps. Orders nothing: tl::sync_threads comes before it and after it.
 // Sums of 16-bit types are kept in float and rounded once; in cummax a NaN loses against a number.

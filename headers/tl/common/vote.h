@@ -1,0 +1,58 @@
+// Whether any, or all, elements of a tile are not zero.
+#pragma once
+#include "reduce.h"
+
+namespace tl {
+
+// Whether any element of a shared tile is not zero: each warp reads it all and votes. Who: whole warps, any of them.
+// Reads shared memory without a barrier.
+template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> any_of(const Tile& tile) {
+  bool found = false;
+  TL_UNROLL_LITTLE
+  for (int i = lane(); i < Tile::rows * Tile::cols; i += warp_size) {
+    if constexpr (Tile::rank == 1)
+      found = found || tile(i) != typename Tile::type(0);
+    else
+      found = found || tile(i / Tile::cols, i % Tile::cols) != typename Tile::type(0);
+  }
+  return ballot(found) != 0;
+}
+template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> all_of(const Tile& tile) {
+  bool missing = false;
+  TL_UNROLL_LITTLE
+  for (int i = lane(); i < Tile::rows * Tile::cols; i += warp_size) {
+    if constexpr (Tile::rank == 1)
+      missing = missing || tile(i) == typename Tile::type(0);
+    else
+      missing = missing || tile(i / Tile::cols, i % Tile::cols) == typename Tile::type(0);
+  }
+  return ballot(missing) == 0;
+}
+// Whether `here` holds in any thread of the block, of `warps` warps. Contains barriers. Who: every thread of the block.
+template <int warps> TL_DEVICE bool any_of_block(bool here, ReduceWorkspace<int, 1, warps>& workspace) {
+  const int in_warp = ballot(here) != 0;
+  sync_threads();  // nobody reads the workspace of an earlier vote any more
+  if (lane() == 0) workspace.part[warp()][0] = in_warp;
+  sync_threads();  // all votes are there
+  int any = 0;
+  TL_UNROLL
+  for (int w = 0; w < warps; ++w) any |= workspace.part[w][0];
+  return any != 0;
+}
+// Whether any, or all, elements of a fragment are not zero; `warps` is the block's number of warps.
+template <class T, class Layout, int warps>
+TL_DEVICE bool any_of(const Fragment<T, Layout>& fragment, ReduceWorkspace<int, 1, warps>& workspace) {
+  bool found = false;
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) found = found || (Layout::valid(r) && fragment.reg[r] != T(0));
+  return any_of_block(found, workspace);
+}
+template <class T, class Layout, int warps>
+TL_DEVICE bool all_of(const Fragment<T, Layout>& fragment, ReduceWorkspace<int, 1, warps>& workspace) {
+  bool missing = false;
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) missing = missing || (Layout::valid(r) && fragment.reg[r] == T(0));
+  return !any_of_block(missing, workspace);
+}
+
+}  // namespace tl
