@@ -1,6 +1,7 @@
 #include "mbarrier.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "worker.h"
@@ -103,8 +104,8 @@ void MemoryBarriers::report_undelivered(Worker& worker) const {
   for (const auto& [offset, barrier] : barriers_) {
     if (barrier.pending_bytes == 0) continue;
     worker.report("mbarrier left with pending bytes", {nullptr, nullptr, offset}, [&, at = offset, &left = barrier] {
-      return text("the memory barrier at shared offset %u ends with %ld bytes announced and not delivered", at,
-                  left.pending_bytes);
+      return text("the memory barrier at shared offset %u ends with %ld bytes %s", at, std::labs(left.pending_bytes),
+                  left.pending_bytes > 0 ? "announced and not delivered" : "delivered and not announced");
     });
   }
 }

@@ -9,7 +9,7 @@ constexpr std::uint16_t most_reader_vectors = 65000;
 
 // Which thread of the warpgroup that runs a wgmma had not yet seen the write.
 std::string late_reader(Worker& worker, const Granule& granule, const SharedAccess& access) {
-  if (!access.async_proxy) return worker.describe(access.thread);
+  if (!access.by_warpgroup) return worker.describe(access.thread);
   int late = access.thread;
   for (int thread = access.thread; thread < access.thread + threads_per_warpgroup; ++thread) {
     if (worker.clocks.row(thread)[granule.writer] < granule.write_clock) {

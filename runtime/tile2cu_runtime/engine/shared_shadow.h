@@ -38,6 +38,7 @@ struct SharedAccess {
   Clock clock;
   Site site;
   bool async_proxy = false;
+  bool by_warpgroup = false;  // `thread` is the first of a warpgroup that accesses together
 };
 
 class SharedShadow {

@@ -103,7 +103,7 @@ void check_shared(Worker& worker, const SharedOperand& operand, Site site, const
   bool reported = false;
   for_each_chunk(operand, [&](std::uint32_t offset, int, int) {
     if (offset + chunk_bytes <= Worker::arena_bytes) {
-      worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common.data(), common[reader], site, true});
+      worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common.data(), common[reader], site, true, true});
     } else if (!std::exchange(reported, true)) {
       worker.report("wgmma descriptor out of shared memory", {site},
                     [&] { return std::string("an operand of the wgmma at {0}"); });

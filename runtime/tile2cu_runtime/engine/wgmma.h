@@ -15,7 +15,7 @@ struct Worker;
 struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
   std::array<float*, threads_per_warpgroup> accumulators{};
-  std::vector<std::uint16_t> a_values;  // 64 x 16, of an operand in registers
+  std::vector<std::uint16_t> a_values{};  // 64 x 16, of an operand in registers
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
 };
