@@ -31,7 +31,8 @@ class ByteStore:
             return np.stack([self._assembled(at + first, min(4, width - first)) for first in range(0, width, 4)])
         if width in self._rows:
             rows = self._rows[width].take(at >> _SHIFT[width], axis=0, mode="clip")
-            return np.moveaxis(rows, -1, 0)
+            words: Array = rows.transpose(-1, *range(at.ndim))
+            return words
         part = min(width, 4)
         words, index = self._words[part], at >> _SHIFT[part]
         loaded = [words.take(index + number, mode="clip") for number in range(-(-width // 4))]

@@ -18,6 +18,7 @@ from tile2cu_runtime.amdgcn.cohort import Cohort, Transfer
 from tile2cu_runtime.amdgcn.findings import LDS_OUT_OF_BOUNDS, LDS_UNINITIALIZED
 from tile2cu_runtime.amdgcn.instruction import Instruction
 
+_SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 # LDS begins as NaN in every float format.
 POISON = 0xFF
 
@@ -154,18 +155,19 @@ class Lds:
                 lambda wave, lane: f"reads LDS at byte {int(at[wave, lane]) % self._stride}, which nothing has written",
             )  # fmt: skip
 
-    def _index(self, at: Array, width: int) -> Array:
-        """The marks of `width` bytes from each offset, (..., marks)."""
-        first = at // self._granule
-        count = max(1, width // self._granule)
-        if int(np.bitwise_or.reduce(at, axis=None)) % self._granule:
-            count += 1
-        index: Array = first[..., None] + np.arange(count)
-        return index
+    def _rows(self, marks: Array, at: Array, width: int) -> tuple[Array, Array]:
+        """Marks as rows, one row for an aligned access, and the row of each; else single marks, (..., marks)."""
+        granules = width // self._granule
+        if granules in _SHIFTS and not int(np.bitwise_or.reduce(at, axis=None)) & (width - 1):
+            return marks.reshape(-1, granules), at >> (_SHIFTS[granules] + _SHIFTS[self._granule])
+        first = at >> _SHIFTS[self._granule]
+        index = first[..., None] + np.arange(max(1, granules) + 1)
+        return marks, np.minimum(index, (at[..., None] + (width - 1)) >> _SHIFTS[self._granule])
 
     def _get(self, marks: Array, at: Array, width: int) -> Array:
-        return marks.take(self._index(at, width), mode="clip")
+        rows, index = self._rows(marks, at, width)
+        return rows.take(index, axis=0, mode="clip")
 
     def _set(self, marks: Array, at: Array, width: int, value: Array | bool) -> None:
-        index = self._index(at, width)
-        marks[np.minimum(index, len(marks) - 1)] = value if isinstance(value, bool) else value[:, None]
+        rows, index = self._rows(marks, at, width)
+        rows[index] = value if isinstance(value, bool) else value[:, None]

@@ -16,7 +16,7 @@ from tile2cu_runtime.amdgcn.cohort import Cohort, Getter, Step
 from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.formats import bfloat16_to_float32, float32_to_xf32, fp8_formats, table
 from tile2cu_runtime.amdgcn.instruction import Instruction, Operand
-from tile2cu_runtime.amdgcn.instructions.mfma_layout import F8F6F4, MfmaShape, ResultLayout, parse_shape
+from tile2cu_runtime.amdgcn.instructions.mfma_layout import F8F6F4, MfmaShape, parse_shape
 from tile2cu_runtime.amdgcn.instructions.registers import Context, constant
 
 _BROADCASTS = ("cbsz", "abid", "blgp")
@@ -71,17 +71,23 @@ _DECODERS: dict[str, Callable[[Array], Array]] = {
 def words_of(operand: Operand, context: Context) -> Getter:
     """The operand's registers side by side, (waves, 64, registers)."""
     rows = context.rows(operand)
-    return lambda c: np.ascontiguousarray(np.moveaxis(c.vgpr[rows], 0, -1))
+    return lambda c: np.ascontiguousarray(c.vgpr[rows].transpose(1, 2, 0))
 
 
 def _rows(operand: Operand, shape: MfmaShape, element: str, context: Context) -> Getter:
     """A as (waves, blocks, m, k), or B transposed: lane = (k group, block, row), consecutive k in a lane."""
     words, decode = words_of(operand, context), decoder(element, context.target)
+    split, joined = (
+        (-1, shape.k_groups, shape.blocks, shape.m, shape.operand_elements),
+        (-1, shape.blocks, shape.m, shape.k),
+    )
 
     def rows(c: Cohort) -> Array:
-        elements = decode(words(c)).reshape(len(c), shape.k_groups, shape.blocks, shape.m, -1)
-        result: Array = elements.transpose(0, 2, 3, 1, 4).reshape(len(c), shape.blocks, shape.m, shape.k)
-        return result
+        elements = decode(words(c)).reshape(split)
+        if shape.k_groups == 1:
+            return elements[:, 0]
+        together: Array = elements.transpose(0, 2, 3, 1, 4).reshape(joined)
+        return together
 
     return rows
 
@@ -95,32 +101,28 @@ def register_order(shape: MfmaShape) -> Callable[[Array], Array]:
     letters = "nb" + "".join(letter for letter, _ in layout.rows) + "c"
     order = [letters.index(letter) for letter in layout.registers + "n" + layout.lanes]
     split = (shape.blocks, *(size for _, size in layout.rows), shape.n)
-    return lambda product: product.reshape(len(product), *split).transpose(order)
+    return lambda product: product.reshape(-1, *split).transpose(order)
 
 
-def factor_sizes(shape: MfmaShape, layout: ResultLayout, letters: str) -> tuple[int, ...]:
-    sizes = {"b": shape.blocks, "c": shape.n, **dict(layout.rows)}
-    return tuple(sizes[letter] for letter in letters)
-
-
-def _split(shape: MfmaShape, waves: int) -> tuple[int, ...]:
-    """The shape that register_order gives."""
+def _splitter(shape: MfmaShape) -> Callable[[Array], Array]:
+    """From (registers, waves, lanes) to the same split into factors, as register_order gives it; a view."""
     layout = shape.result_layout
-    return (
-        *factor_sizes(shape, layout, layout.registers), waves, *factor_sizes(shape, layout, layout.lanes)
-    )  # fmt: skip
+    sizes = {"b": shape.blocks, "c": shape.n, **dict(layout.rows)}
+    registers, lanes = ([sizes[letter] for letter in letters] for letters in (layout.registers, layout.lanes))
+    return lambda rows: rows.reshape(*registers, -1, *lanes)
 
 
 def accumulator_reader(operand: Operand, shape: MfmaShape, context: Context) -> Getter:
     """C in the order of register_order."""
+    kind = _RESULTS[shape.result]
     if not operand.is_vector:
         bits = 64 if shape.result == "f64" else 32
-        value = constant(operand.constant(bits), U64 if bits == 64 else U32).view(_RESULTS[shape.result])[0, 0]
+        value = constant(operand.constant(bits), U64 if bits == 64 else U32).view(kind)[0, 0]
         return lambda c: value
-    rows, kind = context.rows(operand), _RESULTS[shape.result]
+    rows, split = context.rows(operand), _splitter(shape)
     if shape.result == "f64":
-        return lambda c: _joined_doubles(c.vgpr[rows]).reshape(_split(shape, len(c)))
-    return lambda c: c.vgpr[rows].view(kind).reshape(_split(shape, len(c)))
+        return lambda c: split(_joined_doubles(c.vgpr[rows]))
+    return lambda c: split(c.vgpr[rows].view(kind))
 
 
 def _joined_doubles(words: Array) -> Array:
@@ -130,7 +132,7 @@ def _joined_doubles(words: Array) -> Array:
 
 
 def _result_writer(operand: Operand, shape: MfmaShape, context: Context) -> Callable[[Cohort, Array, Array], None]:
-    rows, kind = context.rows(operand), _RESULTS[shape.result]
+    rows, kind, split = context.rows(operand), _RESULTS[shape.result], _splitter(shape)
 
     def store_doubles(c: Cohort, product: Array, added: Array) -> None:
         bits = np.ascontiguousarray(product + added).reshape(-1, len(c), 64).view(U64)
@@ -138,7 +140,6 @@ def _result_writer(operand: Operand, shape: MfmaShape, context: Context) -> Call
         words[0::2], words[1::2] = bits.astype(U32), (bits >> U64(32)).astype(U32)
 
     def store(c: Cohort, product: Array, added: Array) -> None:
-        result = c.vgpr[rows].view(kind).reshape(_split(shape, len(c)))
-        np.add(product, added, out=result, casting="unsafe", dtype=product.dtype)
+        np.add(product, added, out=split(c.vgpr[rows].view(kind)), casting="unsafe", dtype=product.dtype)
 
     return store_doubles if shape.result == "f64" else store

@@ -159,4 +159,4 @@ def set_scalar_pair(c: Cohort, index: int, value: Array) -> None:
 
 def across_lanes(c: Cohort, value: Array) -> Array:
     """The value with one entry a lane, (waves, 64)."""
-    return np.broadcast_to(value, (len(c), 64))
+    return value if value.shape[1] == 64 and len(value) == len(c) else np.broadcast_to(value, (len(c), 64))
