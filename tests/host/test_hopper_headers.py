@@ -74,7 +74,14 @@ def test_text_is_right_and_silent(text: Callable[[str], ctypes.CDLL], name: str,
 
 @pytest.mark.parametrize(
     ("size", "offset", "status"),
-    [((0, 8, 8), 0, 0), ((8, 0, 8), 0, 0), ((-1, 8, 8), 0, 1), ((8, 8, 8), 2, 2), ((8, 12, 8), 0, 3), ((8, 8, 4), 0, 3)],
+    [
+        ((0, 8, 8), 0, 0),
+        ((8, 0, 8), 0, 0),
+        ((-1, 8, 8), 0, 1),
+        ((8, 8, 8), 2, 2),
+        ((8, 12, 8), 0, 3),
+        ((8, 8, 4), 0, 3),
+    ],
 )
 def test_what_tma_cannot_do_is_a_status(
     text: Callable[[str], ctypes.CDLL], size: tuple[int, int, int], offset: int, status: int
@@ -103,3 +110,16 @@ def test_products_of_random_numbers(text: Callable[[str], ctypes.CDLL]) -> None:
     expected = np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0)
     call = Call(**{**vars(exact), "inputs": (a, b), "expected": expected, "tolerance": 1e-3})
     assert run(text("gemm_relu"), call) == []
+
+
+@pytest.mark.parametrize(("name", "index"), [("gemm_relu", 1), ("attention", 1)])
+def test_shared_memory_has_no_bank_conflicts(text: Callable[[str], ctypes.CDLL], name: str, index: int) -> None:
+    """What threads write and read themselves: the copy of Q, the staging of C."""
+    call = list(CALLS[name](text(name)))[index]
+    engine, output = load_engine(), call.output.copy()
+    pointers = [array.ctypes.data for array in (*call.inputs, output)]
+    with engine.turn(EngineOptions(statistics=True)):
+        assert call.run(text(name), pointers) == 0
+        shared = engine.report()["statistics"]["shared"]
+    call.check(output)
+    assert shared and all(access["worst_ways"] == 1 for access in shared), shared

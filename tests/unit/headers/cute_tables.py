@@ -1,7 +1,8 @@
 """Fragments of mma.sync and wgmma as CuTe tabulates them: the independent oracle of the layouts here.
 
-Source: CUTLASS, include/cute/atom/mma_traits_sm80.hpp and mma_traits_sm90_gmma.hpp. A table is ((thread shape), (thread stride)), ((value shape),
-(value stride)): it takes thread and value to an index in a column-major tile, (M, K) for A, (N, K) for B, (M, N) for C.
+Source: CUTLASS, include/cute/atom/mma_traits_sm80.hpp and mma_traits_sm90_gmma.hpp. A table is ((thread shape), (thread
+stride)), ((value shape), (value stride)): it takes thread and value to an index in a column-major tile, (M, K) for A,
+(N, K) for B, (M, N) for C.
 """
 
 from __future__ import annotations

@@ -28,6 +28,10 @@ void kernel() {
   tl::clear(x), tl::clear(y), tl::clear(z), tl::clear(row), tl::clear(other_row);
   (void)s, (void)X;
 """
+WGMMA = (
+    "tl::Fragment<float, tl::WgmmaAccumulator<64, 64, 1>> w; tl::clear(w);"
+    "tl::SharedTile<tl::half, 64, 64, tl::NoSwizzle> plain;"
+)
 MISUSES = [
     ("tl::parallel(Wide{}, [&](auto i, auto j) { x(i, j) = 0; });", "the loop runs over another layout"),
     ("tl::parallel(Small{}, [&](auto i, auto j) { x(j, i) = 0; });", "the indices of a fragment stand in the order"),
@@ -38,6 +42,15 @@ MISUSES = [
     ("tl::gemm(s.flat, s.square, x);", "A has as many rows as C"),
     ("tl::gemm(s.square, s.square, y);", "B has as many columns as C"),
     ("tl::gemm(s.wide, s.wide, x);", "ldmatrix transposes 16-bit elements only"),
+    (
+        "tl::Fragment<tl::half, tl::MmaAccumulator<64, 64, tl::Warps<2, 2>>> a; tl::gemm(a, s.square, x);",
+        "A is in registers",
+    ),
+    (
+        "tl::Fragment<tl::half, tl::MmaOperandB<64, 64, tl::Warps<2, 2>>> b; tl::gemm(s.square, b, x);",
+        "B is in registers",
+    ),
+    ("tl::rows<65>(s.square, 0);", "a part of the tile"),
     ("tl::reduce_max<1>(x, other_row);", "the result holds one value a row"),
     ("tl::reduce_sum<0>(z, other_row);", "the result holds one value a row (dim 1) or a column (dim 0)"),
     ("tl::Fragment<float, tl::ColsOf<Other>> c; tl::reduce_sum<0>(z, c);", "a tl::ReduceWorkspace is needed"),
@@ -45,6 +58,17 @@ MISUSES = [
     ("tl::Fragment<float, tl::MmaAccumulator<72, 64, tl::Warps<4, 1>>> bad;", "a warp owns rows in sixteens"),
     ("tl::SharedTile<tl::half, 8, 24, tl::Swizzle128B> bad; (void)bad;", "a row is a whole number of swizzle spans"),
     ("X(1);", "as many indices as the tensor has dimensions"),
+    (f"{WGMMA} tl::gemm(plain, s.square, w);", "wgmma reads tiles with a swizzle"),
+    (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half or bfloat16"),
+    (f"{WGMMA} tl::gemm(s.flat, s.square, w);", "A has as many rows as C"),
+    (f"{WGMMA} tl::gemm(s.square, s.flat, w);", "A has as many columns as B has rows"),
+    (f"{WGMMA} tl::gemm(w, s.square, w);", "an operand in registers is half or bfloat16"),
+    ("tl::Fragment<float, tl::WgmmaAccumulator<96, 64, 1>> bad;", "a warpgroup owns rows in sixty-fours"),
+    ("(void)tl::tensor_map<decltype(s.square)>(nullptr, 64);", "a tensor map has two to five dimensions"),
+    (
+        "(void)tl::tensor_map<decltype(s.square), tl::Dims<0, 1>>(nullptr, 8, 64, 64);",
+        "along the tensor's last dimension",
+    ),
 ]
 
 
