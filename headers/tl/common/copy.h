@@ -21,6 +21,12 @@ template <class T, int rows, int cols, class Swizzle> struct IsSharedTile<Shared
 template <class T, int n> struct IsSharedTile<SharedTile1D<T, n>> {
   static constexpr bool value = true;
 };
+template <class Tile, int rows, int cols> struct IsSharedTile<SubTile<Tile, rows, cols>> {
+  static constexpr bool value = true;
+};
+template <class Tile, int n> struct IsSharedTile<SubTile1D<Tile, n>> {
+  static constexpr bool value = true;
+};
 template <class X> constexpr bool is_place = IsPlace<std::decay_t<X>>::value;
 template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>::value;
 
@@ -174,8 +180,7 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
 // ---- filling a shared tile ---------------------------------------------------------------------------------------
 
 // Who: `threads` threads of the block, from thread 0 on.
-template <int threads, class Tile, class X>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, const X& x) {
+template <int threads, class Tile, class X> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, X x) {
   constexpr int vector = Tile::chunk_bytes / int(sizeof(typename Tile::type));
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL

@@ -36,8 +36,12 @@ template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint3
 // ---- operands of one step of K, for one warp ---------------------------------------------------------------------
 // `row` or `col` is where the warp's part starts, `m` counts its tiles of 16 rows, `k` is where the step starts.
 
+// An operand in shared memory: every warp can read all of it.
+struct InSharedMemory {
+  template <class Warps> static constexpr bool fits = true;
+};
 // A in shared memory, M x K as it lies: 16 rows x 32 bytes are the four matrices of one ldmatrix.
-template <class Tile> struct SharedA {
+template <class Tile> struct SharedA : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::rows, cols = Tile::cols;
   const Tile& tile;
@@ -46,7 +50,7 @@ template <class Tile> struct SharedA {
   }
 };
 // A stored as K x M: the same matrices, each transposed by the load.
-template <class Tile> struct SharedTransposedA {
+template <class Tile> struct SharedTransposedA : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::cols, cols = Tile::rows;
   static_assert(sizeof(type) == 2, "ldmatrix transposes 16-bit elements only: store this operand with K contiguous");
@@ -60,6 +64,7 @@ template <class T, class Layout> struct RegisterA {
   using type = T;
   static constexpr int rows = Layout::M, cols = Layout::N;
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
+  template <class W> static constexpr bool fits = std::is_same<Layout, MmaOperandA<rows, cols, W>>::value;
   const Fragment<T, Layout>& fragment;
   TL_DEVICE void load(uint32_t (&a)[4], int, int m, int k) const {
     const T* const reg = fragment.reg + (m * Layout::n_tiles + k / 8) * 4;
@@ -69,42 +74,79 @@ template <class T, class Layout> struct RegisterA {
 };
 
 // B in shared memory, K x N as it lies: 16 of K x 16 columns, two instructions' worth, transposed by the load.
-template <class Tile> struct SharedB {
+template <class Tile> struct SharedB : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::rows, cols = Tile::cols;
   static_assert(sizeof(type) == 2, "ldmatrix transposes 16-bit elements only: store this operand with K contiguous");
   const Tile& tile;
-  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col) const {
-    ldmatrix_x4_trans(b, tile.at(k + lane() % 16, col + lane() / 16 * 8));
+  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
+    ldmatrix_x4_trans(b, tile.at(k + lane() % 16, col + 8 * n + lane() / 16 * 8));
   }
-  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col) const {
-    ldmatrix_x2_trans(b, tile.at(k + lane() % 16, col));
+  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col, int n) const {
+    ldmatrix_x2_trans(b, tile.at(k + lane() % 16, col + 8 * n));
   }
 };
 // B stored as N x K.
-template <class Tile> struct SharedTransposedB {
+template <class Tile> struct SharedTransposedB : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::cols, cols = Tile::rows, half_step = mma_k<type> / 2;
   const Tile& tile;
-  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col) const {
-    ldmatrix_x4(b, tile.at(col + lane() / 16 * 8 + lane() % 8, k + lane() / 8 % 2 * half_step));
+  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
+    ldmatrix_x4(b, tile.at(col + 8 * n + lane() / 16 * 8 + lane() % 8, k + lane() / 8 % 2 * half_step));
   }
-  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col) const {
-    ldmatrix_x2(b, tile.at(col + lane() % 8, k + lane() / 8 % 2 * half_step));
+  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col, int n) const {
+    ldmatrix_x2(b, tile.at(col + 8 * n + lane() % 8, k + lane() / 8 % 2 * half_step));
+  }
+};
+// B in registers.
+template <class T, class Registers, class Layout> struct RegisterB {
+  using type = T;
+  static constexpr int rows = Registers::k_tiles * 8, cols = Registers::along_n::extent;
+  static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
+  template <class W> static constexpr bool fits = std::is_same<typename Registers::Warps, W>::value;
+  const Fragment<T, Layout>& fragment;
+  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int, int n) const {
+    const T* const reg = fragment.reg + (n * Registers::k_tiles + k / 8) * 2;
+    TL_UNROLL
+    for (int i = 0; i < 2; ++i) b[i] = pack_bits(reg[2 * i], reg[2 * i + 1]);
+  }
+  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
+    uint32_t one[2][2];
+    load_one(one[0], k, col, n);
+    load_one(one[1], k, col, n + 1);
+    TL_UNROLL
+    for (int i = 0; i < 4; ++i) b[i] = one[i / 2][i % 2];
   }
 };
 
 template <class T, int rows, int cols, class S> TL_DEVICE auto operand_a(const SharedTile<T, rows, cols, S>& tile) {
-  return SharedA<SharedTile<T, rows, cols, S>>{tile};
+  return SharedA<SharedTile<T, rows, cols, S>>{{}, tile};
 }
-template <class Tile> TL_DEVICE auto operand_a(const Transposed<Tile>& a) { return SharedTransposedA<Tile>{a.tile}; }
+template <class Tile> TL_DEVICE auto operand_a(const Transposed<Tile>& a) {
+  return SharedTransposedA<Tile>{{}, a.tile};
+}
 template <class T, class Layout> TL_DEVICE auto operand_a(const Fragment<T, Layout>& a) {
   return RegisterA<T, Layout>{a};
 }
-template <class T, int rows, int cols, class S> TL_DEVICE auto operand_b(const SharedTile<T, rows, cols, S>& tile) {
-  return SharedB<SharedTile<T, rows, cols, S>>{tile};
+template <class Tile, int rows, int cols> TL_DEVICE auto operand_a(const SubTile<Tile, rows, cols>& tile) {
+  return SharedA<SubTile<Tile, rows, cols>>{{}, tile};
 }
-template <class Tile> TL_DEVICE auto operand_b(const Transposed<Tile>& b) { return SharedTransposedB<Tile>{b.tile}; }
+template <class T, int rows, int cols, class S> TL_DEVICE auto operand_b(const SharedTile<T, rows, cols, S>& tile) {
+  return SharedB<SharedTile<T, rows, cols, S>>{{}, tile};
+}
+template <class Tile> TL_DEVICE auto operand_b(const Transposed<Tile>& b) {
+  return SharedTransposedB<Tile>{{}, b.tile};
+}
+template <class Tile, int rows, int cols> TL_DEVICE auto operand_b(const SubTile<Tile, rows, cols>& tile) {
+  return SharedB<SubTile<Tile, rows, cols>>{{}, tile};
+}
+template <class T, int K, int N, class W> TL_DEVICE auto operand_b(const Fragment<T, MmaOperandB<K, N, W>>& b) {
+  return RegisterB<T, MmaRegistersB<K, N, W>, MmaOperandB<K, N, W>>{b};
+}
+template <class T, int N, int K, class W>
+TL_DEVICE auto operand_b(const Transposed<Fragment<T, MmaTransposedOperandB<N, K, W>>>& b) {
+  return RegisterB<T, MmaRegistersB<K, N, W>, MmaTransposedOperandB<N, K, W>>{b.tile};
+}
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
@@ -119,17 +161,18 @@ template <int m_tiles, int n_tiles> struct MmaStep {
     TL_UNROLL
     for (int n = 0; n + 1 < n_tiles; n += 2) {
       uint32_t pair[4];
-      from_b.load_pair(pair, k, col + 8 * n);
+      from_b.load_pair(pair, k, col, n);
       TL_UNROLL
       for (int i = 0; i < 4; ++i) b[n + i / 2][i % 2] = pair[i];
     }
-    if constexpr (n_tiles % 2 == 1) from_b.load_one(b[n_tiles - 1], k, col + 8 * (n_tiles - 1));
+    if constexpr (n_tiles % 2 == 1) from_b.load_one(b[n_tiles - 1], k, col, n_tiles - 1);
   }
 };
 
 // C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MmaOperandA (or an
-// accumulator's layout with all warps along M); b: a shared tile K x N, or tl::transposed of one stored N x K. The
-// operands of the next step of K are loaded before the products of this one are started.
+// accumulator's layout with all warps along M); b: a shared tile K x N, or tl::transposed of one stored N x K, or a
+// fragment with MmaOperandB, or tl::transposed of one with MmaTransposedOperandB. A shared tile may be tl::rows or
+// tl::cols of one. The operands of the next step of K are loaded before the products of this one are started.
 // Who: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>& C) {
@@ -142,6 +185,8 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>
   static_assert(FromA::rows == M, "A has as many rows as C");
   static_assert(FromB::cols == N, "B has as many columns as C");
   static_assert(FromA::cols == FromB::rows, "A has as many columns as B has rows");
+  static_assert(FromA::template fits<W>, "A is in registers: its layout is tl::MmaOperandA with the warps of C");
+  static_assert(FromB::template fits<W>, "B is in registers: its layout is tl::MmaOperandB with the warps of C");
   static_assert(std::is_same<Element, typename FromB::type>::value, "A and B have the same element type");
   constexpr int m_tiles = Layout::m_tiles, n_tiles = Layout::n_tiles, steps = FromA::cols / mma_k<Element>;
   static_assert(FromA::cols % mma_k<Element> == 0, "K is a whole number of mma steps of 32 bytes");

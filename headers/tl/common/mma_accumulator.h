@@ -91,4 +91,57 @@ template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M
 template <int M, int K, class W>
 using MmaOperandA = std::conditional_t<W::n == 1, MmaAccumulator<M, K, Warps<W::m, 1>>, MmaSharedOperandA<M, K, W>>;
 
+// An operand B in registers, N along `n`, K along `k`: the columns go over the warps along N, and each warp along M
+// holds a copy. In each 8 columns and 8 of K, lane 4g + t holds column g, k = 2t and 2t + 1; two such are B of one m16n8k16,
+// in CuTe's notation (T32,V4) -> (N8,K16)  ((4,8),(2,2)):((16,1),(8,64)).
+// [PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"]
+template <int K, int N, class Warps_> struct MmaRegistersB {
+  using Warps = Warps_;
+  static constexpr int warp_cols = N / Warps::n, n_tiles = warp_cols / 8, k_tiles = K / 8;
+  static constexpr int registers = n_tiles * k_tiles * 2;
+  static_assert(N % Warps::n == 0 && warp_cols % 8 == 0, "a warp owns columns in eights: N is a multiple of 8 * warps");
+  static_assert(K % 16 == 0, "K is a whole number of mma steps of 16");
+  using along_k = MmaCols<K, tl::Warps<Warps::m * Warps::n, 1>>;
+  using along_n = MmaRows<N, tl::Warps<Warps::n, 1>>;
+
+  static TL_DEVICE constexpr int k_register(int reg) { return reg / 2 % k_tiles * 2 + reg % 2; }
+  static TL_DEVICE constexpr int n_register(int reg) { return reg / (2 * k_tiles); }
+  static TL_DEVICE int k(int reg) { return along_k::template coordinate<0>(k_register(reg)); }
+  static TL_DEVICE int n(int reg) { return along_n::template coordinate<0>(n_register(reg)); }
+  static TL_DEVICE constexpr bool valid(int) { return true; }
+  static TL_DEVICE int replica() { return warp() / Warps::n; }
+  TL_BOTH static constexpr Spread spread_along_k() { return {1, 4, 1, 1}; }
+  TL_BOTH static constexpr Spread spread_along_n() { return {4, 8, 1, Warps::n}; }
+};
+// Stored as it lies in a product, K x N.
+template <int K, int N_, class Warps> struct MmaOperandB : MmaRegistersB<K, N_, Warps> {
+  using Registers = MmaRegistersB<K, N_, Warps>;
+  using rows = typename Registers::along_k;
+  using cols = typename Registers::along_n;
+  static constexpr int rank = 2, M = K, N = N_, vector = 1;
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? Registers::k(reg) : Registers::n(reg);
+  }
+  static TL_DEVICE constexpr int row_register(int reg) { return Registers::k_register(reg); }
+  static TL_DEVICE constexpr int col_register(int reg) { return Registers::n_register(reg); }
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 1 ? Registers::spread_along_n() : Registers::spread_along_k();
+  }
+};
+// Stored N x K, for tl::transposed(fragment): neighbours along K are neighbours in registers.
+template <int N_, int K, class Warps> struct MmaTransposedOperandB : MmaRegistersB<K, N_, Warps> {
+  using Registers = MmaRegistersB<K, N_, Warps>;
+  using rows = typename Registers::along_n;
+  using cols = typename Registers::along_k;
+  static constexpr int rank = 2, M = N_, N = K, vector = 2;
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return dim == 0 ? Registers::n(reg) : Registers::k(reg);
+  }
+  static TL_DEVICE constexpr int row_register(int reg) { return Registers::n_register(reg); }
+  static TL_DEVICE constexpr int col_register(int reg) { return Registers::k_register(reg); }
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 1 ? Registers::spread_along_k() : Registers::spread_along_n();
+  }
+};
+
 }  // namespace tl

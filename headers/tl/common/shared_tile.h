@@ -69,6 +69,61 @@ template <class T, int n_> struct alignas(16) SharedTile1D {
   template <int n> TL_DEVICE Vec<T, n> packet(int i) const { return load_elements<n, width<n>>(at(i)); }
 };
 
+// Rows and columns of a shared tile from a first one on, as a tile of their own: what is written to it is written to
+// the whole. Tile is the whole tile's type, constant if its elements are.
+template <class Tile, int rows_, int cols_> struct SubTile {
+  using Whole = std::remove_const_t<Tile>;
+  using type = typename Whole::type;
+  static constexpr int rank = 2, rows = rows_, cols = cols_, chunk_cols = Whole::chunk_cols;
+  static constexpr int chunk_bytes =
+      smaller(power_of_two_in(cols * static_cast<int>(sizeof(type))), Whole::chunk_bytes);
+  static_assert(rows > 0 && rows <= Whole::rows && cols > 0 && cols <= Whole::cols, "a part of the tile");
+  Tile* tile;
+  int first_row, first_col;
+
+  TL_DEVICE auto at(int row, int col) const { return tile->at(first_row + row, first_col + col); }
+  TL_DEVICE decltype(auto) operator()(int row, int col) const { return (*tile)(first_row + row, first_col + col); }
+  template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) const { return packet<n>(row, col.first); }
+  template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) const {
+    return packet<n>(row, col.ramp().first);
+  }
+  template <int n> TL_DEVICE auto packet(int row, int col) const {
+    return tile->template packet<n>(first_row + row, first_col + col);
+  }
+};
+template <class Tile, int n_> struct SubTile1D {
+  using Whole = std::remove_const_t<Tile>;
+  using type = typename Whole::type;
+  // Where the part starts is only known at run time, so its elements are accessed one by one.
+  static constexpr int rank = 1, rows = 1, cols = n_, chunk_bytes = sizeof(type);
+  static_assert(cols > 0 && cols <= Whole::cols, "a part of the tile");
+  Tile* tile;
+  int first;
+  TL_DEVICE auto at(int i) const { return tile->at(first + i); }
+  TL_DEVICE decltype(auto) operator()(int i) const { return (*tile)(first + i); }
+  template <int n> TL_DEVICE auto packet(int i) const { return tile->template packet<n>(first + i); }
+};
+
+// Rows first .. first + n - 1 of a tile (of a tile with one dimension, elements): an operand of copies, loops,
+// reductions and tl::gemm like a whole one. `first` is any row that leaves n. The result is constant so that it may be
+// written where a tile to write to is expected.
+template <int n, class Tile>
+TL_DEVICE auto rows(Tile& tile, int first)
+    -> std::enable_if_t<std::remove_const_t<Tile>::rank == 2, const SubTile<Tile, n, std::remove_const_t<Tile>::cols>> {
+  return {&tile, first, 0};
+}
+template <int n, class Tile>
+TL_DEVICE auto rows(Tile& tile, int first)
+    -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n>> {
+  return {&tile, first};
+}
+// Columns first .. first + n - 1. Where more than single elements are accessed, as copies and tl::gemm do, `first` is a
+// multiple of 16 bytes and of n elements' greatest power of two.
+template <int n, class Tile>
+TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_const_t<Tile>::rows, n> {
+  return {&tile, 0, first};
+}
+
 // An operand that is used transposed: no data moves.
 template <class Tile> struct Transposed {
   const Tile& tile;

@@ -94,3 +94,26 @@ def test_registers_hold_what_cutes_tables_say(
         second_b = [[place[axis] + (8 if axis == 0 else 0) for place in lane] for lane in places(table_b)]
         expected = [a + b + c for a, b, c in zip(expected_a, first_b, second_b, strict=True)]
         np.testing.assert_array_equal(registers, expected)
+
+
+# name, M, N, K, B is stored N x K, operand type
+REGISTERS_B = [
+    ("rr_22", 32, 48, 32, False, HALF),
+    ("rr_14", 16, 32, 48, True, HALF),
+    ("sr_41", 64, 24, 32, False, BFLOAT16),
+    ("sr_22", 64, 32, 16, True, HALF),
+    ("parts", 32, 32, 64, False, HALF),
+    ("parts_padded", 32, 32, 64, False, HALF),
+    ("parts_transposed", 32, 32, 64, True, HALF),
+]
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(("name", "m", "n", "k", "trans_b", "dtype"), REGISTERS_B)
+def test_right_operand_in_registers_and_parts_of_tiles(
+    kernels: Callable[[str], Kernels], name: str, m: int, n: int, k: int, trans_b: bool, dtype: type
+) -> None:
+    rng = np.random.default_rng(9)
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    run = kernels("products")(name, a, b.T if trans_b else b, Written(shape=(m, n), dtype=np.float32))
+    np.testing.assert_array_equal(run.written[0], a.astype(float) @ b.astype(float))

@@ -15,6 +15,8 @@ CASES = [
     ("mma_cols_of_2_warps", (64, 48), 0, F32, F32),
     ("mma_cols", (32, 64), 0, F32, F32),
     ("operand_rows", (64, 32), 1, F16, F32),
+    ("operand_b_rows", (32, 48), 1, F16, F32),
+    ("operand_b_cols", (48, 32), 0, F16, F32),
     ("blocked_rows", (4, 1000), 1, F32, F32),
     ("blocked_rows_of_4_warps", (3, 520), 1, F32, F32),
     ("blocked_cols_of_4_warps", (9, 64), 0, F32, F32),

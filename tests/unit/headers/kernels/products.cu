@@ -65,6 +65,79 @@ __global__ void __launch_bounds__(Case::threads)
   tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
 }
 
+// B in registers, as K x N or, transposed, as N x K; A in registers too, or in shared memory.
+template <class T_, int M_, int N_, int K_, class W_, bool trans_b_, bool rr_> struct RegistersB {
+  using T = T_;
+  using Acc = float;
+  using W = W_;
+  static constexpr int M = M_, N = N_, K = K_, threads = 32 * W::m * W::n;
+  static constexpr bool trans_b = trans_b_, rr = rr_;
+  tl::SharedTile<T, M, K, tl::Swizzle32B> a;
+};
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product_of_registers(const typename Case::T* __restrict__ A_data, const typename Case::T* __restrict__ B_data,
+                         float* __restrict__ C_data) {
+  constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
+  using W = typename Case::W;
+  auto& a_shared = tl::shared<Case>().a;
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), a_shared);
+  tl::sync_threads();
+  tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, W>> a;
+  tl::Fragment<float, tl::MmaAccumulator<M, N, W>> C;
+  tl::copy(a_shared, a);
+  tl::clear(C);
+  const auto multiply = [&](const auto& b) {
+    if constexpr (Case::rr)
+      tl::gemm(a, b, C);
+    else
+      tl::gemm(a_shared, b, C);
+  };
+  if constexpr (Case::trans_b) {
+    tl::Fragment<typename Case::T, tl::MmaTransposedOperandB<N, K, W>> b;
+    tl::copy(tl::tensor<tl::RowStart<16>>(B_data, N, K).tile(0, 0), b);
+    multiply(tl::transposed(b));
+  } else {
+    tl::Fragment<typename Case::T, tl::MmaOperandB<K, N, W>> b;
+    tl::copy(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), b);
+    multiply(b);
+  }
+  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+}
+
+// Rows and columns of shared tiles as operands: rows [8, 8 + M) of A, with K in slices; B transposed or not.
+template <class SwizzleA_, class SwizzleB_, bool trans_b_> struct Parts {
+  using T = tl::half;
+  using Acc = float;
+  static constexpr int M = 32, N = 32, K = 64, threads = 64;
+  static constexpr bool trans_b = trans_b_;
+  tl::SharedTile<T, 8 + M, K, SwizzleA_> a;
+  tl::SharedTile<T, trans_b ? 8 + N : K, trans_b ? K : N + 64, SwizzleB_> b;
+};
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product_of_parts(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
+                     float* __restrict__ C_data) {
+  constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
+  auto& a = tl::shared<Case>().a;
+  auto& b = tl::shared<Case>().b;
+  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), tl::rows<M>(a, 8));
+  tl::Fragment<float, tl::MmaAccumulator<M, N, tl::Warps<2, 1>>> C;
+  tl::clear(C);
+  if constexpr (Case::trans_b) {
+    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, N, K).tile(0, 0), tl::rows<N>(b, 8));
+    tl::sync_threads();
+    for (int k = 0; k < K; k += 16)
+      tl::gemm(tl::cols<16>(tl::rows<M>(a, 8), k), tl::transposed(tl::cols<16>(tl::rows<N>(b, 8), k)), C);
+  } else {
+    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), tl::cols<N>(b, 64));
+    tl::sync_threads();
+    for (int k = 0; k < K; k += 32)
+      tl::gemm(tl::cols<32>(tl::rows<M>(a, 8), k), tl::rows<32>(tl::cols<N>(b, 64), k), C);
+  }
+  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+}
+
 template <class Case, class Kernel> tl_status run(Kernel kernel, const void* A, const void* B, void* C) {
   using T = typename Case::T;
   return tl::launch<Case>(kernel, dim3(1), Case::threads, nullptr, static_cast<const T*>(A), static_cast<const T*>(B),
@@ -112,6 +185,16 @@ template <class T, bool transposes> tl_status run_operands(const void* A, const 
     using Case = products::FromRegisters<__VA_ARGS__>;                           \
     return products::run<Case>(products::product_from_registers<Case>, A, B, C); \
   }
+#define TL_REGISTERS_B(name, ...)                                              \
+  extern "C" tl_status name(const void* A, const void* B, void* C) {           \
+    using Case = products::RegistersB<__VA_ARGS__>;                            \
+    return products::run<Case>(products::product_of_registers<Case>, A, B, C); \
+  }
+#define TL_PARTS(name, ...)                                                \
+  extern "C" tl_status name(const void* A, const void* B, void* C) {       \
+    using Case = products::Parts<__VA_ARGS__>;                             \
+    return products::run<Case>(products::product_of_parts<Case>, A, B, C); \
+  }
 using tl::bfloat16;
 using tl::half;
 using tl::NoSwizzle;
@@ -135,6 +218,13 @@ TL_CASE(bfloat16_nn, bfloat16, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizz
 TL_CASE(bfloat16_tt, bfloat16, float, 64, 64, 32, Warps<4, 1>, Swizzle128B, Swizzle64B, true, true)
 TL_CASE(int8_nt, int8_t, int32_t, 64, 64, 128, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
 TL_CASE(tf32_nt, float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
+TL_REGISTERS_B(rr_22, half, 32, 48, 32, Warps<2, 2>, false, true)
+TL_REGISTERS_B(rr_14, half, 16, 32, 48, Warps<1, 4>, true, true)
+TL_REGISTERS_B(sr_41, bfloat16, 64, 24, 32, Warps<4, 1>, false, false)
+TL_REGISTERS_B(sr_22, half, 64, 32, 16, Warps<2, 2>, true, false)
+TL_PARTS(parts, Swizzle128B, Swizzle64B, false)
+TL_PARTS(parts_padded, Padded<16>, Padded<16>, false)
+TL_PARTS(parts_transposed, Swizzle32B, Swizzle128B, true)
 TL_REGISTERS(registers_41, half, 64, 64, 64, Warps<4, 1>)
 TL_REGISTERS(registers_22, half, 64, 64, 64, Warps<2, 2>)
 TL_REGISTERS(registers_bfloat16, bfloat16, 32, 64, 64, Warps<1, 4>)

@@ -206,6 +206,8 @@ TL_CASE(mma_rows_of_2_warps, Case<float, float, MmaAccumulator<64, 64, Warps<2, 
 TL_CASE(mma_cols_of_2_warps, Case<float, float, MmaAccumulator<64, 48, Warps<2, 2>>, 64, 48, 0, 128>)
 TL_CASE(mma_cols, Case<float, float, MmaAccumulator<32, 64, Warps<1, 4>>, 32, 64, 0, 128>)
 TL_CASE(operand_rows, Case<half, float, MmaOperandA<64, 32, Warps<2, 2>>, 64, 32, 1, 128>)
+TL_CASE(operand_b_rows, Case<half, float, tl::MmaOperandB<32, 48, Warps<2, 2>>, 32, 48, 1, 128>)
+TL_CASE(operand_b_cols, Case<half, float, tl::MmaTransposedOperandB<48, 32, Warps<2, 2>>, 48, 32, 0, 128>)
 TL_CASE(blocked_rows, Case<float, float, Blocked<Shape<4, 1000>, Shape<4, 32>, 4>, 4, 1000, 1, 128>)
 TL_CASE(blocked_rows_of_4_warps, Case<float, float, Blocked<Shape<3, 520>, Shape<1, 128>, 2>, 3, 520, 1, 128>)
 TL_CASE(blocked_cols_of_4_warps, Case<float, float, Blocked<Shape<9, 64>, Shape<4, 32>, 2>, 9, 64, 0, 128>)
