@@ -162,26 +162,24 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
 // tile without a barrier.
 // Sums of floats depend on the order of arrival. min and max of floats exchange until nobody came between; bits (and,
 // or, xor), max and min of integers: 32 or 64 bits wide.
-#define TL_ATOMIC(name, Op)                                                                                            \
-  template <class T, class X> TL_DEVICE T name(const Element<T>& to, const X& x) { return atomic_element<Op>(to, x); } \
-  template <class Where, class X> TL_DEVICE void name(const Packet<Where>& to, const X& x) {                           \
-    atomic_element<Op>(to, x);                                                                                         \
-  }                                                                                                                    \
-  template <class T, class X>                                                                                          \
-  TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>, T> name(T& to, const X& x) {           \
-    return atomic_element<Op>(to, x);                                                                                  \
-  }                                                                                                                    \
-  template <class T, class Layout, class View>                                                                         \
-  TL_DEVICE void name(const Fragment<T, Layout>& from, const Place<View>& to) {                                        \
-    atomic_tile<Op>(from, to);                                                                                         \
-  }                                                                                                                    \
-  template <class T, class Layout, class Tile>                                                                         \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Fragment<T, Layout>& from, Tile& to) {                   \
-    atomic_tile<Op>(from, to);                                                                                         \
-  }                                                                                                                    \
-  template <int threads, class Tile, class View>                                                                       \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, const Place<View>& to) {                     \
-    atomic_shared_tile<Op, threads>(from, to);                                                                         \
+#define TL_ATOMIC(name, Op)                                                                                        \
+  template <class T, class X> TL_DEVICE T name(const Element<T>& to, X x) { return atomic_element<Op>(to, x); }    \
+  template <class Where, class X> TL_DEVICE void name(const Packet<Where>& to, X x) { atomic_element<Op>(to, x); } \
+  template <class T, class X>                                                                                      \
+  TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>, T> name(T& to, X x) {              \
+    return atomic_element<Op>(to, x);                                                                              \
+  }                                                                                                                \
+  template <class T, class Layout, class View>                                                                     \
+  TL_DEVICE void name(const Fragment<T, Layout>& from, const Place<View>& to) {                                    \
+    atomic_tile<Op>(from, to);                                                                                     \
+  }                                                                                                                \
+  template <class T, class Layout, class Tile>                                                                     \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Fragment<T, Layout>& from, Tile& to) {               \
+    atomic_tile<Op>(from, to);                                                                                     \
+  }                                                                                                                \
+  template <int threads, class Tile, class View>                                                                   \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, const Place<View>& to) {                 \
+    atomic_shared_tile<Op, threads>(from, to);                                                                     \
   }
 TL_ATOMIC(atomic_add, AtomicAdd)
 TL_ATOMIC(atomic_max, AtomicMax)

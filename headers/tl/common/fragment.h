@@ -65,7 +65,7 @@ template <class T, class Layout_> struct Fragment {
   }
 };
 
-template <class T, class Layout, class X> TL_DEVICE void fill(Fragment<T, Layout>& fragment, const X& x) {
+template <class T, class Layout, class X> TL_DEVICE void fill(Fragment<T, Layout>& fragment, X x) {
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) fragment.reg[r] = convert<T>(x);
 }

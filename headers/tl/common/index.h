@@ -35,25 +35,25 @@ template <class Layout, int dim, int n> TL_DEVICE int first_index(const PacketIn
 template <class I>
 using IfInteger =
     std::enable_if_t<!std::is_floating_point<I>::value && packet_size<I> == 0 && std::is_convertible<I, int>::value>;
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(const I& a, const Ramp<n>& b) {
+template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(I a, const Ramp<n>& b) {
   return {int(a) + b.first};
 }
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(const Ramp<n>& a, const I& b) {
+template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(const Ramp<n>& a, I b) {
   return {a.first + int(b)};
 }
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator-(const Ramp<n>& a, const I& b) {
+template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator-(const Ramp<n>& a, I b) {
   return {a.first - int(b)};
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator+(const I& a, const PacketIndex<Layout, dim, n>& b) {
+TL_DEVICE Ramp<n> operator+(I a, const PacketIndex<Layout, dim, n>& b) {
   return {int(a) + b.ramp().first};
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator+(const PacketIndex<Layout, dim, n>& a, const I& b) {
+TL_DEVICE Ramp<n> operator+(const PacketIndex<Layout, dim, n>& a, I b) {
   return {a.ramp().first + int(b)};
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator-(const PacketIndex<Layout, dim, n>& a, const I& b) {
+TL_DEVICE Ramp<n> operator-(const PacketIndex<Layout, dim, n>& a, I b) {
   return {a.ramp().first - int(b)};
 }
 

@@ -29,7 +29,7 @@ template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__bui
       return convert<std::conditional_t<is_small_float<T>, T, float>>((*this)(static_cast<float>(x)));   \
     }                                                                                                    \
   };                                                                                                     \
-  template <class X> TL_DEVICE auto name(const X& x) { return apply(Name{}, x); }
+  template <class X> TL_DEVICE auto name(X x) { return apply(Name{}, x); }
 TL_FUNCTION(Exp, exp, ::expf(x), ::exp(x))
 TL_FUNCTION(Exp2, exp2, exp2_approx(x), ::exp2(x))
 TL_FUNCTION(Exp10, exp10, ::exp10f(x), ::exp10(x))
@@ -130,7 +130,7 @@ struct Sign {
       return convert<T>(of(static_cast<Wide>(a), static_cast<Wide>(b)));              \
     }                                                                                 \
   };                                                                                  \
-  template <class A, class B> TL_DEVICE auto name(const A& a, const B& b) { return apply(Name{}, a, b); }
+  template <class A, class B> TL_DEVICE auto name(A a, B b) { return apply(Name{}, a, b); }
 TL_FUNCTION_2(Atan2, atan2, ::atan2f(x, y), ::atan2(x, y))
 TL_FUNCTION_2(Fmod, fmod, ::fmodf(x, y), ::fmod(x, y))  // the sign of x
 TL_FUNCTION_2(CopySign, copysign, ::copysignf(x, y), ::copysign(x, y))
@@ -192,20 +192,20 @@ struct Fma {
       return T(a) * T(b) + T(c);
   }
 };
-template <class A, class B> TL_DEVICE auto max(const A& a, const B& b) { return apply(Max{}, a, b); }
-template <class A, class B> TL_DEVICE auto min(const A& a, const B& b) { return apply(Min{}, a, b); }
-template <class A, class B> TL_DEVICE auto pow(const A& a, const B& b) { return apply(Pow{}, a, b); }
-template <class A> TL_DEVICE auto abs(const A& a) { return apply(Abs{}, a); }
-template <class A> TL_DEVICE auto sign(const A& a) { return apply(Sign{}, a); }
-template <class A> TL_DEVICE auto isnan(const A& a) { return apply(IsNan{}, a); }
-template <class A> TL_DEVICE auto isinf(const A& a) { return apply(IsInf{}, a); }
-template <class A> TL_DEVICE auto isfinite(const A& a) { return apply(IsFinite{}, a); }
+template <class A, class B> TL_DEVICE auto max(A a, B b) { return apply(Max{}, a, b); }
+template <class A, class B> TL_DEVICE auto min(A a, B b) { return apply(Min{}, a, b); }
+template <class A, class B> TL_DEVICE auto pow(A a, B b) { return apply(Pow{}, a, b); }
+template <class A> TL_DEVICE auto abs(A a) { return apply(Abs{}, a); }
+template <class A> TL_DEVICE auto sign(A a) { return apply(Sign{}, a); }
+template <class A> TL_DEVICE auto isnan(A a) { return apply(IsNan{}, a); }
+template <class A> TL_DEVICE auto isinf(A a) { return apply(IsInf{}, a); }
+template <class A> TL_DEVICE auto isfinite(A a) { return apply(IsFinite{}, a); }
 // min(max(x, low), high): a NaN becomes low.
-template <class X, class Low, class High> TL_DEVICE auto clamp(const X& x, const Low& low, const High& high) {
+template <class X, class Low, class High> TL_DEVICE auto clamp(X x, Low low, High high) {
   return tl::min(tl::max(x, low), high);
 }
 // a * b + c.
-template <class A, class B, class C> TL_DEVICE auto fma(const A& a, const B& b, const C& c) {
+template <class A, class B, class C> TL_DEVICE auto fma(A a, B b, C c) {
   constexpr int n = common_size<A, B> > 0 ? common_size<A, B> : packet_size<C>;
   const auto x = value(a);
   const auto y = value(b);
@@ -221,16 +221,16 @@ template <class A, class B, class C> TL_DEVICE auto fma(const A& a, const B& b, 
 }
 
 // A number, or each element of a Vec, as another type.
-template <class To, class X> TL_DEVICE auto cast(const X& x) { return convert<To>(value(x)); }
+template <class To, class X> TL_DEVICE auto cast(X x) { return convert<To>(value(x)); }
 
 // The same bits as another type of the same size; of a Vec, each element's.
 template <class To> struct Reinterpret {
   template <class T> TL_DEVICE To operator()(T x) const { return bit_cast<To>(x); }
 };
-template <class To, class X> TL_DEVICE auto reinterpret(const X& x) { return apply(Reinterpret<To>{}, x); }
+template <class To, class X> TL_DEVICE auto reinterpret(X x) { return apply(Reinterpret<To>{}, x); }
 
 // a where the condition holds, else b. Both are evaluated.
-template <class Condition, class A, class B> TL_DEVICE auto select(const Condition& condition, const A& a, const B& b) {
+template <class Condition, class A, class B> TL_DEVICE auto select(Condition condition, A a, B b) {
   constexpr int n = packet_size<Condition> > 0 ? packet_size<Condition> : common_size<A, B>;
   const auto c = value(condition);
   const auto x = value(a);

@@ -85,16 +85,16 @@ template <class T> struct Element {
   T* p;
   bool inside;
   TL_DEVICE T load() const { return inside ? *p : T(0); }
-  template <class X> TL_DEVICE void store(const X& x) const {
+  template <class X> TL_DEVICE void store(X x) const {
     if (inside) *p = convert<T>(value(x));
   }
   TL_DEVICE operator T() const { return load(); }
-  template <class X> TL_DEVICE const Element& operator=(const X& x) const { return store(x), *this; }
+  template <class X> TL_DEVICE const Element& operator=(X x) const { return store(x), *this; }
   TL_DEVICE const Element& operator=(const Element& other) const { return store(other.load()), *this; }
-  template <class X> TL_DEVICE const Element& operator+=(const X& x) const { return *this = load() + value(x); }
-  template <class X> TL_DEVICE const Element& operator-=(const X& x) const { return *this = load() - value(x); }
-  template <class X> TL_DEVICE const Element& operator*=(const X& x) const { return *this = load() * value(x); }
-  template <class X> TL_DEVICE const Element& operator/=(const X& x) const { return *this = load() / value(x); }
+  template <class X> TL_DEVICE const Element& operator+=(X x) const { return *this = load() + value(x); }
+  template <class X> TL_DEVICE const Element& operator-=(X x) const { return *this = load() - value(x); }
+  template <class X> TL_DEVICE const Element& operator*=(X x) const { return *this = load() * value(x); }
+  template <class X> TL_DEVICE const Element& operator/=(X x) const { return *this = load() / value(x); }
 };
 template <class T> TL_DEVICE T value(const Element<T>& x) { return x.load(); }
 
@@ -104,7 +104,7 @@ template <class Place> struct Packet {
   static constexpr int n = Place::size;
   Place place;
   TL_DEVICE operator Vec<T, n>() const { return place.load(); }
-  template <class X> TL_DEVICE const Packet& operator=(const X& x) const {
+  template <class X> TL_DEVICE const Packet& operator=(X x) const {
     if constexpr (packet_size<X> > 0) {
       place.store(convert<T>(value(x)));
     } else {
@@ -116,10 +116,10 @@ template <class Place> struct Packet {
     return *this;
   }
   TL_DEVICE const Packet& operator=(const Packet& other) const { return place.store(other.place.load()), *this; }
-  template <class X> TL_DEVICE const Packet& operator+=(const X& x) const { return *this = place.load() + value(x); }
-  template <class X> TL_DEVICE const Packet& operator-=(const X& x) const { return *this = place.load() - value(x); }
-  template <class X> TL_DEVICE const Packet& operator*=(const X& x) const { return *this = place.load() * value(x); }
-  template <class X> TL_DEVICE const Packet& operator/=(const X& x) const { return *this = place.load() / value(x); }
+  template <class X> TL_DEVICE const Packet& operator+=(X x) const { return *this = place.load() + value(x); }
+  template <class X> TL_DEVICE const Packet& operator-=(X x) const { return *this = place.load() - value(x); }
+  template <class X> TL_DEVICE const Packet& operator*=(X x) const { return *this = place.load() * value(x); }
+  template <class X> TL_DEVICE const Packet& operator/=(X x) const { return *this = place.load() / value(x); }
 };
 template <class Place> struct PacketSize<Packet<Place>> {
   static constexpr int value = Place::size;

@@ -118,7 +118,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
 
   // A(i, tl::all): the rest of the dimensions, fixed at i. A(i, j): one element, which reads zero outside; of a tensor
   // of constants it is the value. A(i, packet): several consecutive elements.
-  template <class... I> TL_DEVICE auto operator()(const I&... i) const {
+  template <class... I> TL_DEVICE auto operator()(I... i) const {
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
     constexpr unsigned kept = bits_of<std::is_same<I, All>::value...>();
     constexpr int n = (packet_size<I> + ...);
@@ -189,7 +189,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
 
   // The place whose first element is at these indices; how much of it is meant, the other operand says.
-  template <class... I> TL_DEVICE Place<Tensor> tile(const I&... i) const {
+  template <class... I> TL_DEVICE Place<Tensor> tile(I... i) const {
     static_assert(sizeof...(I) == rank, "as many offsets as the view has dimensions");
     return {*this, {static_cast<int>(i)...}};
   }

@@ -78,7 +78,7 @@ template <class A, class B> using IfPacket = std::enable_if_t<(common_size<A, B>
   struct Name {                                                                                            \
     template <class A, class B> TL_DEVICE auto operator()(const A& a, const B& b) const { return a op b; } \
   };                                                                                                       \
-  template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto operator op(const A& a, const B& b) { \
+  template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto operator op(A a, B b) {               \
     return apply(Name{}, a, b);                                                                            \
   }
 TL_VEC_OPERATOR(Plus, +)
@@ -110,8 +110,8 @@ struct Not {
 struct Complement {
   template <class A> TL_DEVICE auto operator()(const A& a) const { return ~a; }
 };
-template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator~(const A& a) { return apply(Complement{}, a); }
-template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator-(const A& a) { return apply(Negate{}, a); }
-template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator!(const A& a) { return apply(Not{}, a); }
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator~(A a) { return apply(Complement{}, a); }
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator-(A a) { return apply(Negate{}, a); }
+template <class A, class = IfPacket<A, A>> TL_DEVICE auto operator!(A a) { return apply(Not{}, a); }
 
 }  // namespace tl
