@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,26 +23,28 @@ def programs(
     *,
     kernel: str | None = None,
     bindings: Mapping[str, object] | None = None,
+    read: Callable[[str], str | None] | None = None,
     capability: tuple[int, int] | None = None,
     multiprocessors: int | None = None,
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
-    `bindings` are the values given with -D, by name. `capability` and `multiprocessors` (those of an A100 where left
-    out) answer what a driver asks of its device. Errors: Tile2CuError T2C-F001 to T2C-F033.
+    `bindings` are the values given with -D, by name. `read` gives the text of a file that lies beside, by its path
+    relative to the file, for imports; where it is left out, they are read from the disk. `capability` and
+    `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device.
+    Errors: Tile2CuError T2C-F001 to T2C-F033.
     """
     from tile2cu.frontend.kernels import find_kernels, program, unknown_binding
     from tile2cu.frontend.limits import Budget
-    from tile2cu.frontend.machine import Machine
+    from tile2cu.frontend.outside import outside
 
-    default = Machine()
-    machine = Machine(capability or default.capability, multiprocessors or default.multiprocessors)
+    around = outside(path, read, capability, multiprocessors)
     given = dict(bindings or {})
     source = _source(path, text)
     budget = Budget()
     with _bounded(source):
-        wanted = _choose(source, find_kernels(source, budget), kernel)
-        found = [program(source, budget, each.name, given, machine) for each in wanted]
+        wanted = _choose(source, find_kernels(source, budget, around), kernel)
+        found = [program(source, budget, each.name, given, around) for each in wanted]
     known = {name: None for result in found for name in result[1]}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
@@ -54,10 +56,11 @@ def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
     """The names of the kernels of a file, in its order."""
     from tile2cu.frontend.kernels import find_kernels
     from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import outside
 
     source = _source(path, text)
     with _bounded(source):
-        return tuple(kernel.name for kernel in find_kernels(source, Budget()))
+        return tuple(kernel.name for kernel in find_kernels(source, Budget(), outside(path)))
 
 
 @contextmanager

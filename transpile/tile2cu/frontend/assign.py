@@ -6,7 +6,7 @@ from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.scope import Env
-from tile2cu.frontend.values import Opaque, describe
+from tile2cu.frontend.values import Instance, Opaque, TorchTensor, describe
 
 
 def bind_target(cx: Context, target: cst.BaseExpression, value: object, env: Env) -> None:
@@ -25,6 +25,8 @@ def unpack(cx: Context, value: object, count: int) -> list[object]:
     """The parts of a value that is assigned to `count` targets."""
     if isinstance(value, Opaque):
         return [value] * count
+    if isinstance(value, TorchTensor) or (isinstance(value, Instance) and value.of is None):
+        return [Opaque("a part of a result")] * count
     parts = builtins.items(cx, value)
     if len(parts) != count:
         raise Fault("T2C-F014", f"{describe(value)} of {len(parts)} parts is assigned to {count} names")

@@ -15,7 +15,7 @@ from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.limits import MAX_STEPS, Budget
-from tile2cu.frontend.machine import Machine
+from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
@@ -45,11 +45,11 @@ class _Call:
 class Calls:
     """The arguments that a file calls its kernel with. Nothing is read before it is asked for."""
 
-    def __init__(self, source: SourceFile, budget: Budget, machine: Machine, name: str) -> None:
+    def __init__(self, source: SourceFile, budget: Budget, outside: Outside, name: str) -> None:
         self.out_idx: object = None
         self._source = source
         self._budget = budget
-        self._machine = machine
+        self._outside = outside
         self._name = name
         self._calls: list[_Call] = []
         self._ran: set[cst.CSTNode] = set()
@@ -99,7 +99,7 @@ class Calls:
 
     def _context(self) -> Context:
         budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))
-        return Context(self._source, budget, Bindings({}), self._call, self._machine)
+        return self._outside.context(self._source, budget, Bindings({}), self._call)
 
     def _run_driver(self) -> None:
         """Run the file as a program, as far as it is static."""

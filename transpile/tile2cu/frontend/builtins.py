@@ -41,6 +41,8 @@ def items(cx: Context, value: object) -> list[object]:
         case list() | tuple() | str() | range() | dict():
             cx.budget.sequence(len(value))
             return list(value)
+        case DType():
+            return list(value.name)
         case Opaque():
             raise operators.unknown(value, "this loop")
         case Var(role=Role.SIZE):
@@ -52,7 +54,7 @@ def items(cx: Context, value: object) -> list[object]:
 def key(cx: Context, value: object) -> object:
     """The value as a key of a dict."""
     if isinstance(value, Opaque):
-        raise operators.unknown(value, "this key")
+        return value  # a key of its own
     if isinstance(value, Expr):
         return static(value, "this key")
     cx.budget.structure(value)
@@ -277,6 +279,15 @@ def _zip(cx: Context, *sequences: object) -> object:
     return list(zip(*(items(cx, values) for values in sequences), strict=False))
 
 
+def _map(cx: Context, function: object, values: object) -> object:
+    found = items(cx, values)
+    if isinstance(function, Function):
+        return [cx.call_function(cx, function, Arguments((value,))) for value in found]
+    if isinstance(function, Builtin):
+        return [invoke_with(cx, function, (value,)) for value in found]
+    raise Fault("T2C-F014", f"map() does not go with {describe(function)}")
+
+
 def _reversed(cx: Context, values: object) -> object:
     return items(cx, values)[::-1]
 
@@ -316,6 +327,8 @@ def _print(cx: Context, *values: object, **named: object) -> object:
 def _isinstance(cx: Context, value: object, types: object) -> object:
     if isinstance(value, Opaque):
         return value
+    if isinstance(value, Var) and value.role is Role.SIZE:
+        raise Demand("isinstance()", (value.name,))
     wanted = types if isinstance(types, tuple) else (types,)
     names = [part.name for part in wanted if isinstance(part, Builtin)]
     return any(_CLASSES[name](value) for name in names if name in _CLASSES)
@@ -337,7 +350,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "range": _range, "len": _len, "min": _min, "max": _max, "int": _int, "float": _float, "bool": _bool,
         "str": _str, "abs": _abs, "round": _round, "sum": _sum, "pow": _pow, "divmod": _divmod, "tuple": _tuple,
-        "list": _list, "dict": _dict, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed,
+        "list": _list, "dict": _dict, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "map": _map,
         "sorted": _sorted, "isinstance": _isinstance, "any": _any, "all": _all, "print": _print,
     }
 )  # fmt: skip

@@ -1,8 +1,10 @@
 """What one attempt to trace a kernel carries along: the file, the budget, the bindings, the names, the record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import libcst as cst
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Named, Role, Var
@@ -12,6 +14,7 @@ from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.record import Recorder
+from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
 
 
@@ -84,7 +87,8 @@ class Context:
     """One attempt to trace a kernel.
 
     `call_function` runs a function of the user's file; it is given from above, since the evaluator of expressions
-    and the executor of statements need each other.
+    and the executor of statements need each other; so is `run_module`, which evaluates a file that is imported, and
+    `read`, which gives the text of a file beside the user's.
     """
 
     source: SourceFile
@@ -92,6 +96,9 @@ class Context:
     bindings: Bindings
     call_function: Callable[["Context", Function, Arguments], object]
     machine: Machine = Machine()
+    read: Callable[[str], str | None] = lambda name: None
+    run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
+    modules: dict[str, Env | None] = field(default_factory=dict)  # files beside the user's, by name
     constants: Constants = field(default_factory=Constants)
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out

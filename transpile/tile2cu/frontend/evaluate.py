@@ -6,7 +6,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.frontend import attributes, builtins, classes, operators
+from tile2cu.frontend import attributes, builtins, classes, imports, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
@@ -18,6 +18,7 @@ from tile2cu.frontend.values import (
     Arguments,
     Builtin,
     Class,
+    Deferred,
     Function,
     Instance,
     Interval,
@@ -62,7 +63,8 @@ def evaluate(cx: Context, node: cst.BaseExpression, env: Env) -> object:
 def _name(cx: Context, node: cst.Name, env: Env) -> object:
     scope = env.find(node.value)
     if scope is not None:
-        return scope.values[node.value]
+        value = scope.values[node.value]
+        return imports.resolve(cx, value) if isinstance(value, Deferred) else value
     found = builtins.lookup(node.value)
     if found is not builtins.MISSING:
         return found
@@ -75,7 +77,9 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
         )
     star = env.find("*")
     if star is not None:
-        return Opaque(node.value, cx.source.span(node))
+        module = star.values["*"]
+        wanted = Deferred(module.folder, module.module, node.value) if isinstance(module, Deferred) else None
+        return Opaque(node.value, cx.source.span(node)) if wanted is None else imports.resolve(cx, wanted)
     if node.value in builtins.PYTHON:
         raise Fault("T2C-F013", f"`{node.value}` is not available", help="tile2cu reads the file without running it")
     known = [*env.names(), *builtins.NAMES]
@@ -123,7 +127,8 @@ def _attribute(cx: Context, node: cst.Attribute, env: Env) -> object:
     value, text = evaluate(cx, node.value, env), cx.source.code(node)
     if isinstance(value, Opaque):
         return Opaque(text, cx.source.span(node), value.reason)
-    return attributes.attribute(cx, value, node.attr.value, text)
+    found = attributes.attribute(cx, value, node.attr.value, text)
+    return imports.resolve(cx, found) if isinstance(found, Deferred) else found
 
 
 def _call(cx: Context, node: cst.Call, env: Env) -> object:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tile2cu.frontend import builtins, modules, operators
+from tile2cu.core.span import Span
+from tile2cu.frontend import builtins, imports, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
@@ -18,11 +19,11 @@ from tile2cu.frontend.values import (
     Allocation,
     Arguments,
     Builtin,
+    Deferred,
     Function,
     FunctionKind,
     Instance,
     Jit,
-    Namespace,
     Opaque,
     TorchTensor,
     describe,
@@ -224,33 +225,48 @@ def run_assert(cx: Context, node: cst.Assert, env: Env) -> None:
 
 
 def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None:
-    """`import`: known modules are bound to what the front end knows of them, others stay opaque."""
+    """`import`: known modules are bound to what the front end knows of them, others when a name is needed."""
     place = cx.source.span(node)
+    folder = _folder(env, len(node.relative) if isinstance(node, cst.ImportFrom) else 0)
     origin = cx.source.code(node.module) if isinstance(node, cst.ImportFrom) and node.module is not None else ""
     if isinstance(node.names, cst.ImportStar):
-        module = modules.module(origin)
-        members = modules.all_members(module) if isinstance(module, Namespace) else {}
-        for name, value in members.items():
-            env.bind(name, value, place)
-        if not isinstance(module, Namespace):
-            env.values["*"] = module  # any name may come from there
+        _import_all(origin, folder, env, place)
         return
     for alias in node.names:
         path = cx.source.code(alias.name)
         name = cx.source.code(alias.asname.name) if alias.asname is not None else path
         if isinstance(node, cst.Import):
-            first = path.partition(".")[0]
-            env.bind(name if alias.asname else first, modules.module(path if alias.asname else first), place)
+            wanted = path if alias.asname else path.partition(".")[0]
+            module = modules.module(wanted)
+            env.bind(name if alias.asname else wanted, module or Deferred(folder, wanted, None), place)
+        elif node.relative:
+            env.bind(name, Deferred(folder, origin, path), place)
         else:
-            env.bind(name, _imported(origin, path), place)
+            env.bind(name, _imported(origin, path, folder), place)
 
 
-def _imported(origin: str, name: str) -> object:
-    module = modules.module(f"{origin}.{name}")
-    if not isinstance(module, Opaque):
-        return module
+def _folder(env: Env, dots: int) -> str:
+    """The folder that an import starts from, relative to the user's file; a package's, where there are dots."""
+    scope = env.find_quietly(imports.FOLDER)
+    folder = str(scope.values[imports.FOLDER]) if scope is not None else ""
+    return "/".join([*filter(None, [folder]), *[".."] * (dots - 1)])
+
+
+def _import_all(origin: str, folder: str, env: Env, place: Span) -> None:
+    """`from module import *`; from a module that is not known, any name may come."""
+    module = modules.module(origin)
+    if module is None:
+        env.values["*"] = Deferred(folder, origin, None)
+        return
+    for name, value in modules.all_members(module).items():
+        env.bind(name, value, place)
+
+
+def _imported(origin: str, name: str, folder: str) -> object:
     parent = modules.module(origin)
-    return modules.member(parent, name, name) if isinstance(parent, Namespace) else module
+    if parent is not None:
+        return modules.module(f"{origin}.{name}") or modules.member(parent, name, name)
+    return modules.module(f"{origin}.{name}") or Deferred(folder, origin, name)
 
 
 def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:

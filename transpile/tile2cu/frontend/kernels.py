@@ -17,9 +17,9 @@ from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
-from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.names import naming
 from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.uses import constant_names, expressions, size_names, solvable_sizes
@@ -28,9 +28,9 @@ from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, 
 MAX_FACTORIES = 8  # factories that return factories
 
 
-def find_kernels(source: SourceFile, budget: Budget) -> tuple[Kernel, ...]:
+def find_kernels(source: SourceFile, budget: Budget, outside: Outside) -> tuple[Kernel, ...]:
     """The kernels of a file, in its order."""
-    cx = Context(source, budget, Bindings({}), call_function)
+    cx = outside.context(source, budget, Bindings({}), call_function)
     return kernels(cx, host.module_scope(cx, main=False))
 
 
@@ -51,7 +51,7 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
 
 
 def program(
-    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], machine: Machine
+    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], outside: Outside
 ) -> tuple[Program, tuple[str, ...]]:
     """Trace one kernel; gives its Program and the names that -D can bind in it.
 
@@ -59,10 +59,10 @@ def program(
     the value from a call in the file, or fails.
     """
     demanded: frozenset[str] = frozenset()
-    calls = Calls(source, budget, machine, name)
+    calls = Calls(source, budget, outside, name)
     while True:
         bindings = Bindings(given, calls.found, demanded, ask=calls.ask)
-        cx = Context(source, budget, bindings, call_function, machine)
+        cx = outside.context(source, budget, bindings, call_function)
         try:
             return _Trace(cx, name, calls).program(), tuple(bindings.known)
         except UnboundSize as error:

@@ -12,6 +12,7 @@ from tile2cu.frontend.values import Builtin
 
 ceildiv = elementwise.ceildiv
 dtype = program.dtype
+cast = elementwise.cast
 
 _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     program.FUNCTIONS

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2
+from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
 from tile2cu.frontend import builtins, drivers, language, layouts, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
@@ -14,11 +14,11 @@ from tile2cu.frontend.values import Arguments, Builtin, Function, Instance, Jit,
 LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
 
 
-def module(name: str) -> object:
-    """What `import name` binds: a module the front end knows, else something opaque."""
+def module(name: str) -> Namespace | None:
+    """The module of that name, if the front end knows it."""
     if name in LANGUAGE_MODULES:
         return Namespace("tilelang.language")
-    return Namespace(name) if name in MODULES else Opaque(name)
+    return Namespace(name) if name in MODULES else None
 
 
 def member(namespace: Namespace, name: str, text: str) -> object:
@@ -29,8 +29,10 @@ def member(namespace: Namespace, name: str, text: str) -> object:
     if name in known:
         return known[name]
     found = module(f"{namespace.name}.{name}")
-    if isinstance(found, Namespace):
+    if found is not None:
         return found
+    if namespace.name == "tvm.tirx":
+        return language.lookup(name)
     if namespace.name == "math":
         raise Fault("T2C-F013", f"`math.{name}` is not supported", help=did_you_mean(name, known, "math."))
     return Opaque(text)
@@ -77,6 +79,11 @@ def _num_sms(cx: Context, *device: object) -> object:
 
 def _fp8_type(cx: Context, fp8_format: object = "e4m3") -> object:
     return FLOAT8_E5M2 if fp8_format == "e5m2" else FLOAT8_E4M3
+
+
+def _constant(cx: Context, value: object, dtype: object = INT32) -> object:
+    """`tirx.const(value, dtype)`."""
+    return language.cast(cx, value, dtype)
 
 
 def _math_function(name: str, run: Callable[..., float | int]) -> Builtin:
@@ -134,6 +141,12 @@ _MATH_FUNCTIONS: Mapping[str, Callable[..., float | int]] = MappingProxyType(
     }
 )  # fmt: skip
 _INTEGERS = _functions("tilelang", {"cdiv": _cdiv, "ceildiv": _cdiv, "next_power_of_2": _next_power_of_2})
+_FP8 = _functions("tilelang.utils", {"determine_fp8_type": _fp8_type, "determine_torch_fp8_type": _fp8_type})
+_TVM: Mapping[str, object] = {
+    "DataType": Builtin("tvm.DataType", language.dtype),
+    "tirx": Namespace("tvm.tirx"),
+    "tir": Namespace("tvm.tirx"),
+}
 _AUTOTUNE = Builtin("tilelang.autotune", _ignored_decorator)
 
 MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
@@ -143,12 +156,13 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
             "jit": Builtin("tilelang.jit", _jit),
             "lazy_jit": Builtin("tilelang.jit", _jit),
             "autotune": _AUTOTUNE,
+            "DataType": Builtin("tilelang.DataType", language.dtype),
             "compile": Builtin("tilelang.compile", _compile),
             "language": Namespace("tilelang.language"),
         },
         "tile2cu": {"jit": Builtin("tilelang.jit", _jit), "language": Namespace("tilelang.language")},
         "tilelang.math": _INTEGERS,
-        "tilelang.utils": _functions("tilelang.utils", {"determine_fp8_type": _fp8_type}),
+        "tilelang.utils": _FP8,
         "tilelang.autotuner": {"autotune": _AUTOTUNE},
         "tilelang.layout": layouts.FUNCTIONS,
         "tilelang.cuda": {},
@@ -161,8 +175,12 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "itertools": _functions("itertools", {"product": _product, "chain": _chain}),
         "functools": _functions("functools", {"partial": _partial}),
         "argparse": drivers.ARGPARSE,
-        "tvm": _functions("tvm", {"DataType": lambda cx, name: language.dtype(cx, name)}),
-        "tilelang.tvm": _functions("tvm", {"DataType": lambda cx, name: language.dtype(cx, name)}),
+        "tvm": _TVM,
+        "tilelang.tvm": _TVM,
+        "tvm.tirx": _functions("tirx", {"const": _constant}),
+        "tilelang.language.fp8": _FP8,
+        "tilelang.tileop": {},
+        "tilelang.tileop.base": {"GemmWarpPolicy": language.lookup("GemmWarpPolicy")},
         "torch": {**torch.FUNCTIONS, **BY_NAME},
         "torch.cuda": torch.CUDA,
         "torch.version": {"hip": None, "cuda": "12.0"},

@@ -122,6 +122,7 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     left, right = as_expr(lhs), as_expr(rhs)
     if left is None or right is None:
         if op in ("==", "!="):
+            _demand_sizes("this comparison", *(side for side in (left, right) if side is not None))
             return op == "!="  # a run-time number is no string, no None, ...
         raise Fault("T2C-F014", f"`{op}` does not go with {describe(rhs if left is not None else lhs)}")
     if op == "/" and not left.dtype.is_float and not right.dtype.is_float:

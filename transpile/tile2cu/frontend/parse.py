@@ -29,17 +29,28 @@ class SourceFile:
         self._reject_hostile()
         self.module = self._parse()
         self._positions = _positions(self)
+        self._attached: list[SourceFile] = []
 
     @property
     def source(self) -> Source:
         digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
         return Source(name=Path(self.file).name, sha256=digest, text=self.text)
 
-    def range(self, node: cst.CSTNode) -> CodeRange:
-        return self._positions[node]
+    def attach(self, other: "SourceFile") -> None:
+        """A file that this one imports: its nodes have places, too."""
+        if other is not self and other not in self._attached:
+            self._attached.append(other)
+
+    def _owner(self, node: cst.CSTNode) -> "SourceFile":
+        if node in self._positions:
+            return self
+        return next((other for other in self._attached if node in other._positions), self)
 
     def span(self, node: cst.CSTNode) -> Span:
         """The place of a node; one of several lines is cut after its first."""
+        owner = self._owner(node)
+        if owner is not self:
+            return owner.span(node)
         place = self._positions[node]
         text = self.line(place.start.line)
         end = place.end.column if place.end.line == place.start.line else len(text.rstrip())
@@ -55,6 +66,9 @@ class SourceFile:
 
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node on one line, as the user wrote it."""
+        owner = self._owner(node)
+        if owner is not self:
+            return owner.code(node)
         place = self._positions[node]
         if place.start.line == place.end.line:
             return self.line(place.start.line)[place.start.column : place.end.column]

@@ -83,6 +83,18 @@ class Namespace:
 
 
 @dataclass(frozen=True, eq=False)
+class Deferred:
+    """A module beside the user's file, or a name in it (None: the module itself), before it is needed.
+
+    `folder` is relative to the user's file, `module` its dotted name.
+    """
+
+    folder: str
+    module: str
+    name: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class TorchTensor:
     """A tensor of the driver: its shape and type are known, its elements are not."""
 

@@ -44,9 +44,13 @@ def operands(cx: Context, name: str, src: object, dst: object) -> tuple[Region, 
 
 
 def _copy_element(cx: Context, src: Load, dst: Load) -> None:
-    assert isinstance(dst.buffer, Buffer)
     value = cast(cx, src, dst.dtype)
     assert isinstance(value, Expr)
+    _store(cx, dst, value)
+
+
+def _store(cx: Context, dst: Load, value: Expr) -> None:
+    assert isinstance(dst.buffer, Buffer)
     at = cx.recorder.take()
     cx.recorder.emit(
         Store(
@@ -135,12 +139,13 @@ def clear(cx: Context, dst: object) -> object:
 def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool) -> None:
     cx.recorder.require_kernel(name)
     cx.recorder.require_tile_operation(name)
-    if isinstance(dst, Load):
-        raise Fault("T2C-F023", f"{name} takes a buffer or a slice, not an element", help="assign to the element")
     written = as_number(value, f"the value of {name}")
     if isinstance(dst, Var) and dst.role is Role.MUTABLE:
         at = cx.recorder.take()
         cx.recorder.emit(Assign(var=dst, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
+        return
+    if isinstance(dst, Load):
+        _store(cx, dst, written)
         return
     region = as_region(cx, dst, f"the destination of {name}")
     at = cx.recorder.take()

@@ -1,0 +1,70 @@
+"""Imports of files that lie beside the user's: read and evaluated like the file itself, only when a name is needed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.parse import MAX_CHARACTERS, source_file
+from tile2cu.frontend.scope import Env
+from tile2cu.frontend.values import Deferred, Instance, Opaque
+
+MAX_FILES = 16
+FOLDER = "__path__"  # the name under which a module's scope keeps its folder, relative to the user's file
+
+Reader = Callable[[str], str | None]
+
+
+def reader_beside(path: Path | None) -> Reader:
+    """Reads files by their path relative to the user's file; None for those that are not there."""
+
+    def read(name: str) -> str | None:
+        if path is None or not path.is_file():
+            return None
+        try:
+            found = path.parent / name
+            return found.read_text(encoding="utf-8") if found.stat().st_size <= MAX_CHARACTERS else None
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    return read
+
+
+def resolve(cx: Context, wanted: Deferred) -> object:
+    """The module or the name that an import stands for; opaque where no such file lies beside."""
+    env = _module(cx, wanted.folder, wanted.module)
+    if wanted.name is None:
+        return Opaque(wanted.module) if env is None else Instance(wanted.module, env.values)
+    if env is not None and wanted.name in env.values:
+        found = env.values[wanted.name]
+        return resolve(cx, found) if isinstance(found, Deferred) else found
+    inner = _module(cx, wanted.folder, f"{wanted.module}.{wanted.name}".lstrip("."))
+    return Opaque(wanted.name) if inner is None else Instance(wanted.name, inner.values)
+
+
+def _module(cx: Context, folder: str, module: str) -> Env | None:
+    """The scope of a module after its file was read, once for each Context."""
+    base = "/".join([*filter(None, [folder]), *module.split(".")]) if module else folder
+    for name, inside in ((f"{base}.py", base.rpartition("/")[0]), (f"{base}/__init__.py", base)):
+        if name not in cx.modules:
+            cx.modules[name] = None  # while it is read: an import in a circle finds nothing
+            cx.modules[name] = _read(cx, name, inside)
+        if cx.modules[name] is not None:
+            return cx.modules[name]
+    return None
+
+
+def _read(cx: Context, name: str, folder: str) -> Env | None:
+    if sum(env is not None for env in cx.modules.values()) >= MAX_FILES:
+        return None
+    text = cx.read(name)
+    if text is None:
+        return None
+    try:
+        source = source_file(str(Path(cx.source.file).parent / name), text)
+    except Tile2CuError:
+        return None  # a file that is not Python binds nothing
+    cx.source.attach(source)
+    env = Env(declares=True, values={"__name__": name, FOLDER: folder})
+    cx.run_module(cx, source.module.body, env)
+    return env

@@ -1,0 +1,43 @@
+"""What the front end may ask of the world outside the user's file: the files beside it, and facts of the device."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile2cu.frontend import host
+from tile2cu.frontend.context import Bindings, Context
+from tile2cu.frontend.imports import Reader, reader_beside
+from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.machine import Machine
+from tile2cu.frontend.parse import SourceFile
+from tile2cu.frontend.values import Arguments, Function
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The files beside the user's file, and the device."""
+
+    read: Reader
+    machine: Machine
+
+    def context(
+        self,
+        source: SourceFile,
+        budget: Budget,
+        bindings: Bindings,
+        call_function: Callable[[Context, Function, Arguments], object],
+    ) -> Context:
+        """A Context that knows them."""
+        return Context(source, budget, bindings, call_function, self.machine, self.read, host.run_host)
+
+
+def outside(
+    path: Path | None,
+    read: Reader | None = None,
+    capability: tuple[int, int] | None = None,
+    multiprocessors: int | None = None,
+) -> Outside:
+    """The files beside `path`, unless `read` gives them, and the device; an A100 where nothing is said."""
+    default = Machine()
+    machine = Machine(capability or default.capability, multiprocessors or default.multiprocessors)
+    return Outside(read or reader_beside(path), machine)
