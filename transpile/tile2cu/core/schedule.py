@@ -1,6 +1,7 @@
 """Decisions that are more than a layout: pipelines, barriers and the ledger of storage."""
 
 from dataclasses import dataclass
+from math import prod
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
@@ -73,16 +74,20 @@ class Multiple:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Room for a reduction over several warps: `extent` values of `dtype` from each of `warps` warps."""
+    """Shared memory in which warps exchange parts of a reduction or a scan.
+
+    `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of
+    `warps` warps, a scan (`warps` 0) holds its tile once.
+    """
 
     name: str
     dtype: DType
-    extent: int
+    extents: tuple[int, ...]
     warps: int
 
     @property
     def bytes(self) -> int:
-        return self.extent * self.warps * self.dtype.bytes
+        return prod(self.extents) * max(1, self.warps) * self.dtype.bytes
 
 
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline

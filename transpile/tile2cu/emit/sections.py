@@ -105,8 +105,12 @@ def shared(settled: Settled, printer: Printer) -> Section:
     workspaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
     rule = settled.facts.rule(settled.launch, "workspaces")
     for space in workspaces:
+        extents = ", ".join(map(str, space.extents))
         about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
-        kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {space.extent}, {space.warps}>"
+        kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {extents}, {space.warps}>"
+        if not space.warps:
+            about = f"{space.bytes:,} bytes; the running values of all threads  [{rule}]"
+            kind = f"tl::ScanWorkspace<{space.dtype.cpp}, {extents}>"
         declared.append(Declaration(f"{kind} {printer.names(space.name)};", (about,)))
     found = producer_loop(settled)
     if found is not None:

@@ -170,7 +170,10 @@ class Statements:
     def _scan(self, op: Scan) -> Mapping[str, str]:
         name = "cummax" if op.kind is Reduction.MAX else "cumsum"
         arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
-        return {"name": f"{name}_reversed" if op.reverse else name, "template": str(op.dim), "arguments": arguments}
+        if op.src.scope is Scope.FRAGMENT:
+            arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
+        name = f"{name}_reversed" if op.reverse else name
+        return {"name": name, "template": f"{op.dim}, threads", "arguments": arguments}
 
     def _scalar(self, stmt: Store | Let | Declare | Assign | Atomic) -> str:
         """An assignment or declaration of one value."""

@@ -7,7 +7,7 @@ from math import prod
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Launch, Reduce, Scope
+from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
 from tile2cu.core.schedule import BARRIERS, Ledger, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -68,8 +68,11 @@ def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
     for op in context.statements:
         if isinstance(op, Reduce) and context.facts[op, "workspace"] > 1 and op.dst.name not in seen:
             seen.add(op.dst.name)
-            extent = prod(op.dst.static_shape)
-            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extent, context.facts[op, "workspace"])
+            extents = (prod(op.dst.static_shape),)
+            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extents, context.facts[op, "workspace"])
+        if isinstance(op, Scan) and op.src.scope is Scope.FRAGMENT and op.dst.name not in seen:
+            seen.add(op.dst.name)
+            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
 
 
 def ledger_of(

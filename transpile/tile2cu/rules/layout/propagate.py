@@ -90,7 +90,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
             "T.clear(R)",
             "L",
             "layout",
-            "Blocked(extents=(16, 256), threads=(4, 32), vector=4, block_threads=128)",
+            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128)",
         ),
     ),
 )
