@@ -63,6 +63,17 @@ MISUSES = [
     (f"{WGMMA} tl::gemm(s.flat, s.square, w);", "A has as many rows as C"),
     (f"{WGMMA} tl::gemm(s.square, s.flat, w);", "A has as many columns as B has rows"),
     (f"{WGMMA} tl::gemm(w, s.square, w);", "an operand in registers is half or bfloat16"),
+    (
+        "tl::Fragment<float, tl::WgmmaAccumulator<128, 64, 2>> w;"
+        "tl::Fragment<tl::half, tl::WgmmaAccumulator<128, 64, 1>> a; tl::gemm(a, s.square, w);",
+        "an operand in registers has the rows and warpgroups of C",
+    ),
+    (f"{WGMMA} tl::Fragment<tl::half, Small> a; tl::gemm(a, s.square, w);", "has the rows and warpgroups of C"),
+    (
+        "tl::StagingTile<tl::half, 64, 64, tl::Swizzle128B> staging; tl::TensorMap map;"
+        "tl::tma_store(x, staging, map, tl::at(0, 0));",
+        "a fragment that TMA stores has the layout of a WgmmaAccumulator",
+    ),
     ("tl::Fragment<float, tl::WgmmaAccumulator<96, 64, 1>> bad;", "a warpgroup owns rows in sixty-fours"),
     ("(void)tl::tensor_map<decltype(s.square)>(nullptr, 64);", "a tensor map has two to five dimensions"),
     (

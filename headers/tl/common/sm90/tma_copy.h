@@ -72,6 +72,7 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
 template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
 TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {
+  static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
   store_panel<Along, 0>(from, staging, map, to);
   if (lane() == 0) tma_store_wait_read<0>();
   sync_warp();

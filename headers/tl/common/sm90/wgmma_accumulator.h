@@ -58,4 +58,7 @@ template <int M_, int N_, int warpgroups_> struct WgmmaAccumulator {
   }
 };
 
+template <class Layout> constexpr bool is_wgmma_accumulator = false;
+template <int M, int N, int warpgroups> constexpr bool is_wgmma_accumulator<WgmmaAccumulator<M, N, warpgroups>> = true;
+
 }  // namespace tl

@@ -71,7 +71,7 @@ template <class T, class Layout> struct WgmmaRegistersA {
   static constexpr int mn_extent = Layout::M, k_extent = Layout::N, steps = k_extent / wgmma_k;
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
   uint32_t a[Layout::m_tiles * steps][4];
-  TL_DEVICE WgmmaRegistersA(const Fragment<T, Layout>& from, int) {
+  TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) {
     TL_UNROLL
     for (int i = 0; i < Layout::m_tiles * steps * 4; ++i)
       a[i / 4][i % 4] = pack_bits(from.reg[2 * i], from.reg[2 * i + 1]);
@@ -83,15 +83,17 @@ template <class T, class Layout> struct WgmmaRegistersA {
   }
 };
 
-template <class T, int rows, int cols, class S>
-TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a, int first_row) {
-  return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, first_row);
+// A for an accumulator of layout C.
+template <class C, class T, int rows, int cols, class S> TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a) {
+  return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, C::first_row());
 }
-template <class Tile> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a, int first_row) {
-  return WgmmaA<MnContiguous<Tile>>(a.tile, first_row);
+template <class C, class Tile> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a) {
+  return WgmmaA<MnContiguous<Tile>>(a.tile, C::first_row());
 }
-template <class T, class Layout> TL_DEVICE auto wgmma_a(const Fragment<T, Layout>& a, int first_row) {
-  return WgmmaRegistersA<T, Layout>(a, first_row);
+template <class C, class T, class Layout> TL_DEVICE auto wgmma_a(const Fragment<T, Layout>& a) {
+  static_assert(std::is_same<typename Layout::rows, typename C::rows>::value,
+                "an operand in registers has the rows and warpgroups of C: a WgmmaAccumulator");
+  return WgmmaRegistersA<T, Layout>(a);
 }
 template <class T, int rows, int cols, class S> TL_DEVICE auto wgmma_b(const SharedTile<T, rows, cols, S>& b) {
   return WgmmaB<MnContiguous<SharedTile<T, rows, cols, S>>>(b);
@@ -134,12 +136,12 @@ TL_DEVICE void wgmma_product(const A& a, const B& b, Fragment<float, Layout>& C,
 // tl::sync_consumers before.
 template <class A, class B, int M, int N, int warpgroups>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C) {
-  wgmma_product(wgmma_a(a, WgmmaAccumulator<M, N, warpgroups>::first_row()), wgmma_b(b), C, true);
+  wgmma_product(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, true);
 }
 // C = A B.
 template <class A, class B, int M, int N, int warpgroups>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C, Overwrite) {
-  wgmma_product(wgmma_a(a, WgmmaAccumulator<M, N, warpgroups>::first_row()), wgmma_b(b), C, false);
+  wgmma_product(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, false);
 }
 
 }  // namespace tl
