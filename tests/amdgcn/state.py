@@ -10,17 +10,20 @@ from tile2cu_runtime.amdgcn.cohort import Cohort
 from tile2cu_runtime.amdgcn.instruction import EXEC, VCC, parse_instruction
 from tile2cu_runtime.amdgcn.instructions.decode import build_step
 from tile2cu_runtime.amdgcn.instructions.registers import Context
+from tile2cu_runtime.amdgcn.lds import Lds
 
 ACCUMULATION_OFFSET = 256
 ALL_LANES = (1 << 64) - 1
+LDS_BYTES = 8192
 
 
 def cohort(waves: int = 1, mask: int = ALL_LANES) -> Cohort:
-    """Waves whose registers are zero, with these lanes active."""
+    """Waves of one workgroup whose registers are zero, with these lanes active."""
     sgpr = np.zeros((128, waves, 1), np.uint32)
     sgpr[EXEC], sgpr[EXEC + 1] = mask & 0xFFFFFFFF, mask >> 32
     vgpr = np.zeros((2 * ACCUMULATION_OFFSET, waves, 64), np.uint32)
-    batch = types.SimpleNamespace(code_base=0)
+    lds = Lds(LDS_BYTES, 1, waves, granule=1, check=True)
+    batch = types.SimpleNamespace(code_base=0, lds=lds)
     return Cohort(batch, np.arange(waves), vgpr, sgpr, np.zeros((waves, 1), bool), 0)  # type: ignore[arg-type]
 
 

@@ -69,14 +69,13 @@ KERNEL lds_uninitialized(const float* a, float* c) {
 }
 
 // A load by hand, used without waiting for it; its twin waits.
-#define LOAD_BY_HAND(wait, where)                                                                      \
-  float v;                                                                                             \
+#define LOAD_BY_HAND(wait, where)                                                                     \
+  float v;                                                                                            \
   asm volatile("global_load_dword %0, %1, %2" wait : "=v"(v) : "v"(thread() * 4), "s"(a) : "memory"); \
   c[255 - thread()] = v;
-KERNEL load_not_awaited(const float* a, float* c) {
-  LOAD_BY_HAND("", )  // load_not_awaited: first other
-}
-KERNEL load_awaited(const float* a, float* c) { LOAD_BY_HAND("\n s_waitcnt vmcnt(0)", ) }
+KERNEL load_not_awaited(const float* a, float* c){
+    LOAD_BY_HAND("", )  // load_not_awaited: first other
+} KERNEL load_awaited(const float* a, float* c){LOAD_BY_HAND("\n s_waitcnt vmcnt(0)", )}
 
 // A load straight to LDS that is still in flight when the barrier is passed; its twin waits first.
 __device__ inline __attribute__((always_inline)) LDS float* to_lds(const float* a, float* s) {

@@ -2,7 +2,8 @@
 // 128x128: tiles of A and B in LDS, rows padded to 80 bytes, and a wave its 64x64 by four v_mfma_f32_32x32x8_f16.
 #include "standalone.h"
 
-extern "C" __global__ void __launch_bounds__(256) gemm(const _Float16* A, const _Float16* B, float* C, int M, int N, int K) {
+extern "C" __global__ void __launch_bounds__(256)
+    gemm(const _Float16* A, const _Float16* B, float* C, int M, int N, int K) {
   __shared__ _Float16 As[128][40], Bs[128][40];
   int t = thread(), lane = t % 64, wave = t / 64;
   int row0 = __builtin_amdgcn_workgroup_id_y() * 128, col0 = block() * 128;

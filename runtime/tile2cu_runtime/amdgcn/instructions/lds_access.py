@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import I64, LANES, U32, Array
+from tile2cu_runtime.amdgcn.arrays import I64, LANES, U16, U32, Array
 from tile2cu_runtime.amdgcn.cohort import Cohort, Getter, Step, Transfer
 from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import Instruction
@@ -30,6 +30,8 @@ def build(instruction: Instruction, context: Context) -> Step:
         offsets = instruction.number("offset0") * unit, instruction.number("offset1") * unit
         two = _read_two if found[1] == "read" else _write_two
         return two(instruction, context, offsets, Width(int(found[3]) // 8))
+    if instruction.name == "ds_read_b64_tr_b16":
+        return _read_transposed(instruction, context)
     if instruction.name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, context)
     if instruction.name == "ds_swizzle_b32":
@@ -73,6 +75,26 @@ def _write(instruction: Instruction, context: Context, width: Width) -> Step:
         access = c.batch.lds.place(c, instruction, address(c, offset), width.bytes, active(c))
         c.batch.lds.write(c, access, data_words(c, row, width))
         c.issue(access, c.lgkm)
+
+    return step
+
+
+def _read_transposed(instruction: Instruction, context: Context) -> Step:
+    """ds_read_b64_tr_b16 (gfx950): every 16 lanes read a 4x16 matrix of halves and get its columns.
+
+    Lane l reads 8 bytes: row l // 4, columns 4 (l % 4) to 4 (l % 4) + 3; it receives column l, rows 0 to 3.
+    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; the lanes also in ROCm/rocm-systems, pull request 10175.
+    """
+    address, offset, data = lds_address(instruction, context, 1), instruction.number("offset"), instruction.operands[0]
+    land, registers = landing(data, Width(8), context), data.register_bits()
+
+    def step(c: Cohort) -> None:
+        lds = c.batch.lds
+        access = lds.place(c, instruction, address(c, offset), 8, active(c))
+        words = np.ascontiguousarray(lds.read(c, access).transpose(1, 2, 0))
+        columns = words.view(U16).reshape(len(c), 4, 4, 16).swapaxes(2, 3)
+        values = np.ascontiguousarray(columns).view(U32).reshape(len(c), 64, 2).transpose(2, 0, 1)
+        issue_read(c, access, values, land, registers)
 
     return step
 
