@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
-from tile2cu.emit import Emitted, Settled, emit_kernel
+from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.frontend import programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find

@@ -10,7 +10,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
 
 if TYPE_CHECKING:
-    from tile2cu.emit import Emitted
+    from tile2cu.emitter import Emitted
 
 _DEFAULT_TARGET = "cuda:sm_80"
 

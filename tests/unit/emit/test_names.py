@@ -1,6 +1,6 @@
 """The user's names survive, and ours give way to them."""
 
-from tile2cu.emit.names import Names
+from tile2cu.emitter.names import Names
 
 
 def test_names_are_kept() -> None:

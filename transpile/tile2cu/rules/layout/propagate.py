@@ -86,9 +86,8 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
         Example(
             'L = T.alloc_fragment((16, 256), "float32")\n'
             'R = T.alloc_fragment((16, 256), "float32")\n'
-            "T.cumsum(L, R, dim=1)\n"
-            "T.clear(R)",
-            "L",
+            "T.cumsum(L, R, dim=1)",
+            "R",
             "layout",
             "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128)",
         ),

@@ -10,12 +10,12 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, While, walk_stmts
 from tile2cu.core.schedule import BARRIERS, Ledger, Multiple, Pipeline, Staging, Workspace
-from tile2cu.emit.comments import rule_line, wrapped
-from tile2cu.emit.expressions import Printer, literal
-from tile2cu.emit.layouts import Layouts
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import producer_loop, staging_tiles
-from tile2cu.emit.view import Declaration, Section
+from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.emitter.expressions import Printer, literal
+from tile2cu.emitter.layouts import Layouts
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import producer_loop, staging_tiles
+from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}

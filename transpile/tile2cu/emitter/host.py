@@ -2,13 +2,13 @@
 
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Buffer
-from tile2cu.emit.comments import rule_line
-from tile2cu.emit.contract import access_of
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.sections import aligned_when, used_sizes, viewed_tensors
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
-from tile2cu.emit.view import Declaration, HostView
+from tile2cu.emitter.comments import rule_line
+from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.sections import aligned_when, used_sizes, viewed_tensors
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
+from tile2cu.emitter.view import Declaration, HostView
 
 
 def host(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> HostView:

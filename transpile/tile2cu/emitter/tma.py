@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Pipeline, Staging
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.settled import Settled
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.settled import Settled
 
 _CALLS = ("tma_load", "tma_store")
 

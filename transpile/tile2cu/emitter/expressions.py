@@ -8,7 +8,7 @@ from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType, promote
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Role, Unary, Var, is_weak, result_dtype
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.emit.names import Names
+from tile2cu.emitter.names import Names
 
 # C++ operator precedence, a larger number binds tighter.
 _PRECEDENCE = {

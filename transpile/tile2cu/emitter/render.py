@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.emit.view import KernelView
+from tile2cu.emitter.view import KernelView
 
 _STYLES = Path(__file__).parent / "styles"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")

@@ -15,10 +15,10 @@ from tile2cu.core.layout import (
     slice_of,
 )
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
-from tile2cu.emit.comments import rule_line, wrapped
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.view import Declaration, Section
+from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.view import Declaration, Section
 
 _SLICES = (MmaRows, MmaCols, WgmmaRows, WgmmaCols, BlockedSlice)
 

@@ -6,10 +6,10 @@ from typing import Any
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.facts import Facts, name_of
 from tile2cu.core.program import Buffer, Launch, Scope
-from tile2cu.emit.contract import access_of
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import is_producer
+from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import is_producer
 
 FORMAT = 1
 

@@ -35,12 +35,12 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Hazard, Pipeline
-from tile2cu.emit.comments import BODY_WIDTH, groups, heading, wrapped
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.sections import stages_name
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.tma import TensorMap, is_producer, producer_loop, store_dims
-from tile2cu.emit.view import StatementView
+from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, wrapped
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.sections import stages_name
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import TensorMap, is_producer, producer_loop, store_dims
+from tile2cu.emitter.view import StatementView
 
 
 class Statements:

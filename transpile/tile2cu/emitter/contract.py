@@ -7,10 +7,10 @@ from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, Expr, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, Reduce, walk_stmts
-from tile2cu.emit.comments import WIDTH, ascii_only, wrapped
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.sections import tensors, touched
-from tile2cu.emit.settled import Settled
+from tile2cu.emitter.comments import WIDTH, ascii_only, wrapped
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.sections import tensors, touched
+from tile2cu.emitter.settled import Settled
 
 _ROOM = WIDTH - len("// ")
 

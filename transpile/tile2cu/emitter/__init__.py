@@ -4,19 +4,19 @@ import hashlib
 from dataclasses import dataclass
 
 from tile2cu.core.program import Program, walk_stmts
-from tile2cu.emit.comments import wrapped
-from tile2cu.emit.contract import contract, provenance
-from tile2cu.emit.expressions import Printer
-from tile2cu.emit.host import host, kernel_params
-from tile2cu.emit.layouts import Layouts
-from tile2cu.emit.manifest import manifest
-from tile2cu.emit.names import Names
-from tile2cu.emit.render import render
-from tile2cu.emit.sections import aligned_when, fragments, setup, shared, sizes
-from tile2cu.emit.settled import Settled
-from tile2cu.emit.statements import Statements
-from tile2cu.emit.tma import tensor_maps
-from tile2cu.emit.view import KernelView
+from tile2cu.emitter.comments import wrapped
+from tile2cu.emitter.contract import contract, provenance
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.host import host, kernel_params
+from tile2cu.emitter.layouts import Layouts
+from tile2cu.emitter.manifest import manifest
+from tile2cu.emitter.names import Names
+from tile2cu.emitter.render import render
+from tile2cu.emitter.sections import aligned_when, fragments, setup, shared, sizes
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.statements import Statements
+from tile2cu.emitter.tma import tensor_maps
+from tile2cu.emitter.view import KernelView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
