@@ -1,0 +1,189 @@
+"""Walks a folder of tile-language files and says what becomes of each kernel.
+
+    python tests/conformance/run_corpus.py DIR
+
+Every kernel is emitted with the arguments that its own file calls it with, and compiled where --compile names a
+compiler. The table goes to standard output; `--write` makes it the committed one, which may only improve. The folder
+(a checkout of TileLang's `examples`, for instance) is no part of this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime")]
+
+from tile2cu.api import emit_text  # noqa: E402
+from tile2cu.core.errors import Tile2CuError  # noqa: E402
+from tile2cu.frontend import kernel_names  # noqa: E402
+from tile2cu.targets import Target, find  # noqa: E402
+
+TABLE = Path(__file__).with_name("status.json")
+# From worst to best. A refusal is a diagnostic; `failed` is an exception that is none.
+RANKS = ("failed", "refused", "miscompiled", "emitted", "compiled", "ran", "correct")
+# Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
+FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one kernel. `status` is one of RANKS, for a refusal with the diagnostic's code behind it."""
+
+    file: str
+    kernel: str
+    status: str
+    message: str = ""
+    seconds: float = 0.0
+    texts: tuple[Path, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}::{self.kernel}" if self.kernel else self.file
+
+
+def files(folder: Path, only: str = "") -> Iterator[Path]:
+    """The files below a folder that have kernels for the targets we know."""
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        has_kernels = "T.Kernel" in text or "T.prim_func" in text
+        if only in str(path) and has_kernels and not any(word in text for word in FOREIGN):
+            yield path
+
+
+def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[Row]:
+    """The rows of one file's kernels; their texts are written below `out`."""
+    relative = path.relative_to(folder).as_posix()
+    text = path.read_text(encoding="utf-8")
+    try:
+        names = kernel_names(text, path)
+    except Tile2CuError as error:
+        yield Row(relative, "", f"refused {error.code}", error.message)
+        return
+    for name in names:
+        start = time.perf_counter()
+        row = _emit_kernel(path, name, target, out / relative.removesuffix(".py"))
+        yield replace(row, file=relative, seconds=time.perf_counter() - start)
+
+
+def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
+    try:
+        emitted = emit_text(path, kernel=name, target=target, bindings={})
+    except Tile2CuError as error:
+        return Row("", name, f"refused {error.code}", error.message)
+    except Exception as error:  # an exception that is no diagnostic is a defect of ours: the table says so
+        return Row("", name, "failed", repr(error))
+    out.mkdir(parents=True, exist_ok=True)
+    for file, content in ((file, content) for one in emitted for file, content in one.files.items()):
+        (out / file).write_text(content, encoding="utf-8")
+    texts = tuple(out / file for one in emitted for file in one.files if file.endswith(".cu"))
+    return Row("", name, "emitted", texts=texts)
+
+
+def compiled(row: Row, command: list[str]) -> Row:
+    """The row after its texts were compiled."""
+    for text in row.texts:
+        done = subprocess.run([*command, str(text)], capture_output=True, text=True)
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), "")
+            return replace(row, status="miscompiled", message=first[-200:])
+    return replace(row, status="compiled") if row.texts else row
+
+
+def compile_command(compiler: str, target: Target) -> list[str]:
+    """A command that checks a text; its path follows."""
+    include = f"-I{ROOT / 'headers'}"
+    if compiler == "nvcc":
+        arch = target.name.partition("sm_")[2]
+        gencode = f"-gencode=arch=compute_{arch},code=sm_{arch}"
+        return ["nvcc", "-std=c++17", gencode, include, "-c", "-o", "/dev/null"]
+    return ["g++", "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-unknown-pragmas", include]
+
+
+def survey(folder: Path, target: Target, *, only: str = "", compiler: str = "", jobs: int = 2) -> list[Row]:
+    """All rows of a folder, in the order of its files."""
+    with tempfile.TemporaryDirectory() as out:
+        rows = [row for path in files(folder, only) for row in emit_file(path, folder, target, Path(out))]
+        if compiler:
+            command = compile_command(compiler, target)
+            with ThreadPoolExecutor(jobs) as pool:
+                rows = list(pool.map(lambda row: compiled(row, command), rows))
+    return rows
+
+
+def rank(status: str) -> int:
+    """How good a status is."""
+    return RANKS.index(status.split()[0])
+
+
+def regressions(rows: list[Row], table: dict[str, str]) -> list[str]:
+    """What the committed table says is better than what the rows say; kernels that are gone count, too."""
+    now = {row.name: row.status for row in rows}
+    worse = ((name, was, now.get(name, "failed")) for name, was in table.items())
+    # Without a compiler, a row stops at `emitted`: that is no step back from `compiled`.
+    return [
+        f"{name}: {was}, now {found}"
+        for name, was, found in worse
+        if rank(found) < min(rank(was), RANKS.index("emitted"))
+    ]
+
+
+def read_table(target: str) -> dict[str, str]:
+    """The committed statuses of a target, by name."""
+    tables = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
+    return dict(tables.get(target, {}))
+
+
+def write_table(target: str, rows: list[Row]) -> None:
+    """Commit the statuses of a target: names and statuses only, nothing of the files."""
+    tables = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
+    tables[target] = {row.name: row.status for row in rows}
+    TABLE.write_text(json.dumps(tables, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def report(rows: list[Row]) -> str:
+    """The table for people: kernels by status, then the refusals by message."""
+    counts = collections.Counter(row.status for row in rows)
+    whole = {row.file for row in rows} - {row.file for row in rows if rank(row.status) < RANKS.index("emitted")}
+    lines = [f"{len(rows)} kernels in {len({row.file for row in rows})} files; {len(whole)} files emitted as a whole"]
+    lines += [f"{count:5}  {status}" for status, count in counts.most_common()]
+    lines.append("")
+    bad = sorted((row for row in rows if row.message), key=lambda row: (row.status, row.message))
+    lines += [f"{row.status:18} {row.name}: {row.message[:110]}" for row in bad]
+    slowest = max(rows, key=lambda row: row.seconds, default=None)
+    if slowest is not None:
+        lines.append(f"slowest: {slowest.name}, {slowest.seconds:.2f} s")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--target", default="cuda:sm_80")
+    parser.add_argument("--only", default="", help="files whose path has this text")
+    parser.add_argument("--compile", choices=("nvcc", "g++"), default="", dest="compiler")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="commit the statuses to status.json")
+    options = parser.parse_args()
+    rows = survey(options.folder, find(options.target), only=options.only, compiler=options.compiler, jobs=options.jobs)
+    print(report(rows))
+    if options.write:
+        write_table(options.target, rows)
+        return 0
+    worse = [] if options.only else regressions(rows, read_table(options.target))
+    print("\n".join(["", *(f"worse than committed: {line}" for line in worse)]))
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The corpus's committed statuses may only improve; and what the walk itself does, on files of our own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.run_corpus import Row, read_table, regressions, report, survey, write_table
+from tile2cu.targets import find
+
+TARGETS = ("cuda:sm_80",)
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def {name}(M, N, block_M, dtype="float32"):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), dtype), B: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
+            tile = T.alloc_fragment((block_M, 64), dtype)
+            T.copy(A[bx * block_M, 0], tile)
+            {more}
+            T.copy(tile, B[bx * block_M, 0])
+    return main
+
+if __name__ == "__main__":
+    {name}(1024, 64, 32)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A corpus of three files: one that is emitted, one that is refused, one without kernels."""
+    (tmp_path / "good.py").write_text(KERNEL.format(name="keep", more="pass"))
+    (tmp_path / "bad.py").write_text(KERNEL.format(name="shuffle", more="T.sync_grid()"))
+    (tmp_path / "other.py").write_text("print('no kernel here')\n")
+    return tmp_path
+
+
+def test_each_kernel_has_a_row(folder: Path) -> None:
+    rows = survey(folder, find("cuda:sm_80"))
+    assert [(row.name, row.status) for row in rows] == [
+        ("bad.py::shuffle", "refused T2C-F011"),
+        ("good.py::keep", "emitted"),
+    ]
+    assert "2 kernels in 2 files; 1 files emitted as a whole" in report(rows)
+
+
+def test_emitted_text_compiles(folder: Path, gxx: str) -> None:
+    rows = survey(folder, find("cuda:sm_80"), only="good", compiler="g++")
+    assert [row.status for row in rows] == ["compiled"]
+
+
+def test_only_steps_back_are_regressions() -> None:
+    rows = [Row("a.py", "f", "emitted"), Row("b.py", "g", "refused T2C-F011")]
+    assert not regressions(rows, {"a.py::f": "compiled", "b.py::g": "refused T2C-F012"})
+    assert regressions(rows, {"b.py::g": "emitted"}) == ["b.py::g: emitted, now refused T2C-F011"]
+    assert regressions(rows, {"gone.py::h": "emitted"}) == ["gone.py::h: emitted, now failed"]
+
+
+def test_the_table_holds_names_and_statuses_only(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.conformance.run_corpus.TABLE", tmp_path / "status.json")
+    write_table("cuda:sm_80", survey(folder, find("cuda:sm_80")))
+    assert read_table("cuda:sm_80") == {"bad.py::shuffle": "refused T2C-F011", "good.py::keep": "emitted"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_corpus_does_not_get_worse(target: str) -> None:
+    corpus = os.environ.get("TILE2CU_CORPUS")
+    if not corpus:
+        pytest.skip("TILE2CU_CORPUS names no folder: a checkout of TileLang's `examples`")
+    assert not regressions(survey(Path(corpus), find(target)), read_table(target))
