@@ -11,13 +11,32 @@ enum Overwrite { overwrite };
 
 // ---- one instruction ---------------------------------------------------------------------------------------------
 
-// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of int8, k8 of float (as tf32).
+// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32).
 template <class T> constexpr int mma_k = 32 / static_cast<int>(sizeof(T));
 
+// Machines without 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
+// K become two pairs of two instructions: k is taken in another order, the same for A and B.
+template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const uint32_t* b) {
+  if constexpr (Float8Instructions::exist) {
+    Float8Instructions::mma_m16n8k32(d, a, b, T::is_e4m3);
+  } else {
+    const auto low = [](uint32_t word) { return T::halves(static_cast<uint16_t>(word)); };
+    const auto high = [](uint32_t word) { return T::halves(static_cast<uint16_t>(word >> 16)); };
+    TL_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const uint32_t a_halves[4] = {low(a[2 * i]), low(a[2 * i + 1]), high(a[2 * i]), high(a[2 * i + 1])};
+      const uint32_t b_halves[2] = {low(b[i]), high(b[i])};
+      mma_m16n8k16(d, a_halves, b_halves, half());
+    }
+  }
+}
+
 template <class T> TL_DEVICE void mma(float* d, const uint32_t* a, const uint32_t* b) {
-  static_assert(is_small_float<T> || std::is_same<T, float>::value, "float accumulates half, bfloat16 or float");
+  static_assert(is_float<T> && sizeof(T) <= 4, "float accumulates half, bfloat16, float or 8-bit floating point");
   if constexpr (std::is_same<T, float>::value)
     mma_m16n8k8_tf32(d, a, b);
+  else if constexpr (is_float8<T>)
+    mma_float8<T>(d, a, b);
   else
     mma_m16n8k16(d, a, b, T());
 }

@@ -15,8 +15,8 @@ TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a % b + (a % b
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 
-// Plus infinity. For half and bfloat16 it is a float, which converts.
-template <class T> using FloatOf = std::conditional_t<is_small_float<T>, float, T>;
+// Plus infinity. For types narrower than float it is a float, which converts.
+template <class T> using FloatOf = std::conditional_t<is_small_float<T> || is_float8<T>, float, T>;
 template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__builtin_huge_val());
 
 // Each function: a struct that knows the scalars (the result for an integer is a float), and the tl:: name, which takes
@@ -72,9 +72,7 @@ TL_FUNCTION(FastReciprocal, fast_reciprocal, reciprocal_approx(x), 1.0 / x)
 
 // The type in which two scalars are compared: their own, or the wider one.
 template <class A, class B>
-using Wider = std::conditional_t<std::is_same<A, B>::value, A,
-                                 std::common_type_t<std::conditional_t<is_small_float<A>, float, A>,
-                                                    std::conditional_t<is_small_float<B>, float, B>>>;
+using Wider = std::conditional_t<std::is_same<A, B>::value, A, std::common_type_t<FloatOf<A>, FloatOf<B>>>;
 
 // Of two floats, the larger or smaller; a NaN loses against a number.
 struct Max {

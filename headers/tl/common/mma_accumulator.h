@@ -92,8 +92,8 @@ template <int M, int K, class W>
 using MmaOperandA = std::conditional_t<W::n == 1, MmaAccumulator<M, K, Warps<W::m, 1>>, MmaSharedOperandA<M, K, W>>;
 
 // An operand B in registers, N along `n`, K along `k`: the columns go over the warps along N, and each warp along M
-// holds a copy. In each 8 columns and 8 of K, lane 4g + t holds column g, k = 2t and 2t + 1; two such are B of one m16n8k16,
-// in CuTe's notation (T32,V4) -> (N8,K16)  ((4,8),(2,2)):((16,1),(8,64)).
+// holds a copy. In each 8 columns and 8 of K, lane 4g + t holds column g, k = 2t and 2t + 1; two such are B of one
+// m16n8k16, in CuTe's notation (T32,V4) -> (N8,K16)  ((4,8),(2,2)):((16,1),(8,64)).
 // [PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"]
 template <int K, int N, class Warps_> struct MmaRegistersB {
   using Warps = Warps_;

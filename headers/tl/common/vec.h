@@ -38,6 +38,17 @@ template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>
     TL_UNROLL
     for (int i = 0; i < n; i += 2) pairs.at[i / 2] = pack2(from.at[i], from.at[i + 1], To());
     return bit_cast<Vec<To, n>>(pairs);
+  } else if constexpr (is_float8<To> && std::is_same<T, float>::value && n % 2 == 0) {
+    Vec<uint16_t, n / 2> pairs;
+    TL_UNROLL
+    for (int i = 0; i < n; i += 2) pairs.at[i / 2] = To::pair(from.at[i], from.at[i + 1]);
+    return bit_cast<Vec<To, n>>(pairs);
+  } else if constexpr (is_float8<T> && n % 2 == 0) {
+    const auto pairs = bit_cast<Vec<uint16_t, n / 2>>(from);
+    Vec<uint32_t, n / 2> halves;
+    TL_UNROLL
+    for (int i = 0; i < n / 2; ++i) halves.at[i] = T::halves(pairs.at[i]);
+    return convert<To>(bit_cast<Vec<half, n>>(halves));
   } else {
     Vec<To, n> to;
     TL_UNROLL

@@ -3,6 +3,7 @@
 #pragma once
 #include "kernel.h"
 #include "numeric.h"
+#include "float8.h"
 #include "memory.h"
 #include "atomic.h"
 #include "sync.h"

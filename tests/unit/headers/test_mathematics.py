@@ -70,3 +70,36 @@ def test_integers(kernels: Callable[[str], Kernels]) -> None:
     ]
     expected = [powers, np.clip(x, -2, 5), np.sign(x), x * e + 7, np.ones(COUNT)]
     np.testing.assert_array_equal(run.written[0], expected)
+
+
+FLOAT8 = {"e4m3": (ml_dtypes.float8_e4m3fn, 448.0), "e5m2": (ml_dtypes.float8_e5m2, 57344.0)}
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_conversions_to_float8_round_to_even_and_saturate(kernels: Callable[[str], Kernels], name: str) -> None:
+    dtype, highest = FLOAT8[name]
+    rng = np.random.default_rng(4)
+    x = (rng.standard_normal(COUNT) * 2.0 ** rng.integers(-20, 18, COUNT)).astype(np.float32)
+    x[:64] = np.arange(64, dtype=np.float32) / 16 * 2.0 ** (-9 if name == "e4m3" else -16)  # denormals and ties
+    x[64:96] = np.arange(32, dtype=np.float32) + 32.5
+    x[96:102] = [0.0, -0.0, np.inf, -np.inf, highest * 1.03, -highest * 1.2]
+    run = kernels("mathematics")(
+        name, x, Written(shape=(3, COUNT), dtype=dtype), Written(shape=(2, COUNT), dtype=np.float32),
+        Written(shape=(COUNT,), dtype=np.float16),
+    )  # fmt: skip
+    clipped = np.clip(x, -highest, highest).astype(dtype)
+    np.testing.assert_array_equal(run.written[0][:2].view(np.uint8), np.stack([clipped.view(np.uint8)] * 2))
+    wide = clipped.astype(np.float32)
+    np.testing.assert_array_equal(run.written[1], [wide, np.maximum(wide, 0) + 2 * wide])
+    np.testing.assert_array_equal(run.written[2], wide.astype(np.float16))
+    with np.errstate(over="ignore"):
+        arithmetic = np.minimum(wide.astype(float) ** 2 + np.exp(wide.astype(float)), highest)
+    np.testing.assert_allclose(run.written[0][2].astype(float), arithmetic, rtol=0.13, atol=2.0**-9)
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_every_float8(kernels: Callable[[str], Kernels], name: str) -> None:
+    run = kernels("mathematics")(f"all_{name}", Written(shape=(256,), dtype=np.float32))
+    np.testing.assert_array_equal(
+        run.written[0], np.arange(256, dtype=np.uint8).view(FLOAT8[name][0]).astype(np.float32)
+    )

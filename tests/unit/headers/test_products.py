@@ -27,6 +27,8 @@ SHARED = [
     ("bfloat16_nn", 64, 64, 32, False, False, BFLOAT16, np.float32),
     ("bfloat16_tt", 64, 64, 32, True, True, BFLOAT16, np.float32),
     ("int8_nt", 64, 64, 128, False, True, np.int8, np.int32),
+    ("e4m3_nt", 64, 64, 64, False, True, ml_dtypes.float8_e4m3fn, np.float32),
+    ("e5m2_nt", 32, 24, 128, False, True, ml_dtypes.float8_e5m2, np.float32),
     ("tf32_nt", 64, 64, 32, False, True, np.float32, np.float32),
 ]
 REGISTERS = [("registers_41", 64, HALF), ("registers_22", 64, HALF), ("registers_bfloat16", 32, BFLOAT16)]

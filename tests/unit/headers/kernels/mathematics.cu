@@ -61,7 +61,40 @@ template <class T, class Bits, int vector> tl_status run_special(const void* X, 
                     static_cast<T*>(S), static_cast<Bits*>(B));
 }
 
+// To 8-bit floating point one by one and in packets, back to float and half, and what arithmetic makes of it.
+template <class T> __global__ void float8(const float* X_data, T* Y_data, float* Z_data, tl::half* H_data) {
+  const auto X = tl::tensor<tl::RowStart<16>>(X_data, n);
+  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 3, n);
+  const auto Z = tl::tensor<tl::RowStart<16>>(Z_data, 2, n);
+  const auto H = tl::tensor<tl::RowStart<8>>(H_data, n);
+  tl::Fragment<T, Layout> y;
+  tl::parallel(Layout{}, [&](auto i) { Y(0, i) = X(i), y(i) = tl::cast<T>(X(i)); });
+  tl::parallel<4>(Layout{}, [&](auto i) { Y(1, i) = tl::cast<T>(X(i)); });
+  tl::parallel(Layout{}, [&](auto i) { Z(0, i) = y(i); });
+  tl::parallel<4>(Layout{}, [&](auto i) { Z(1, i) = tl::max(Y(1, i), 0.0f) + 2 * tl::cast<float>(Y(1, i)); });
+  tl::parallel<4>(Layout{}, [&](auto i) { H(i) = tl::cast<tl::half>(Y(1, i)); });
+  tl::parallel(Layout{}, [&](auto i) { Y(2, i) = y(i) * y(i) + tl::exp(y(i)); });
+}
+// Every bit pattern as a float.
+template <class T> __global__ void all_float8(float* Z_data) {
+  for (int i = tl::thread(); i < 256; i += 32) Z_data[i] = T::from_bits(uint8_t(i));
+}
+template <class T> tl_status run_float8(const void* X, void* Y, void* Z, void* H) {
+  return tl::launch(float8<T>, dim3(1), 32, nullptr, static_cast<const float*>(X), static_cast<T*>(Y),
+                    static_cast<float*>(Z), static_cast<tl::half*>(H));
+}
+
 }  // namespace mathematics
+
+#define TL_FLOAT8(name, T)                                                                       \
+  extern "C" tl_status name(const void* X, void* Y, void* Z, void* H) {                          \
+    return mathematics::run_float8<T>(X, Y, Z, H);                                               \
+  }                                                                                              \
+  extern "C" tl_status all_##name(void* Z) {                                                     \
+    return tl::launch(mathematics::all_float8<T>, dim3(1), 32, nullptr, static_cast<float*>(Z)); \
+  }
+TL_FLOAT8(e4m3, tl::float8_e4m3)
+TL_FLOAT8(e5m2, tl::float8_e5m2)
 
 #define TL_TYPE(name, T, Bits, vector)                                                          \
   extern "C" tl_status functions_##name(const void* X, const void* U, const void* P, void* Y) { \

@@ -217,6 +217,8 @@ TL_CASE(half_into_half, half, half, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle
 TL_CASE(bfloat16_nn, bfloat16, float, 64, 64, 32, Warps<2, 2>, Swizzle64B, Swizzle128B, false, false)
 TL_CASE(bfloat16_tt, bfloat16, float, 64, 64, 32, Warps<4, 1>, Swizzle128B, Swizzle64B, true, true)
 TL_CASE(int8_nt, int8_t, int32_t, 64, 64, 128, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
+TL_CASE(e4m3_nt, tl::float8_e4m3, float, 64, 64, 64, Warps<2, 2>, Swizzle64B, Swizzle64B, false, true)
+TL_CASE(e5m2_nt, tl::float8_e5m2, float, 32, 24, 128, Warps<2, 1>, Swizzle128B, Swizzle128B, false, true)
 TL_CASE(tf32_nt, float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
 TL_REGISTERS_B(rr_22, half, 32, 48, 32, Warps<2, 2>, false, true)
 TL_REGISTERS_B(rr_14, half, 16, 32, 48, Warps<1, 4>, true, true)

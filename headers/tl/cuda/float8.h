@@ -1,0 +1,48 @@
+// Instructions for 8-bit floating point, from sm_89 on.
+#pragma once
+#include "config.h"
+#include "kernel.h"
+
+namespace tl {
+
+struct Float8Instructions {
+  static constexpr bool exist = cuda::architecture >= 89;
+
+  // Two floats, rounded to nearest even and saturated, `low` in bits 0..7.
+  // [PTX ISA, "Data Movement and Conversion Instructions: cvt"]
+  static TL_DEVICE uint16_t from_floats(float low, float high, bool is_e4m3) {
+    uint16_t pair;
+    if (is_e4m3)
+      asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    else
+      asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    return pair;
+  }
+  // Exactly, as two halves.
+  static TL_DEVICE uint32_t to_halves(uint16_t pair, bool is_e4m3) {
+    uint32_t halves;
+    if (is_e4m3)
+      asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    else
+      asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    return halves;
+  }
+  // d += a * b; fragments as those of int8. Who: every lane of the warp.
+  // [PTX ISA, "Matrix Fragments for mma.m16n8k32"]
+  static TL_DEVICE void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3) {
+    if (is_e4m3)
+      asm volatile(
+          "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    else
+      asm volatile(
+          "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
+
+}  // namespace tl
