@@ -10,8 +10,7 @@ def kernel(M, N, block=64):
             S = T.alloc_shared((64, 64), "float32")
             L = T.alloc_fragment((64, 64), "float32")
             T.clear(S)
-            count = T.alloc_var("int32", init=bx)
-            if count > 0:
+            if T.get_thread_binding(0) < 64:
                 T.copy(S, L)
                 T.copy(L, S)
 
@@ -19,13 +18,13 @@ def kernel(M, N, block=64):
 
 # ---- expected ----
 # error[T2C-P002]: a barrier is needed here, inside a branch that not all threads of the block take
-#   --> p002_barrier_in_a_divergent_branch.py:15:17
+#   --> p002_barrier_in_a_divergent_branch.py:14:17
 #    |
-# 15 |                 T.copy(S, L)
+# 14 |                 T.copy(S, L)
 #    |                 ^^^^^^^^^^^^
 # note: the branch depends on the thread
-#   --> p002_barrier_in_a_divergent_branch.py:14:13
+#   --> p002_barrier_in_a_divergent_branch.py:13:13
 #    |
-# 14 |             if count > 0:
-#    |             ^^^^^^^^^^^^^
+# 13 |             if T.get_thread_binding(0) < 64:
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = help: move the copy out of the `if`, or make its condition the same for all threads

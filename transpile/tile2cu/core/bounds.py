@@ -4,19 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Unary, Var, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, int_const, static_value
 from tile2cu.core.program import (
-    Atomic,
-    AtomicTile,
-    Buffer,
-    Copy,
     Launch,
     Let,
     Loop,
     Parallel,
-    Scope,
-    Stmt,
-    Store,
     walk_stmts,
 )
 
@@ -57,7 +50,6 @@ class Bounds:
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._values: dict[Var, Expr] = {let.var: let.value for let in launch.prelude}
-        self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in _written(stmt)}
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -152,22 +144,6 @@ class Bounds:
                 pass
         return Linear({expr: 1}, 0)
 
-    def uniform(self, expr: Expr) -> bool:
-        """Whether all threads of a block compute the same value."""
-        for part in walk(expr):
-            if isinstance(part, Var):
-                if part.role in (Role.THREAD, Role.PARALLEL, Role.MUTABLE):
-                    return False
-                if part in self._values and not self.uniform(self._values[part]):
-                    return False
-            elif isinstance(part, Load) and not self._is_read_only(part):
-                return False  # its indices are parts of their own
-        return True
-
-    def _is_read_only(self, load: Load) -> bool:
-        """Whether an element is the same for all threads that read it at the same index: nobody writes its tensor."""
-        return getattr(load.buffer, "scope", None) is Scope.GLOBAL and id(load.buffer) not in self._written
-
     def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self._maximum(self.linear(start)), -1)
@@ -186,17 +162,6 @@ class Bounds:
             last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
             sum_ = rest.plus(last, coefficient)
         return sum_
-
-
-def _written(stmt: Stmt) -> tuple[Buffer, ...]:
-    """The tensor that a statement itself may write."""
-    match stmt:
-        case Store() | Atomic():
-            return (stmt.buffer,)
-        case Copy() | AtomicTile():
-            return (stmt.dst.buffer,)
-        case _:
-            return ()
 
 
 def _power_of_two(value: int) -> int:

@@ -103,10 +103,6 @@ _SELECT: Mapping[str, Explanation] = {
         "shared tile and fragments of different layouts are not copied yet; a T.Parallel loop over shared memory does"
         " it.",
     ),
-    "T2C-S006": Explanation(
-        "no instruction combines tiles in memory so",
-        "Tiles are combined with memory by atomic addition, maximum and minimum.",
-    ),
 }
 
 # What emission refuses.

@@ -142,6 +142,8 @@ class Statements:
         match op:
             case Copy():
                 return StatementView("call", self._copy(op), comments=self._copy_comments(op))
+            case Fill() if op.dst.buffer.scope is Scope.LOCAL and op.dst.whole and op.dst.buffer.rank == 1:
+                return StatementView("line", {"text": self._fill_local(op)})
             case Fill():
                 return StatementView("call", self._fill(op))
             case Gemm():
@@ -242,6 +244,11 @@ class Statements:
             "template": "threads" if buffer.scope is Scope.SHARED else "",
             "arguments": self.printer.tile(buffer) + value,
         }
+
+    def _fill_local(self, op: Fill) -> str:
+        """A private array, element by element."""
+        value, name = self.printer.text(op.value, op.dst.buffer.dtype), self.printer.tile(op.dst.buffer)
+        return f"for (auto& element : {name}) element = {value};"
 
     def _gemm(self, op: Gemm) -> Mapping[str, str]:
         a, b, c = (self.printer.tile(region.buffer) for region in (op.a, op.b, op.c))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import FragmentLayout, threads_along
-from tile2cu.core.program import AtomicTile, Copy, Loop, Parallel, Reduce, Reduction, Region, Scope, Stmt
+from tile2cu.core.program import AtomicTile, Copy, Loop, Parallel, Reduce, Region, Scope, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -79,14 +79,10 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     """A tile is combined with memory element by element, each by the one thread that owns it.
 
     Gives: the call.
-    Errors: T2C-S005 when a part of a shared tile or of a fragment is used; T2C-S006 when no call combines so.
+    Errors: T2C-S005 when a part of a shared tile or of a fragment is used.
     """
     for region in (op.src, op.dst):
         _refuse_parts(region, op)
-    if op.kind not in (Reduction.SUM, Reduction.MAX, Reduction.MIN):
-        raise Tile2CuError(
-            "T2C-S006", f"no atomic operation for `{op.kind.value}`", op.span, help="use add, max or min"
-        )
     yield op, "call", {"sum": "atomic_add"}.get(op.kind.value, f"atomic_{op.kind.value}")
 
 

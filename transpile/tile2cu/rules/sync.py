@@ -7,6 +7,7 @@ from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lo
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, Sync, While
 from tile2cu.core.schedule import Hazard, Pipeline
+from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 
@@ -66,6 +67,7 @@ class _Walker:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.uniformity = Uniformity(context.launch)
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
 
     def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
@@ -110,7 +112,7 @@ class _Walker:
         known |= hazards
 
     def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
-        uniform = self.context.bounds.uniform(stmt.condition)
+        uniform = self.uniformity.holds(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
         inside = divergent if uniform else stmt
         then = self.body(stmt.then, pending.copy(), inside)
@@ -139,7 +141,7 @@ class _Walker:
 
     def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """A loop on a condition: its barriers are reached by all threads only if all see the same condition."""
-        inside = divergent if self.context.bounds.uniform(stmt.condition) else stmt
+        inside = divergent if self.uniformity.holds(stmt.condition) else stmt
         before = pending = self.condition(stmt, pending, divergent)
         for _ in range(2):
             pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), inside))

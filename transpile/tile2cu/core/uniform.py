@@ -1,0 +1,105 @@
+"""Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
+
+from tile2cu.core.expr import Expr, Load, Role, Var, walk
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Declare,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
+
+
+class Uniformity:
+    """What is known about a launch's values."""
+
+    def __init__(self, launch: Launch) -> None:
+        lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
+        self._values = {let.var: let.value for let in lets}
+        self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in _written(stmt)}
+        self._varying: set[str] = set()  # mutable scalars and private arrays
+        known = -1
+        while known != len(self._varying):  # what is assigned may vary itself: until nothing more does
+            known = len(self._varying)
+            self._visit(launch.body, divergent=False)
+
+    def holds(self, expr: Expr) -> bool:
+        """Whether all threads of a block compute the same value."""
+        return all(self._part(part) for part in walk(expr))
+
+    def _part(self, part: Expr) -> bool:
+        """Whether one part of an expression, its operands aside, is the same in all threads."""
+        match part:
+            case Var(role=Role.THREAD | Role.PARALLEL):
+                return False
+            case Var(role=Role.MUTABLE):
+                return part.name not in self._varying
+            case Var() if part in self._values:
+                return self.holds(self._values[part])
+            case Load():
+                return self._element(part.buffer)
+            case _:
+                return True
+
+    def _element(self, buffer: object) -> bool:
+        """Whether an element at a uniform index is the same for all threads that read it."""
+        assert isinstance(buffer, Buffer)
+        if buffer.scope is Scope.LOCAL:
+            return buffer.name not in self._varying
+        return buffer.scope is Scope.GLOBAL and id(buffer) not in self._written
+
+    def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
+        """Notes what is given other values in other threads, or only in some of them."""
+        for stmt in body:
+            match stmt:
+                case If():
+                    inside = divergent or not self.holds(stmt.condition)
+                    self._visit(stmt.then, divergent=inside)
+                    self._visit(stmt.orelse, divergent=inside)
+                case While():
+                    self._visit(stmt.body, divergent=divergent or not self.holds(stmt.condition))
+                case Loop():
+                    same = self.holds(stmt.start) and self.holds(stmt.stop)
+                    self._visit(stmt.body, divergent=divergent or not same)
+                case Parallel():
+                    self._visit(stmt.body, divergent=True)
+                case _:
+                    self._assign(stmt, divergent)
+
+    def _assign(self, stmt: Stmt, divergent: bool) -> None:
+        values: tuple[Expr, ...] = ()
+        match stmt:
+            case Declare():
+                name, values = stmt.var.name, () if stmt.init is None else (stmt.init,)
+            case Assign():
+                name, values = stmt.var.name, (stmt.value,)
+            case Store() if stmt.buffer.scope is Scope.LOCAL:
+                name, values = stmt.buffer.name, (stmt.value, *stmt.indices)
+            case Copy() if stmt.dst.buffer.scope is Scope.LOCAL:
+                name, divergent = stmt.dst.buffer.name, True
+            case _:
+                return
+        if divergent or not all(self.holds(value) for value in values):
+            self._varying.add(name)
+
+
+def _written(stmt: Stmt) -> tuple[Buffer, ...]:
+    """The tensor that a statement itself may write."""
+    match stmt:
+        case Store() | Atomic():
+            return (stmt.buffer,)
+        case Copy() | AtomicTile():
+            return (stmt.dst.buffer,)
+        case _:
+            return ()
