@@ -133,10 +133,3 @@ def test_wrong_launches_are_refused(code: CodeObject) -> None:
         simulate(code, "flat", 1, 256, [np.zeros(512, np.int32)[::2], c])
     with pytest.raises(SimulatorError, match="gave up"):
         simulate(code, "calls", 1, 256, [a, c], limit=100)
-
-
-def test_lines_of_global_requests(code: CodeObject) -> None:
-    """256 floats, read and written once: 16 lines of 64 bytes each way."""
-    a, c = np.zeros(256, np.float32), np.zeros(256, np.float32)
-    cost = simulate(code, "plain_ragged", 1, 256, [a, c, 256], measure=True).cost
-    assert (cost.global_lines, cost.global_bytes) == (32, 2048)

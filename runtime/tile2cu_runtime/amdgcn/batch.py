@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class Batch:
     """`workgroups` are their ids in order; wave w of the batch belongs to workgroup w // waves_per_group.
 
     `scratch` holds each lane's private bytes one after the other; `code_base` is the address of the code object;
-    `transactions` counts by instruction address, only with `measure`.
+    `global_lines` counts cache lines, only with `measure`.
     """
 
     kernel: str
@@ -47,7 +46,7 @@ class Batch:
     check: bool
     measure: bool
     code_base: int
-    transactions: Counter[int] = field(default_factory=Counter)
+    global_lines: int = 0
 
     # ---- memory ---------------------------------------------------------------------------------------------
 
@@ -124,8 +123,8 @@ class Batch:
 
     # ---- figures --------------------------------------------------------------------------------------------
 
-    def count_lines(self, instruction: Instruction, at: Array, width: int, mask: Array | None, line: int) -> None:
-        """Adds to `transactions` the lines of `line` bytes that each wave's request touches."""
+    def count_lines(self, at: Array, width: int, mask: Array | None, line: int) -> None:
+        """Adds to `global_lines` the lines of `line` bytes that each wave's request touches."""
         if not self.measure:
             return
         first, last = at // line, (at + width - 1) // line
@@ -135,7 +134,7 @@ class Batch:
         touched = np.sort(touched, axis=1)
         new = touched[:, 1:] != touched[:, :-1]
         lines = int(new.sum()) + int((touched[:, 0] >= 0).sum())
-        self.transactions[instruction.address] += lines
+        self.global_lines += lines
 
 
 def _register_name(registers: int) -> str:

@@ -11,6 +11,7 @@ from tile2cu_runtime.amdgcn.block import Block
 from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.instructions.access import width_of
 from tile2cu_runtime.amdgcn.instructions.mfma_layout import cycles, parse_shape
+from tile2cu_runtime.amdgcn.lds_banks import BankUse
 
 # The kinds of instructions that a report counts, by how their names begin; the first match counts.
 _KINDS = (
@@ -29,11 +30,23 @@ class InstructionCost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What depends on the addresses: lines of 64 bytes that global requests touch, and the LDS banks' busy cycles."""
+
+    global_lines: int
+    lds: BankUse
+
+    def __str__(self) -> str:
+        lds = f"LDS banks busy for {self.lds.cycles} cycles where {self.lds.ideal} would do"
+        return f"global lines of 64 bytes {self.global_lines}; {lds}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CostReport:
     """Counts over the whole launch, in wave instructions.
 
     `mfma_cycles`: cycles that the matrix cores are busy, summed over the waves. `lds_bytes`, `global_bytes`: by the
-    instructions' widths, all 64 lanes. `global_lines`: lines of 64 bytes that the requests touch, 0 unless measured.
+    instructions' widths, all 64 lanes. `measured` only where it was asked for.
     """
 
     kernel: str
@@ -43,7 +56,7 @@ class CostReport:
     mfma_cycles: int
     lds_bytes: int
     global_bytes: int
-    global_lines: int
+    measured: Measured | None
 
     @property
     def wave_instructions(self) -> int:
@@ -58,14 +71,12 @@ class CostReport:
         lines += [f"  {kind:<14}{count:>12}" for kind, count in self.kinds]
         lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} a wave)")
         lines.append(f"  LDS bytes {self.lds_bytes}, global bytes {self.global_bytes}")
-        if self.global_lines:
-            lines.append(f"  global lines of 64 bytes {self.global_lines}")
+        if self.measured:
+            lines.append(f"  {self.measured}")
         return "\n".join(lines)
 
 
-def cost_report(
-    kernel: str, target: str, waves: int, blocks: Iterable[Block], transactions: Counter[int]
-) -> CostReport:
+def cost_report(kernel: str, target: str, waves: int, blocks: Iterable[Block], measured: Measured | None) -> CostReport:
     """The report of a launch whose blocks have counted their executions."""
     executed = [(each, block.executed) for block in blocks for each in block.instructions]
     names: Counter[str] = Counter()
@@ -87,7 +98,7 @@ def cost_report(
         mfma_cycles=totals["cycles"],
         lds_bytes=totals["lds"],
         global_bytes=totals["global"],
-        global_lines=sum(transactions.values()),
+        measured=measured,
     )
 
 

@@ -17,8 +17,11 @@ from tile2cu_runtime.amdgcn.byte_store import ByteStore
 from tile2cu_runtime.amdgcn.cohort import Cohort, Transfer
 from tile2cu_runtime.amdgcn.findings import LDS_OUT_OF_BOUNDS, LDS_UNINITIALIZED
 from tile2cu_runtime.amdgcn.instruction import Instruction
+from tile2cu_runtime.amdgcn.lds_banks import BankUse, bank_use
 
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+# A workgroup's LDS begins at the first bank.
+_ALL_BANKS_BYTES = 256
 # LDS begins as NaN in every float format.
 POISON = 0xFF
 
@@ -48,11 +51,18 @@ class Race:
 
 
 class Lds:
-    """The LDS of all workgroups of a batch, one after the other. `granule`: bytes a mark of the checks."""
+    """The LDS of all workgroups of a batch, one after the other. `granule`: bytes a mark of the checks.
 
-    def __init__(self, size: int, workgroups: int, waves_per_group: int, granule: int, check: bool) -> None:
+    With `banks` not 0, `bank_use` adds up how long the accesses keep them busy.
+    """
+
+    def __init__(
+        self, size: int, workgroups: int, waves_per_group: int, *, granule: int, check: bool, banks: int = 0
+    ) -> None:
         self.size = size
-        self._stride = round_up(max(size, 16), 16)
+        self._stride = round_up(max(size, 1), _ALL_BANKS_BYTES)
+        self._banks = banks
+        self.bank_use = BankUse()
         self.store = ByteStore(self._stride * workgroups, POISON)
         self._first: Array = (np.arange(workgroups * waves_per_group) // waves_per_group * self._stride).astype(I64)
         self._granule = granule
@@ -82,9 +92,10 @@ class Lds:
         placed = at + self._first[cohort.wave][:, None]
         return Transfer(instruction=instruction, mask=mask, at=placed, width=width, is_lds=True)
 
-    def read(self, cohort: Cohort, access: Transfer, *, atomic: bool = False) -> Array:
+    def read(self, cohort: Cohort, access: Transfer) -> Array:
         """The 32-bit words at a checked place, (words, waves, 64)."""
         assert access.at is not None
+        self._measure(access, is_read=True)
         if self._check:
             self._check_written(cohort, access)
             self.log(cohort, access)
@@ -93,6 +104,7 @@ class Lds:
     def write(self, cohort: Cohort, access: Transfer, words: Sequence[Array]) -> None:
         """Writes 32-bit words, each (waves, 64)."""
         assert access.at is not None
+        self._measure(access, is_read=False)
         at = access.at
         if access.mask is not None:
             at, words = at[access.mask], [word[access.mask] for word in words]
@@ -103,6 +115,10 @@ class Lds:
         if self._check:
             self._set(self._written, at, access.width, True)
             self.log(cohort, access)
+
+    def _measure(self, access: Transfer, *, is_read: bool) -> None:
+        if self._banks and access.at is not None:
+            self.bank_use += bank_use(access.at, access.width, access.mask, self._banks, is_read=is_read)
 
     # ---- checks ---------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import struct
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from tile2cu_runtime.amdgcn.block import Program
 from tile2cu_runtime.amdgcn.byte_store import ByteStore
 from tile2cu_runtime.amdgcn.code_object import LDS_BYTES, CodeObject, Kernel
 from tile2cu_runtime.amdgcn.cohort import Cohort
-from tile2cu_runtime.amdgcn.cost import CostReport, cost_report, lds_bytes_of
+from tile2cu_runtime.amdgcn.cost import CostReport, Measured, cost_report, lds_bytes_of
 from tile2cu_runtime.amdgcn.disassembly import source_line
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.findings import CodePlace, Recorder, SimulatorFinding
@@ -34,6 +33,7 @@ from tile2cu_runtime.amdgcn.kernarg import (
     user_scalars,
 )
 from tile2cu_runtime.amdgcn.lds import Lds
+from tile2cu_runtime.amdgcn.lds_banks import BANKS, BankUse
 from tile2cu_runtime.amdgcn.machine import Machine
 
 # Waves that are simulated at once: enough that NumPy works on long arrays, few enough that the state stays in cache.
@@ -76,7 +76,8 @@ def simulate(
     Shapes: `grid` in workgroups, `block` in work-items, up to three extents each; `dynamic_lds` in bytes. Other
     arguments are int, float, NumPy scalars, or bytes for what is passed by value.
     Gives: findings instead of errors for faults of the kernel. `check` looks for missing waits and for LDS races and
-    uninitialised reads; bounds are always checked. `measure` counts the cache lines of global requests.
+    uninitialised reads; bounds are always checked. `measure` counts cache lines of global requests and
+    cycles of the LDS banks.
     Errors: SimulatorError for what cannot be simulated: unknown instructions, more than `limit` wave instructions.
     """
     loaded = code_object if isinstance(code_object, CodeObject) else CodeObject.load(code_object)
@@ -117,7 +118,7 @@ class _Simulation:
         self._memory, self._buffers = self._load(args)
         self._program = Program(code.listing, Context(code.target, kernel.accumulation_offset))
         self._recorder = Recorder()
-        self._transactions: Counter[int] = Counter()
+        self._global_lines, self._bank_use = 0, BankUse()
 
     # ---- before -------------------------------------------------------------------------------------------------
 
@@ -159,11 +160,14 @@ class _Simulation:
             start = self._start(batch)
             waves += len(start)
             machine.run(batch, start)
+            self._global_lines += batch.global_lines
+            self._bank_use += batch.lds.bank_use
         seconds = time.perf_counter() - begun
         for number, buffer in self._buffers.items():
             if self._arrays[number].flags.writeable:
                 self._arrays[number].reshape(-1).view(np.uint8)[:] = self._memory.read(buffer)
-        cost = cost_report(self._kernel.name, self._code.target, waves, self._program.blocks, self._transactions)
+        measured = Measured(global_lines=self._global_lines, lds=self._bank_use) if self._measure else None
+        cost = cost_report(self._kernel.name, self._code.target, waves, self._program.blocks, measured)
         return Result(findings=self._findings(), cost=cost, seconds=seconds)
 
     @property
@@ -185,7 +189,14 @@ class _Simulation:
             workgroups=workgroups,
             waves_per_group=waves,
             memory=self._memory,
-            lds=Lds(self._lds_bytes, groups, waves, self._granule(), self._check),
+            lds=Lds(
+                self._lds_bytes,
+                groups,
+                waves,
+                granule=self._granule(),
+                check=self._check,
+                banks=BANKS[self._code.target] if self._measure else 0,
+            ),
             scratch=ByteStore(scratch * groups * waves * WAVE_SIZE, 0xFF),
             scratch_bytes=scratch,
             recorder=self._recorder,
@@ -193,7 +204,6 @@ class _Simulation:
             check=self._check,
             measure=self._measure,
             code_base=self._memory.buffers[0].address,
-            transactions=self._transactions,
         )
 
     def _granule(self) -> int:

@@ -47,7 +47,7 @@ def _rows(operand: Operand, form: SmallFloat, shape: MfmaShape, scales: Getter |
 
     def rows(c: Cohort) -> Array:
         codes = unpack_codes(words(c), form.bits, LANE_ELEMENTS)
-        elements = values.take(codes).reshape(split).transpose(0, 2, 3, 1, 4).reshape(-1, 1, shape.m, shape.k)
+        elements: Array = values.take(codes).reshape(split).transpose(0, 2, 3, 1, 4).reshape(-1, 1, shape.m, shape.k)
         if scales is not None:
             elements = elements * np.repeat(scales(c), SCALE_BLOCK, axis=-1)[:, None]
         return elements

@@ -76,7 +76,7 @@ def _transfer_step(instruction: Instruction, form: Form, width: Width, address: 
 
     def place(c: Cohort) -> tuple[Array, Array | None]:
         at, mask = c.batch.global_place(c, instruction, address(c), width.bytes, active(c))
-        c.batch.count_lines(instruction, at, width.bytes, mask, LINE_BYTES)
+        c.batch.count_lines(at, width.bytes, mask, LINE_BYTES)
         return at, mask
 
     if "_store_" in instruction.name:
@@ -214,7 +214,7 @@ def _buffer_store(
             store_scratch(c, instruction, where.offset, words, width)
             return
         at, mask = c.batch.global_place(c, instruction, where.address, width.bytes, c.exec & where.inside)
-        c.batch.count_lines(instruction, at, width.bytes, mask, LINE_BYTES)
+        c.batch.count_lines(at, width.bytes, mask, LINE_BYTES)
         store_global(c, instruction, at, mask, words, width)
 
     return step
@@ -232,7 +232,7 @@ def _buffer_load(
             load_scratch(c, instruction, where.offset, width, land, registers)
             return
         at, mask = c.batch.global_place(c, instruction, where.address, width.bytes, c.exec & where.inside)
-        c.batch.count_lines(instruction, at, width.bytes, mask, LINE_BYTES)
+        c.batch.count_lines(at, width.bytes, mask, LINE_BYTES)
         values = np.where(where.inside, extended(c.batch.memory.store.load(at, width.bytes), width), np.uint32(0))
         transfer = Transfer(instruction=instruction, registers=registers, land=land, values=values, mask=active(c))
         if land is None:

@@ -1,0 +1,60 @@
+"""How long an LDS access keeps the banks busy: the hardware serves a wave in phases, groups of lanes at a time.
+
+Source of the groups of ds_read_b128: triton-lang/triton, pull request 11365 (MI300 and MI350). Of the others: ROCm,
+Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": as many neighbouring lanes as fill the banks once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import LANES, WAVE_SIZE, Array
+
+BANKS = {"gfx90a": 32, "gfx942": 32, "gfx950": 64}
+BANK_BYTES = 4
+
+# First lanes of the groups of four that make a phase of ds_read_b128.
+_READ_16 = {
+    32: ((0, 20), (32, 52), (4, 16), (36, 48), (8, 28), (40, 60), (12, 24), (44, 56)),
+    64: ((0, 12, 20, 24), (32, 44, 52, 56), (4, 8, 16, 28), (36, 40, 48, 60)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BankUse:
+    """Cycles in which the banks were busy, and the fewest that would have done."""
+
+    cycles: int = 0
+    ideal: int = 0
+
+    def __add__(self, other: BankUse) -> BankUse:
+        return BankUse(self.cycles + other.cycles, self.ideal + other.ideal)
+
+
+def phase_of_lane(width: int, banks: int, *, is_read: bool) -> Array:
+    """The phase in which each lane is served, (64,); `width` in bytes a lane."""
+    if width == 16 and is_read:
+        phase: Array = np.zeros(WAVE_SIZE, np.int64)
+        for number, quads in enumerate(_READ_16[banks]):
+            for first in quads:
+                phase[first : first + 4] = number
+        return phase
+    lanes_at_once = min(WAVE_SIZE, banks * BANK_BYTES // max(4, 1 << (width - 1).bit_length()))
+    return LANES // lanes_at_once
+
+
+def bank_use(at: Array, width: int, mask: Array | None, banks: int, *, is_read: bool) -> BankUse:
+    """The use of an access at byte offsets, (waves, 64), of active lanes `mask`. Lanes that want one word share it."""
+    phase = np.broadcast_to(phase_of_lane(width, banks, is_read=is_read), at.shape)
+    wave = np.broadcast_to(np.arange(len(at))[:, None], at.shape)
+    phases = int(phase.max()) + 1
+    words = (at // BANK_BYTES)[..., None] + np.arange(-(-width // BANK_BYTES))
+    group = (wave * phases + phase)[..., None]
+    keys = (group << 32) + words
+    chosen = np.unique(keys.ravel() if mask is None else keys[mask].ravel())
+    load = np.bincount((chosen >> 32) * banks + chosen % banks, minlength=len(at) * phases * banks)
+    cycles = load.reshape(-1, banks).max(axis=1)
+    needed = -(-load.reshape(-1, banks).sum(axis=1) // banks)
+    return BankUse(int(cycles.sum()), int(needed.sum()))
