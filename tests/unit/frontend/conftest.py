@@ -11,7 +11,11 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var
 from tile2cu.core.program import (
     Assign,
+    Atomic,
+    AtomicTile,
+    Break,
     Buffer,
+    Continue,
     Copy,
     Declare,
     Fill,
@@ -23,9 +27,12 @@ from tile2cu.core.program import (
     Program,
     Reduce,
     Region,
+    Scan,
     Stmt,
     Store,
     Swizzle,
+    Sync,
+    While,
 )
 from tile2cu.frontend import programs
 
@@ -160,7 +167,7 @@ def lines(body: tuple[Stmt, ...]) -> Iterator[str]:
     for stmt in body:
         yield simple(stmt)
         match stmt:
-            case Loop() | Parallel():
+            case Loop() | Parallel() | While():
                 yield from ("  " + line for line in lines(stmt.body))
             case If():
                 yield from ("  " + line for line in lines(stmt.then))
@@ -182,7 +189,7 @@ def simple(stmt: Stmt) -> str:
             return f"var {stmt.var.name}: {stmt.var.dtype} = {None if stmt.init is None else text(stmt.init)}"
         case Assign():
             return f"{stmt.var.name} {stmt.op}= {text(stmt.value)}"
-        case Loop() | Parallel() | If():
+        case Loop() | Parallel() | If() | While():
             return header(stmt)
         case _:
             return operation(stmt)
@@ -192,6 +199,8 @@ def header(stmt: Stmt) -> str:
     match stmt:
         case If():
             return f"if {text(stmt.condition)}"
+        case While():
+            return f"while {text(stmt.condition)}"
         case Loop():
             stages = f", stages={stmt.num_stages}" if stmt.num_stages else ""
             return (
@@ -213,6 +222,21 @@ def operation(stmt: Stmt) -> str:
             return f"{'clear' if stmt.is_clear else 'fill'} {region(stmt.dst)} with {text(stmt.value)}"
         case Reduce():
             return f"reduce_{stmt.kind.value} {stmt.src.name} -> {stmt.dst.name}, dim={stmt.dim}, clear={stmt.clear}"
+        case _:
+            return effect(stmt)
+
+
+def effect(stmt: Stmt) -> str:
+    match stmt:
         case Swizzle():
             return f"swizzle {stmt.panel} {stmt.order}"
+        case Atomic():
+            return f"atomic_{stmt.kind.value} {element(stmt.buffer, stmt.indices)}, {text(stmt.value)}"
+        case AtomicTile():
+            return f"atomic_{stmt.kind.value} {region(stmt.src)} -> {region(stmt.dst)}"
+        case Scan():
+            back = " reversed" if stmt.reverse else ""
+            return f"scan_{stmt.kind.value} {stmt.src.name} -> {stmt.dst.name}, dim={stmt.dim}{back}"
+        case Sync() | Break() | Continue():
+            return type(stmt).__name__.lower()
     raise AssertionError(f"not a statement: {stmt!r}")

@@ -1,5 +1,6 @@
 """Values for open sizes from the file itself: from a call of the kernel in its driver, or from its autotuner's list."""
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.fault import Exhausted, Fault
+from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.limits import MAX_STEPS, Budget
 from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile
@@ -89,13 +90,9 @@ class Calls:
         return frozenset(name for name, (value, _) in self.found.items() if type(value) is not int)
 
     def _bounded(self, stage: Callable[[], None]) -> None:
-        try:
+        """A driver that cannot be read to its end says less: that is no error of the kernel."""
+        with contextlib.suppress(Fault, Tile2CuError, RecursionError):
             stage()
-        except (Exhausted, Fault):
-            pass
-        except Tile2CuError as error:
-            if error.code != host.FATAL:
-                raise
 
     def _context(self) -> Context:
         budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))

@@ -6,7 +6,7 @@ import libcst as cst
 
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.values import Arguments, Builtin, Class, Function, Instance, Opaque
+from tile2cu.frontend.values import Arguments, Builtin, Class, Deferred, Function, Instance, Opaque
 
 
 def make(name: str, node: cst.ClassDef, values: dict[str, object], bases: Sequence[object]) -> Class:
@@ -57,6 +57,8 @@ def attribute(cx: Context, value: Class | Instance, name: str, text: str) -> obj
     """`value.name`: attributes of the object, then of its class; methods are bound."""
     if isinstance(value, Instance) and name in value.values:
         return value.values[name]
+    if isinstance(value, Instance) and isinstance(star := value.values.get("*"), Deferred):
+        return Deferred(star.folder, star.module, name)
     of = value if isinstance(value, Class) else value.of
     if of is not None and name in of.values:
         found = of.values[name]

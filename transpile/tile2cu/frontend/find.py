@@ -33,7 +33,8 @@ class Kernel:
 
 def kernels(cx: Context, env: Env) -> tuple[Kernel, ...]:
     """The kernels of a module, in the order of the file."""
-    functions = [value for value in env.values.values() if isinstance(value, Function)]
+    bound = {id(value): value for value in env.values.values() if isinstance(value, Function)}
+    functions = [function for function in bound.values() if function.env is env]
     found = [kernel for function in functions if (kernel := _as_kernel(cx, function)) is not None]
     used = {name for kernel in found for name in _called_names(kernel)}
     tops = [kernel for kernel in found if kernel.function.kind is not FunctionKind.PLAIN or kernel.name not in used]

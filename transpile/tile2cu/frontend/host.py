@@ -73,7 +73,7 @@ def _run(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
 
 
 def _returns(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Return)
+    return isinstance(node.body[0] if isinstance(node, cst.SimpleStatementLine) else node, cst.Return)
 
 
 def _define_class(cx: Context, node: cst.ClassDef, env: Env) -> None:

@@ -1,5 +1,6 @@
 """Imports of files that lie beside the user's: read and evaluated like the file itself, only when a name is needed."""
 
+import posixpath
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,20 +33,35 @@ def reader_beside(path: Path | None) -> Reader:
 
 def resolve(cx: Context, wanted: Deferred) -> object:
     """The module or the name that an import stands for; opaque where no such file lies beside."""
+    seen: set[tuple[str, str, str | None]] = set()
+    found: object = wanted
+    while isinstance(found, Deferred):
+        key = (found.folder, found.module, found.name)
+        if key in seen:  # imports in a circle
+            return Opaque(found.name or found.module)
+        seen.add(key)
+        found = _step(cx, found)
+    return found
+
+
+def _step(cx: Context, wanted: Deferred) -> object:
+    """One step on the way: a value, or the import that the module has under the name."""
     env = _module(cx, wanted.folder, wanted.module)
     if wanted.name is None:
         return Opaque(wanted.module) if env is None else Instance(wanted.module, env.values)
     if env is not None and wanted.name in env.values:
-        found = env.values[wanted.name]
-        return resolve(cx, found) if isinstance(found, Deferred) else found
+        return env.values[wanted.name]
     inner = _module(cx, wanted.folder, f"{wanted.module}.{wanted.name}".lstrip("."))
-    return Opaque(wanted.name) if inner is None else Instance(wanted.name, inner.values)
+    if inner is not None:
+        return Instance(wanted.name, inner.values)
+    star = env.values.get("*") if env is not None else None
+    return Deferred(star.folder, star.module, wanted.name) if isinstance(star, Deferred) else Opaque(wanted.name)
 
 
 def _module(cx: Context, folder: str, module: str) -> Env | None:
     """The scope of a module after its file was read, once for each Context."""
-    base = "/".join([*filter(None, [folder]), *module.split(".")]) if module else folder
-    for name, inside in ((f"{base}.py", base.rpartition("/")[0]), (f"{base}/__init__.py", base)):
+    base = posixpath.normpath(posixpath.join(folder, *module.split(".")))
+    for name, inside in ((f"{base}.py", posixpath.dirname(base)), (posixpath.join(base, "__init__.py"), base)):
         if name not in cx.modules:
             cx.modules[name] = None  # while it is read: an import in a circle finds nothing
             cx.modules[name] = _read(cx, name, inside)

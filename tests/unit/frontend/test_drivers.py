@@ -1,0 +1,252 @@
+"""The driver of a file gives a kernel its arguments: torch tensors, command lines, classes, tuners, files beside."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Program
+from tile2cu.frontend import programs
+
+FACTORY = """\
+import argparse
+import functools
+import itertools
+import torch
+import tilelang
+import tilelang.language as T
+from dataclasses import dataclass
+from somewhere import *
+
+
+@tilelang.jit(out_idx=[-1])
+def scale(M, N, block_M, causal, dtype="float32"):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), dtype), B: T.Tensor((M, N), dtype)):
+        with T.Kernel(T.ceildiv(M, block_M)) as bx:
+            tile = T.alloc_shared((block_M, 32), dtype)
+            T.copy(A[bx * block_M, 0], tile)
+            if causal:
+                T.clear(tile)
+            T.copy(tile, B[bx * block_M, 0])
+    return main
+
+
+"""
+DRIVERS = {
+    "command line": """
+parser = argparse.ArgumentParser()
+parser.add_argument("--block-m", type=int, default="64")
+parser.add_argument("--causal", action="store_true")
+args, _ = parser.parse_known_args()
+scale(1, 2, args.block_m, causal=args.causal)
+""",
+    "shape of a tensor": """
+def run(x):
+    rows, columns = x.shape
+    return scale(rows, columns, x.view(-1, 8).size(0), False)(x)
+
+run(torch.randn(8, 64, dtype=torch.float16, device="cuda").half())
+""",
+    "autograd": """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, block):
+        ctx.save_for_backward(x)
+        ctx.block = block
+        return unknown(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return scale(x.shape[0], x.shape[1], ctx.block, False)(x)
+
+apply = Scale.apply
+apply(torch.empty((4, 4)), 64)
+""",
+    "class of constants": """
+@dataclass
+class Config:
+    block: int = 32
+    causal: bool = False
+
+    @property
+    def rows(self):
+        return self.block * 2
+
+config = Config(block=32)
+scale(1, 2, config.rows, config.causal)
+""",
+    "object with methods": """
+class Runner:
+    def __init__(self, block):
+        self.block = block
+
+    def run(self):
+        return scale(1, 2, self.block, causal=False)
+
+Runner(64).run()
+""",
+    "dict of options": """
+config = {"block_M": 64, "causal": False, unknown.KEY: 3}
+scale(1, 2, **{name: config[name] for name in ("block_M", "causal")})
+""",
+    "function of functions": """
+build = functools.partial(scale, 1, 2, causal=False)
+build(block_M=64)
+""",
+    "loop that collects": """
+blocks = []
+for wide, block in itertools.product([True, False], [64, 128]):
+    if not wide:
+        blocks.append(block)
+scale(1, 2, blocks[0], False)
+""",
+    "compile": "scale.compile(M=1, N=2, block_M=64, causal=False)",
+    "test that nothing calls": "def test_it(block=64):\n    kernel = scale(1, 2, block, False)\n",
+    "unknown branch": """
+if unknown() > 3:
+    block = 64
+    scale(1, 2, block, False)
+""",
+}
+
+
+def constant(program: Program, name: str) -> object:
+    return next(each.value for each in program.constants if each.name == name)
+
+
+@pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS.keys())
+def test_arguments_come_from_the_driver(trace: Callable[..., Program], driver: str) -> None:
+    program = trace(FACTORY + driver)
+    assert constant(program, "block_M") == 64
+    assert [size.name for size in program.sizes] == ["M", "N"]
+    assert len(program.launches[0].body) == 2  # not causal
+
+
+TUNED = """
+import itertools
+import tilelang
+import tilelang.language as T
+
+def configs():
+    names = ("block", "threads")
+    return [dict(zip(names, values)) for values in itertools.product([64, 128], [256, 128])]
+
+@tilelang.autotune(configs={configs}, warmup=3)
+@tilelang.jit
+def kernel(A, B, block=None, threads=128):
+    N = T.const("N")
+    A: T.Tensor((N,), "float32")
+    B: T.Tensor((N,), "float32")
+    with T.Kernel(T.ceildiv(N, block), threads=threads) as bx:
+        tile = T.alloc_fragment((block,), "float32")
+        T.copy(A[bx * block], tile)
+        T.copy(tile, B[bx * block])
+"""
+
+
+@pytest.mark.parametrize("configs", ["configs()", "configs", "[{'block': 64}]"])
+def test_the_first_configuration_of_a_tuner(trace: Callable[..., Program], configs: str) -> None:
+    program = trace(TUNED.format(configs=configs))
+    assert constant(program, "block") == 64
+    assert program.launches[0].threads == 128  # the function's own default stays
+
+
+def test_the_driver_comes_before_the_tuner(trace: Callable[..., Program]) -> None:
+    assert constant(trace(TUNED.format(configs="configs") + "\nkernel(1, 2, block=32)\n"), "block") == 32
+
+
+def test_sizes_come_from_the_tensors_of_an_eager_call(trace: Callable[..., Program]) -> None:
+    program = trace("""
+    import torch
+    import tilelang
+    import tilelang.language as T
+
+    @tilelang.jit
+    def kernel(A):
+        M, D = T.const("M, D")
+        A: T.Tensor((M, D), "float32")
+        with T.Kernel(M) as bx:
+            row = T.alloc_fragment((D,), "float32")
+            T.copy(A[bx, 0], row)
+
+    kernel(torch.zeros(128, 96))
+    """)
+    assert constant(program, "D") == 96
+    assert [size.name for size in program.sizes] == ["M"]
+
+
+def test_outputs_of_tilelang_compile(trace: Callable[..., Program]) -> None:
+    program = trace(
+        FACTORY.replace("@tilelang.jit(out_idx=[-1])\n", "")
+        + "func = scale(1, 2, 64, False)\nkernel = tilelang.compile(func, out_idx=[1])\n"
+    )
+    assert program.outputs == (1,)
+
+
+def test_the_device_is_the_one_that_is_asked_for() -> None:
+    text = FACTORY + "major, minor = torch.cuda.get_device_capability()\nscale(1, 2, major * 16 + minor, False)\n"
+    for capability, block in ((None, 128), ((9, 0), 144)):
+        (program,) = programs(None, text, capability=capability)
+        assert constant(program, "block_M") == block
+
+
+BESIDE = {
+    "sizes.py": "from .inner.deep import BLOCK\nimport torch\n\nclass Sizes:\n    block = BLOCK\n",
+    "inner/__init__.py": "from .deep import *\nfrom ..sizes import Sizes as Again\n",
+    "inner/deep.py": "BLOCK = 64\n\ndef double(x):\n    return 2 * x\n",
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sizes import Sizes\nscale(1, 2, Sizes.block, False)",
+        "from .sizes import BLOCK as size\nscale(1, 2, size, False)",
+        "import inner\nscale(1, 2, inner.double(32), False)",
+        "import inner.deep as deep\nscale(1, 2, deep.BLOCK, False)",
+        "from inner import deep, missing\nscale(1, 2, deep.BLOCK, False)",
+        "from inner import Again\nscale(1, 2, Again.block, False)",
+        "from inner.deep import *\nscale(1, 2, double(32), False)",
+    ],
+)
+def test_files_beside(text: str) -> None:
+    (program,) = programs(Path("kernel.py"), FACTORY + text + "\n", read=BESIDE.get)
+    assert constant(program, "block_M") == 64
+
+
+def test_files_beside_are_read_only_when_needed() -> None:
+    asked: list[str] = []
+
+    def read(name: str) -> str | None:
+        asked.append(name)
+        return None
+
+    programs(None, FACTORY + "from helpers import check\n", bindings={"block_M": 64, "causal": 0}, read=read)
+    assert asked == []
+
+
+def test_a_helper_beside_may_be_wrong() -> None:
+    text = FACTORY + "from helpers import block\nscale(1, 2, block(3), False)\n"
+    for helper in ("def block(n:\n", "import helpers\nfrom helpers import block\n", "def block(n): return 1 // 0\n"):
+        with pytest.raises(Tile2CuError) as caught:
+            programs(None, text, read={"helpers.py": helper}.get)
+        assert caught.value.code == "T2C-F006"
+
+
+def test_places_in_files_beside() -> None:
+    text = FACTORY.replace("T.copy(A[bx * block_M, 0], tile)", "load(A, tile)") + "from lib import load\n"
+    helper = "import tilelang.language as T\n\ndef load(A, tile):\n    T.copy(A[0, 0, 0], tile)\n"
+    with pytest.raises(Tile2CuError) as caught:
+        programs(Path("kernel.py"), text, bindings={"block_M": 64, "causal": 0}, read={"lib.py": helper}.get)
+    assert caught.value.span is not None
+    assert (caught.value.span.file, caught.value.span.line) == ("lib.py", 4)
+
+
+def test_a_driver_without_end_leaves_sizes_open(trace: Callable[..., Program]) -> None:
+    for driver in ("while True: pass", "f(0)", "x = [0] * 10 ** 9", "x = [f for f in range(10 ** 6)]"):
+        with pytest.raises(Tile2CuError) as caught:
+            trace(FACTORY + "def f(n):\n    return f(n + 1)\n\nif __name__ == '__main__':\n    " + driver + "\n")
+        assert caught.value.code == "T2C-F006"

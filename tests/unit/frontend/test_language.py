@@ -1,0 +1,175 @@
+"""Atomics, scans, threads, loops that end early, workspaces and the names that are only read."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tile2cu.core.expr import Role
+from tile2cu.core.program import If, Let, Program, Scope
+
+TILES = """
+S = T.alloc_shared((block_M, 32), "float32")
+F = T.alloc_fragment((block_M, 32), "float32")
+row = T.alloc_shared((32,), "float32")
+n = T.alloc_var("int32", 3)
+"""
+
+# statement, how it reads in the program, after `var n`
+READ = {
+    "T.atomic_add(B[bx * block_M, 0], F)": ["atomic_sum F -> B[(bx * block_M):+block_M, 0:+32]"],
+    "T.atomic_max(B[0:64, 0:32], S, memory_order='relaxed')": ["atomic_max S -> B[0:+64, 0:+32]"],
+    "T.atomic_add(row[0], A[bx, 0])": ["atomic_sum row[0], A[bx, 0]"],
+    "T.atomic_min(B[bx, 1], 2.5)": ["atomic_min B[bx, 1], 2.5"],
+    "T.atomic_addx2(B[bx, 4], S[0, 2])": [
+        "unroll lane in 0:2:1",
+        "  atomic_sum B[bx, (4 + lane)], S[0, (2 + lane)]",
+    ],
+    "T.cumsum(S, dim=1)": ["scan_sum S -> S, dim=1"],
+    "T.cumsum(S, F, dim=0, reverse=True)": ["scan_sum S -> F, dim=0 reversed"],
+    "T.cummax(src=S, dst=F, dim=-1)": ["scan_max S -> F, dim=1"],
+    "T.sync_threads()": ["sync"],
+    "tx = T.get_thread_binding()\nrow[tx] = 1.0": ["let tx: int32 = thread()", "row[tx] = 1.0"],
+    "T.fill(row[3], 2.0)": ["row[3] = 2.0"],
+    "T.clear(n)": ["n = 0"],
+    "T.print(S)\nT.device_assert(n > 3, 'too few')\nassert n < 9": [],
+    "T.annotate_layout({S: tilelang.layout.make_swizzled_layout(S)})": [],
+    "T.annotate_layout({F: T.Fragment(F.shape, forward_fn=lambda i, j: (i, j))})": [],
+    "while n < bx:\n    n += 1\n    if n == 7:\n        break\n    if n == 5:\n        continue": [
+        "while (n < bx)",
+        "  n += 1",
+        "  if (n == 7)",
+        "    break",
+        "  if (n == 5)",
+        "    continue",
+    ],
+    "for i, j in T.grid(2, 3):\n    S[i, j] = 0.0": [
+        "serial i in 0:2:1",
+        "  serial j in 0:3:1",
+        "    S[i, j] = 0.0",
+    ],
+    "for i in T.Parallel(64):\n    for j in T.parallel(32):\n        F[i, j] = 0.0": [
+        "parallel i, j in 64, 32",
+        "  F[i, j] = 0.0",
+    ],
+    "for i in T.Parallel(32):\n    row[i] = 0.0\n    for j in T.parallel(4):\n        row[i] += S[j, i]": [
+        "parallel i in 32",
+        "  row[i] = 0.0",
+        "  serial j in 0:4:1",
+        "    row[i] += S[j, i]",
+    ],
+    "for i, j in T.Persistent([4, 6], 8, bx):\n    S[i, j] = 0.0": [
+        "serial wave in 0:ceildiv(24, 8):1",
+        "  let tile: int32 = ((wave * 8) + bx)",
+        "  if (tile < 24)",
+        "    let i: int32 = (tile // 6)",
+        "    let j: int32 = (tile % 6)",
+        "    S[i, j] = 0.0",
+    ],
+    "for k in T.Pipelined(4, num_stages=2, order=[0, 1], stage=[0, 0], group=[[0], [1]]):\n    T.copy(A[k, 0], S)": [
+        "pipelined k in 0:4:1, stages=2",
+        "  copy A[k:+block_M, 0:+32] -> S",
+    ],
+    "row[0] = T.sin(A[0, 0]) + T.__exp(A[0, 2])": ["row[0] = (sin(A[0, 0]) + exp(A[0, 2]))"],
+    "row[0] = T.pow(A[0, 0], 3) + T.fmod(A[0, 1], 2.0)": ["row[0] = ((A[0, 0] ** 3) + fmod(A[0, 1], 2.0))"],
+    "row[0] = T.Select(T.isfinite(A[0, 0]), A[0, 0], 0.0)": ["row[0] = if_then_else(isfinite(A[0, 0]), A[0, 0], 0.0)"],
+    "row[0] = A[0, 0].astype('float16')": ["row[0] = float16(A[0, 0])"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "read"), READ.items(), ids=READ.keys())
+def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], statement: str, read: list[str]) -> None:
+    assert listing(body(TILES + statement)) == ["var n: int32 = 3", *read]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    {
+        "T.atomic_add(B[0, 0], 1.0, return_prev=True)": "F011 T.atomic_add with `return_prev` is not supported yet",
+        "T.atomic_add(F, S)": "F023 T.atomic_add: the destination is `F`, a fragment buffer",
+        "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
+        "T.sync_threads(1, 128)": "F011 T.sync_threads of a part of the block is not supported yet",
+        "break": "F026 `break` stands outside of any loop of the kernel",
+        "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
+        "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
+        "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",
+        "T.annotate_layout({A: T.Layout(A.shape, lambda i, j: (j, i))})": "F011 T.annotate_layout of `A`, a tensor in "
+        "global memory, is not supported yet",
+        "x = T.alloc_buffer((4,), 'int8', scope='local.tmem')": "F023 `scope` of T.alloc_buffer is one of global, "
+        "shared, shared.dyn, local.fragment, local",
+    }.items(),
+)
+def test_refused(refusal: Callable[..., str], statement: str, message: str) -> None:
+    assert refusal(TILES + statement) == message
+
+
+EAGER = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def kernel(A, threads=(32, 4)):
+    N, = T.const("N,") if False else (T.const("N"),)
+    A: T.Tensor((N,), "float32")
+    with T.Kernel(N, threads=threads) as bx:
+        {body}
+"""
+
+
+def test_threads_of_two_dimensions(trace: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    lines = "tx = T.get_thread_binding(0)\n        ty = T.get_thread_binding(1)\n        A[tx * 4 + ty] = 0.0"
+    program = trace(EAGER.format(body=lines))
+    assert program.launches[0].threads == 128
+    assert listing(program) == [
+        "let tx: int32 = (thread() % 32)",
+        "let ty: int32 = (thread() // 32)",
+        "A[((tx * 4) + ty)] = 0.0",
+    ]
+
+
+def test_old_spelling_of_threads(trace: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    lines = "for tx in T.thread_binding(0, 32, thread='threadIdx.x'):\n            A[tx] = 0.0"
+    assert listing(trace(EAGER.format(body=lines))) == ["let tx: int32 = (thread() % 32)", "A[tx] = 0.0"]
+
+
+def test_conditions_on_threads_are_known_to_diverge(trace: Callable[..., Program]) -> None:
+    program = trace(EAGER.format(body="if T.get_thread_binding() < 3:\n            A[bx] = 0.0"))
+    let, branch = program.launches[0].body
+    assert isinstance(let, Let) and isinstance(branch, If)
+    assert branch.condition == let.var and let.var.role is Role.THREAD
+
+
+def test_block_binding(trace: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    assert listing(trace(EAGER.format(body="A[T.get_block_binding(0) + T.get_block_binding(1)] = 0.0"))) == [
+        "A[bx] = 0.0"
+    ]
+
+
+def test_workspace_of_two_launches(trace: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    program = trace("""
+    import tilelang.language as T
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        W = T.alloc_global((64, 2), "float32")
+        with T.Kernel(64) as bx:
+            W[bx, 0] = A[bx]
+        with T.Kernel(64) as bx:
+            B[bx] = W[bx, 0]
+    """)
+    assert [(each.name, each.scope, each.static_shape) for each in program.workspaces] == [("W", Scope.GLOBAL, (64, 2))]
+    assert [param.name for param in program.params] == ["A", "B"]
+    assert len(program.launches) == 2
+    assert listing(program) == ["W[bx, 0] = A[bx]", "B[bx] = W[bx, 0]"]
+
+
+def test_old_spellings_of_allocations(body: Callable[..., Program]) -> None:
+    program = body("""
+    a = T.alloc_shared((4, 64), "float16", scope="shared", layout="swizzle_128b")
+    b = T.alloc_buffer((4,), "float32", scope="local.fragment")
+    c = T.alloc_buffer([8], "int32", scope="local")
+    """)
+    assert [(tile.name, tile.scope) for tile in program.launches[0].tiles] == [
+        ("a", Scope.SHARED),
+        ("b", Scope.FRAGMENT),
+        ("c", Scope.LOCAL),
+    ]
