@@ -29,6 +29,8 @@
 #include "common/scan.h"
 #include "common/vote.h"
 #include "common/atomic.h"
+#include "common/transpose.h"
+#include "common/debug.h"
 #include "common/panels.h"
 #include "common/launch.h"
 

@@ -124,6 +124,22 @@ TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_co
   return {&tile, 0, first};
 }
 
+// Parts of parts refer to the whole tile.
+template <int n, class Tile, int m, int k>
+TL_DEVICE const SubTile<Tile, n, k> rows(const SubTile<Tile, m, k>& part, int first) {
+  static_assert(n <= m, "a part of the tile");
+  return {part.tile, part.first_row + first, part.first_col};
+}
+template <int n, class Tile, int m> TL_DEVICE const SubTile1D<Tile, n> rows(const SubTile1D<Tile, m>& part, int first) {
+  static_assert(n <= m, "a part of the tile");
+  return {part.tile, part.first + first};
+}
+template <int n, class Tile, int m, int k>
+TL_DEVICE const SubTile<Tile, m, n> cols(const SubTile<Tile, m, k>& part, int first) {
+  static_assert(n <= k, "a part of the tile");
+  return {part.tile, part.first_row, part.first_col + first};
+}
+
 // An operand that is used transposed: no data moves.
 template <class Tile> struct Transposed {
   const Tile& tile;

@@ -11,4 +11,5 @@
 #include "cp_async.h"
 #include "mma.h"
 #include "math.h"
+#include "debug.h"
 #include "launch.h"

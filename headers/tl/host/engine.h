@@ -77,6 +77,9 @@ float tl_engine_atomic_add_float(float* to, float value);
 int32_t tl_engine_atomic_add_int(int32_t* to, int32_t value);
 uint16_t tl_engine_atomic_add_16bit(void* to, uint16_t bits, int type); /* TL_ENGINE_HALF or TL_ENGINE_BFLOAT16 */
 
+/* Reports that a condition of the kernel does not hold, and abandons the launch; it does not return. */
+void tl_engine_assertion_failed(const char* message);
+
 /* ---- kernel: barriers -------------------------------------------------------------------------------------- */
 
 void tl_engine_sync_threads(void);

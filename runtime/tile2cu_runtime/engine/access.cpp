@@ -1,4 +1,4 @@
-// Explicit loads, stores and atomics, and what a thread asks about itself.
+// Explicit loads, stores and atomics, what a thread asks about itself, and what it asserts.
 #include <cstring>
 
 #include <tl/host/numeric.h>
@@ -78,6 +78,14 @@ std::uint16_t tl_engine_atomic_add_16bit(void* to, std::uint16_t bits, int type)
     if (type == TL_ENGINE_BFLOAT16) return (tl::bfloat16::from_bits(old) + tl::bfloat16::from_bits(bits)).bits;
     return (tl::half::from_bits(old) + tl::half::from_bits(bits)).bits;
   });
+}
+
+void tl_engine_assertion_failed(const char* message) {
+  Worker& worker = current_worker();
+  worker.report("assertion failed", {TILE2CU_CALL_SITE}, [&] {
+    return text("%s of block %u at {0}: %s", worker.describe_current().c_str(), worker.block_number, message);
+  });
+  worker.abandon();
 }
 
 }  // extern "C"

@@ -149,6 +149,10 @@ void Worker::abandon_after_fault() {
     if (overflow) return text("%s has used up its stack at {0}", describe_current().c_str());
     return text("%s accesses address %p at {0}, where there is no memory", describe_current().c_str(), fault_address);
   });
+  abandon();
+}
+
+void Worker::abandon() {
   launch.abandoned = true;
   switch_fiber(current->fiber, scheduler_fiber_);
   __builtin_unreachable();

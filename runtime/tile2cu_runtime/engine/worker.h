@@ -66,6 +66,8 @@ struct Worker {
   [[noreturn]] void return_current();
   // After a memory fault of the current thread: reports it and gives the launch up.
   [[noreturn]] void abandon_after_fault();
+  // Leaves the running thread for good, and with it the launch.
+  [[noreturn]] void abandon();
 
   // ---- addresses
   static constexpr std::size_t arena_bytes = Workspace::arena_bytes;

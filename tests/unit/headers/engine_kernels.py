@@ -83,6 +83,11 @@ class Kernels:
         run = Run(written=[array for _, array in written], statistics=report["statistics"])
         return status, run, report["findings"]
 
+    @staticmethod
+    def flush() -> None:
+        """Writes out what kernels printed."""
+        ctypes.CDLL(None).fflush(None)
+
     def unchecked(self, function: str, *arguments: int | np.ndarray) -> int:
         """A launch on the arrays themselves."""
         with self._engine.turn(EngineOptions()):

@@ -1,0 +1,58 @@
+// Looking into a running kernel.
+#pragma once
+#include "copy.h"
+#include "math.h"
+
+namespace tl {
+
+// Ends the launch with an error when the condition does not hold; the CPU engine names the line, a GPU prints the
+// thread and the message. Any thread.
+TL_DEVICE void device_assert(bool condition, const char* message = "a condition of the kernel does not hold") {
+  if (!condition) assertion_failed(message);
+}
+
+template <class T> TL_DEVICE void print_element(const char* name, int rank, int i, int j, int k, T x) {
+  if constexpr (std::is_integral<T>::value)
+    print_line(name, rank, i, j, k, static_cast<long long>(x));
+  else
+    print_line(name, rank, i, j, k, static_cast<double>(convert<FloatOf<T>>(x)));
+}
+
+// A line for a number, by each thread that comes here.
+template <class X> TL_DEVICE std::enable_if_t<!is_shared_tile<X>> print(const char* name, const X& x) {
+  if constexpr (packet_size<X> == 0) {
+    print_element(name, 0, 0, 0, 0, value(x));
+  } else {
+    const auto v = value(x);
+    TL_UNROLL
+    for (int i = 0; i < packet_size<X>; ++i) print_element(name, 1, i, 0, 0, v.at[i]);
+  }
+}
+// A line for each element of a fragment, by one of the threads that hold it. Who: every thread of the block.
+template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {
+  if (Layout::replica() != 0) return;
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) {
+    if (!Layout::valid(r)) continue;
+    int at[3] = {Layout::template coordinate<0>(r), 0, 0};
+    if constexpr (Layout::rank > 1) at[1] = Layout::template coordinate<1>(r);
+    if constexpr (Layout::rank > 2) at[2] = Layout::template coordinate<2>(r);
+    print_element(name, Layout::rank, at[0], at[1], at[2], f.reg[r]);
+  }
+}
+// A line for each element of a shared tile, by thread 0 of the block; reads it without a barrier.
+template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> print(const char* name, const Tile& tile) {
+  if (thread() != 0) return;
+  TL_NO_UNROLL
+  for (int i = 0; i < Tile::rows; ++i) {
+    TL_NO_UNROLL
+    for (int j = 0; j < Tile::cols; ++j) {
+      if constexpr (Tile::rank == 1)
+        print_element(name, 1, j, 0, 0, tile(j));
+      else
+        print_element(name, 2, i, j, 0, tile(i, j));
+    }
+  }
+}
+
+}  // namespace tl

@@ -1,0 +1,27 @@
+// Transposing copies between shared tiles.
+#pragma once
+#include "copy.h"
+
+namespace tl {
+
+// to(j, i) = from(i, j), converted; the tiles do not overlap. Neighbouring threads read neighbouring columns of a row
+// and write chunks of neighbouring rows. Who: `threads` threads of the block, from thread 0 on. Orders nothing:
+// tl::sync_threads comes before it, and after it before others read `to`.
+template <int threads, class From, class To>
+TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> transpose(const From& from, To& to) {
+  static_assert(From::rank == 2 && To::rank == 2, "tiles with rows and columns");
+  static_assert(From::rows == To::cols && From::cols == To::rows, "`to` has the transposed shape");
+  using T = typename To::type;
+  constexpr int vector = To::chunk_bytes / static_cast<int>(sizeof(T));
+  constexpr int count = From::cols * (From::rows / vector);
+  TL_UNROLL_LITTLE
+  for (int piece = thread(); piece < count; piece += threads) {
+    const int col = piece % From::cols, row = piece / From::cols * vector;
+    Vec<T, vector> v;
+    TL_UNROLL
+    for (int e = 0; e < vector; ++e) v.at[e] = convert<T>(from(row + e, col));
+    to.template packet<vector>(col, row) = v;
+  }
+}
+
+}  // namespace tl
