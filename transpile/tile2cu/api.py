@@ -28,7 +28,14 @@ def emit_text(
 ) -> tuple[Emitted, ...]:
     """The files of every kernel of a source file, or of the one named, in file order."""
     source = read(path) if text is None else text
-    found = programs(path, source, kernel=kernel, bindings=bindings)
+    found = programs(
+        path,
+        source,
+        kernel=kernel,
+        bindings=bindings,
+        capability=target.capability,
+        multiprocessors=target.multiprocessors,
+    )
     return tuple(_emit_one(program, target) for program in found)
 
 

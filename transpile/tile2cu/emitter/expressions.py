@@ -132,8 +132,8 @@ class Printer:
         match expr.function:
             case "infinity":
                 return f"tl::infinity<{dtype.cpp}>", _PRIMARY
-            case "cast":
-                return f"tl::cast<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+            case "cast" | "reinterpret":
+                return f"tl::{expr.function}<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
             case "if_then_else":
                 return self._select(expr, dtype)
             case "ceildiv" | "floordiv" | "floormod":

@@ -15,4 +15,13 @@ WGMMA = (
 )
 
 # CUDA C++ Programming Guide, "Compute Capabilities": 227 KB of shared memory a block.
-SM90A = replace(SM80, name="cuda:sm_90a", arch="sm_90a", shared_limit=227 * 1024, wgmma=WGMMA, tma=True)
+SM90A = replace(
+    SM80,
+    name="cuda:sm_90a",
+    arch="sm_90a",
+    shared_limit=227 * 1024,
+    capability=(9, 0),
+    multiprocessors=132,
+    wgmma=WGMMA,
+    tma=True,
+)

@@ -54,6 +54,8 @@ class Target:
     cp_async: bool
     mma: tuple[Mma, ...]
     source: str
+    capability: tuple[int, int] = (8, 0)
+    multiprocessors: int = 108  # what a driver that asks for their number is told
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
 
