@@ -1,4 +1,4 @@
-// wgmma.mma_async m64nNk16: B in shared memory, A there or in registers.  [PTX ISA, Asynchronous Warpgroup Level Matrix ...]
+// wgmma.mma_async m64nNk16: B in shared memory, A there or in registers.  [PTX ISA, wgmma.mma_async]
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// C = sum over turns of A B_turn on one 64 x 64 tile, written as emitted texts are: A by ordinary copies, the B tiles by a
-// TMA pipeline, two boxes each, C out by a TMA store. Each fault is one omission; comments name the lines that tests
-// expect in findings.
+// C = sum over turns of A B_turn on one 64 x 64 tile, written as emitted texts are: A by ordinary copies, the B tiles
+// by a TMA pipeline, two boxes each, C out by a TMA store. Each fault is one omission; comments name the lines that
+// tests expect in findings.
 #include <tl/tl.h>
 
 namespace hopper {

@@ -1,5 +1,5 @@
-// (provenance and contract as for sm_80, plus:
-//  A, B and C are moved by TMA: rows start at multiples of 16 bytes, so K and N are multiples of 8, else TL_NOT_SUPPORTED.)
+// C = max(A B, 0) for sm_90a as tile2cu writes it: TMA with a producer warp, wgmma, C out by TMA. TMA needs rows that
+// start at multiples of 16 bytes, so K and N are multiples of 8, else TL_NOT_SUPPORTED.
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
@@ -11,7 +11,7 @@ constexpr int block_M = 128, block_N = 256, block_K = 64;
 constexpr int num_stages = 3;
 constexpr int threads = 256;
 
-// ---- shared memory ----------------------------------------------------------------------------------------------------
+// ---- shared memory --------------------------------------------------------------------------------------------------
 struct Shared {
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   const int turns = tl::ceildiv(K, block_K);
-  // One warp beyond the user's threads loads: up to num_stages tiles ahead of their use. It is done when the last is requested.
+  // One warp beyond the user's threads loads, up to num_stages tiles ahead of their use.
   if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
 
   tl::Fragment<float, C_local_layout> C_local;

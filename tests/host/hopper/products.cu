@@ -118,8 +118,8 @@ template <class... Cases> const Entry* entries(List<Cases...>, int& count) {
 
 }  // namespace products
 
-// Which case `index` is: M, N, K, how A and B lie, whether they are bfloat16, whether C is overwritten. Returns how many
-// cases there are.
+// Which case `index` is: M, N, K, how A and B lie, whether they are bfloat16, whether C is overwritten. Returns the
+// number of cases.
 extern "C" int products_case(int index, int* what) {
   int count;
   const auto& entry = products::entries(products::All{}, count)[index];

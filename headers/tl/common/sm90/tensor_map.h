@@ -41,8 +41,8 @@ struct TensorMapArgument {
 };
 inline tl_status argument_status(const TensorMapArgument& argument) { return argument.status; }
 
-// The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and `data` start at multiples of
-// 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
+// The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and
+// `data` start at multiples of 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
 template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
   using Tile = std::remove_reference_t<Like>;

@@ -67,8 +67,8 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
 }
 
 // Stores a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp stages its
-// own rows and stores them, panel after panel, and waits for no other. When this returns, `staging` has been read and may
-// be written again. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
+// own rows and stores them, panel after panel, and waits for no other. When this returns, `staging` has been read and
+// may be written again. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
 template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
 TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {

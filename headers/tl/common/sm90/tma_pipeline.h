@@ -7,8 +7,8 @@ namespace tl {
 
 // Who loads: one warp beyond the threads that the kernel was written for.
 constexpr int producer_threads = warp_size;
-// The shuffle tells the compiler that whole warps take the same way, so that it keeps loop counters and addresses of what
-// follows in uniform registers. Who: whole warps.
+// The shuffle tells the compiler that whole warps take the same way, so that it keeps loop counters and addresses of
+// what follows in uniform registers. Who: whole warps.
 template <int threads> TL_DEVICE bool is_producer() { return shuffle(warp(), 0) >= threads / warp_size; }
 
 // A barrier among the first `threads` threads, without the producer. It also makes what they wrote to shared memory by

@@ -33,8 +33,8 @@ TL_DEVICE void tma_load_box(void* to, const TensorMap& map, int row, int column,
   tma_load_box(to, map, {row, column}, barrier);
 }
 
-// Shared memory to a box of a tensor; what lies past its ends is dropped. No coordinate may be negative (an H200 answers
-// "illegal instruction"); the last is a multiple of 16 bytes. Who: one thread.
+// Shared memory to a box of a tensor; what lies past its ends is dropped. No coordinate may be negative (an H200
+// answers "illegal instruction"); the last is a multiple of 16 bytes. Who: one thread.
 #define TL_TMA_STORE(dims, coordinates, ...)                                                    \
   asm volatile("cp.async.bulk.tensor." dims ".global.shared::cta.bulk_group [%0, {" coordinates \
                "}], [%1];" ::"l"(&map),                                                         \
@@ -79,9 +79,9 @@ static inline EncodeTensorMap find_encode_tensor_map(int& error) {
 }  // namespace cuda
 
 // Describes a tensor to TMA. Innermost dimension first: extents and the box in elements, strides of the dimensions from
-// the second on in bytes, multiples of 16 as `base` is. A box's row is at most `swizzle_bytes` (128, 64, 32), unless that
-// is 0. Elements have 1, 2, 4 or 8 bytes. Gives 0, or an error code of the driver (CUresult) or the runtime. Host side.
-// [CUDA Driver API, "cuTensorMapEncodeTiled"]
+// the second on in bytes, multiples of 16 as `base` is. A box's row is at most `swizzle_bytes` (128, 64, 32), unless
+// that is 0. Elements have 1, 2, 4 or 8 bytes. Gives 0, or an error code of the driver (CUresult) or the runtime. Host
+// side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, int swizzle_bytes) {
   int error = 0;
@@ -97,11 +97,15 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
                                              : CU_TENSOR_MAP_SWIZZLE_NONE;
   cuuint64_t sizes[5], pitches[4];
   for (int d = 0; d < rank; ++d) sizes[d] = extents[d];
-  for (int d = 0; d + 1 < rank; ++d) pitches[d] = strides[d];
+  // L2 may fetch 256 bytes at a time, except where rows start within 64-byte units: there it would fetch in vain.
+  auto promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  for (int d = 0; d + 1 < rank; ++d) {
+    pitches[d] = strides[d];
+    if (strides[d] % 64 != 0) promotion = CU_TENSOR_MAP_L2_PROMOTION_NONE;
+  }
   const cuuint32_t steps[] = {1, 1, 1, 1, 1};
   return encode(&map, type, cuuint32_t(rank), const_cast<void*>(base), sizes, pitches, box, steps,
-                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 // A row-major tensor of 16-bit elements.
 inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int columns, int64_t row_bytes, int box_rows,

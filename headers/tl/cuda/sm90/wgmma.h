@@ -6,10 +6,10 @@
 
 namespace tl {
 
-// How wgmma finds an operand in shared memory: address, leading and stride byte offset in units of 16, and in bits 62-63
-// the swizzle: 1 for 128 bytes, 2 for 64, 3 for 32. The stride is the distance of groups of 8 rows of a swizzle span
-// each. The leading offset is that of neighbouring spans along M or N, for an operand with M or N contiguous; one with K
-// contiguous lies within a span, and 16 elements of K further is + 2.  [PTX ISA, "Matrix Descriptor Format"]
+// How wgmma finds an operand in shared memory: address, leading and stride byte offset in units of 16, and in bits
+// 62-63 the swizzle: 1 for 128 bytes, 2 for 64, 3 for 32. The stride is the distance of groups of 8 rows of a swizzle
+// span each. The leading offset is that of neighbouring spans along M or N, for an operand with M or N contiguous; one
+// with K contiguous lies within a span, and 16 elements of K further is + 2.  [PTX ISA, "Matrix Descriptor Format"]
 TL_DEVICE uint64_t wgmma_descriptor(const void* p, int leading_bytes, int stride_bytes, int swizzle_bytes = 128) {
   const uint64_t address = (shared_address(p) & 0x3ffff) >> 4;
   const uint64_t mode = swizzle_bytes == 128 ? 1 : swizzle_bytes == 64 ? 2 : swizzle_bytes == 32 ? 3 : 0;
