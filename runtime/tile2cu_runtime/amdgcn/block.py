@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tile2cu_runtime.amdgcn.cohort import Step
 from tile2cu_runtime.amdgcn.disassembly import Listing
@@ -18,14 +17,13 @@ _LOADS = ("global_load_", "buffer_load_", "flat_load_", "scratch_load_", "ds_rea
 LONGEST = 400
 
 
-@dataclass
+@dataclass(frozen=True)
 class Block:
-    """`steps` with the registers that each touches; `executed` counts waves."""
+    """`steps` with the registers that each touches, and how the block ends; `instructions` are all, the end too."""
 
     steps: tuple[tuple[int, Step, Instruction], ...]
     end: End
     instructions: tuple[Instruction, ...]
-    executed: int = field(default=0)
 
 
 class Program:
@@ -42,10 +40,6 @@ class Program:
         if found is None:
             found = self._blocks[address] = self._build(address)
         return found
-
-    @property
-    def blocks(self) -> Iterator[Block]:
-        return iter(self._blocks.values())
 
     def _build(self, address: int) -> Block:
         instructions: list[Instruction] = []

@@ -12,6 +12,11 @@ _WORD = {1: U8, 2: U16, 4: U32}
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 
 
+def is_aligned(at: Array, width: int) -> bool:
+    """Whether all addresses are multiples of the width (of 4 for 12 bytes)."""
+    return not int(np.bitwise_or.reduce(at, axis=None)) & (width - 1 if width != 12 else 3)
+
+
 class ByteStore:
     """Bytes with a view for each width of access. Addresses are byte offsets, int64, and inside."""
 
@@ -21,13 +26,12 @@ class ByteStore:
         self._words = {width: self.bytes.view(kind) for width, kind in _WORD.items()}
         self._rows = {width: self.bytes.view(U32).reshape(-1, width // 4) for width in (8, 16)}
 
-    def load(self, at: Array, width: int) -> Array:
+    def load(self, at: Array, width: int, aligned: bool | None = None) -> Array:
         """`width` bytes at each address, as 32-bit words before the axes of `at`: (words, ...), uint32.
 
-        Narrow loads are zero-extended.
+        Narrow loads are zero-extended. `aligned`: what is_aligned says, where it is known already.
         """
-        misaligned = int(np.bitwise_or.reduce(at, axis=None)) & (width - 1 if width != 12 else 3)
-        if misaligned:
+        if not (is_aligned(at, width) if aligned is None else aligned):
             return np.stack([self._assembled(at + first, min(4, width - first)) for first in range(0, width, 4)])
         if width in self._rows:
             rows = self._rows[width].take(at >> _SHIFT[width], axis=0, mode="clip")
@@ -38,10 +42,9 @@ class ByteStore:
         loaded = [words.take(index + number, mode="clip") for number in range(-(-width // 4))]
         return np.stack(loaded).astype(U32, copy=False)
 
-    def store(self, at: Array, words: Sequence[Array], width: int) -> None:
+    def store(self, at: Array, words: Sequence[Array], width: int, aligned: bool | None = None) -> None:
         """Stores `width` bytes at each address; `words` has the 32-bit words as load gives them."""
-        misaligned = int(np.bitwise_or.reduce(at, axis=None)) & (width - 1 if width != 12 else 3)
-        if misaligned:
+        if not (is_aligned(at, width) if aligned is None else aligned):
             for number, word in enumerate(words):
                 self._store_bytes(at + 4 * number, word, min(4, width - 4 * number))
         elif width in self._rows:

@@ -9,12 +9,15 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile2cu_runtime.amdgcn.disassembly import Listing, disassemble
 from tile2cu_runtime.amdgcn.elf import Elf, read_elf
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.msgpack import unpack
+
+if TYPE_CHECKING:
+    from tile2cu_runtime.amdgcn.block import Program
 
 # EF_AMDGPU_MACH, the low byte of e_flags. [AMDGPU Backend, "AMDGPU ELF Header e_flags"]
 MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}
@@ -56,12 +59,13 @@ class Kernel:
 
 
 class CodeObject:
-    """A loaded .hsaco file. `target` is the chip, such as gfx942."""
+    """A loaded .hsaco file. `target` is the chip, such as gfx942; `decoded` the kernels that were launched, by name."""
 
     def __init__(self, path: Path, elf: Elf, target: str) -> None:
         self.path = path
         self.elf = elf
         self.target = target
+        self.decoded: dict[str, Program] = {}
 
     @staticmethod
     def load(path: Path) -> CodeObject:

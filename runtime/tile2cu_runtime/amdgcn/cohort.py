@@ -23,9 +23,9 @@ class Transfer:
     """A memory operation that has been issued and not yet waited for.
 
     `land` writes what it brings: `values` (words, waves, lanes) to the registers in `registers` (as bits, see
-    Operand.register_bits), or to LDS at the byte offsets `at`. An LDS access keeps `at`, `width` and `writes_lds` so
-    that the race check sees that it may happen after a barrier. `unordered`: it may return before earlier ones.
-    `holds` counts the queues that it is in.
+    Operand.register_bits), or to LDS at the byte offsets `at`. An LDS access keeps `at`, `width`, `aligned` and
+    `writes_lds`, so that the race check sees that it may happen after a barrier. `unordered`: it may return before
+    earlier ones. `holds` counts the queues that it is in.
     """
 
     instruction: Instruction
@@ -35,6 +35,7 @@ class Transfer:
     mask: Array | None = None
     at: Array | None = None
     width: int = 0
+    aligned: bool = False
     is_lds: bool = False
     writes_lds: bool = False
     unordered: bool = False

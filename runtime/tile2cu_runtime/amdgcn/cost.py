@@ -76,13 +76,14 @@ class CostReport:
         return "\n".join(lines)
 
 
-def cost_report(kernel: str, target: str, waves: int, blocks: Iterable[Block], measured: Measured | None) -> CostReport:
-    """The report of a launch whose blocks have counted their executions."""
-    executed = [(each, block.executed) for block in blocks for each in block.instructions]
+def cost_report(
+    kernel: str, target: str, waves: int, executed: Iterable[tuple[Block, int]], measured: Measured | None
+) -> CostReport:
+    """The report of a launch; `executed` says how many waves ran each block."""
     names: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     totals: Counter[str] = Counter()
-    for instruction, count in executed:
+    for instruction, count in ((each, count) for block, count in executed for each in block.instructions):
         names[instruction.name] += count
         kind = kind_of(instruction)
         kinds[kind] += count

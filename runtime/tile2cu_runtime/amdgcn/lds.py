@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import I64, U16, Array, round_up
-from tile2cu_runtime.amdgcn.byte_store import ByteStore
+from tile2cu_runtime.amdgcn.arrays import I64, U16, U64, Array, round_up
+from tile2cu_runtime.amdgcn.byte_store import ByteStore, is_aligned
 from tile2cu_runtime.amdgcn.cohort import Cohort, Transfer
 from tile2cu_runtime.amdgcn.findings import LDS_OUT_OF_BOUNDS, LDS_UNINITIALIZED
 from tile2cu_runtime.amdgcn.instruction import Instruction
@@ -35,6 +35,7 @@ class _Access:
     at: Array
     owner: Array
     width: int
+    aligned: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,8 @@ class Lds:
         """
         if mask is not None:
             at = np.where(mask, at, 0)
-        if int(at.max(initial=0)) + width > self.size or int(at.min(initial=0)) < 0:
+        # Seen as unsigned, a negative offset is beyond every size.
+        if int(at.view(U64).max(initial=0)) + width > self.size:
             inside = (at >= 0) & (at + width <= self.size)
             bad = ~inside if mask is None else mask & ~inside
             if bad.any():
@@ -90,7 +92,8 @@ class Lds:
             mask = inside if mask is None else mask & inside
             at = np.where(mask, at, 0)
         placed = at + self._first[cohort.wave][:, None]
-        return Transfer(instruction=instruction, mask=mask, at=placed, width=width, is_lds=True)
+        aligned = is_aligned(placed, width)
+        return Transfer(instruction=instruction, mask=mask, at=placed, width=width, aligned=aligned, is_lds=True)
 
     def read(self, cohort: Cohort, access: Transfer) -> Array:
         """The 32-bit words at a checked place, (words, waves, 64)."""
@@ -99,7 +102,7 @@ class Lds:
         if self._check:
             self._check_written(cohort, access)
             self.log(cohort, access)
-        return self.store.load(access.at, access.width)
+        return self.store.load(access.at, access.width, access.aligned)
 
     def write(self, cohort: Cohort, access: Transfer, words: Sequence[Array]) -> None:
         """Writes 32-bit words, each (waves, 64)."""
@@ -111,9 +114,9 @@ class Lds:
         if at.size == 0:
             return
         access.writes_lds = True
-        self.store.store(at, words, access.width)
+        self.store.store(at, words, access.width, access.aligned)
         if self._check:
-            self._set(self._written, at, access.width, True)
+            self._set(self._written, at, access, True)
             self.log(cohort, access)
 
     def _measure(self, access: Transfer, *, is_read: bool) -> None:
@@ -127,7 +130,7 @@ class Lds:
         if self._log is not None and access.at is not None:
             at, owner = (access.at, cohort.owner)
             at, owner = (at.ravel(), owner.ravel()) if access.mask is None else (at[access.mask], owner[access.mask])
-            self._log.append(_Access(access.instruction, access.writes_lds, at, owner, access.width))
+            self._log.append(_Access(access.instruction, access.writes_lds, at, owner, access.width, access.aligned))
 
     def end_interval(self) -> Iterator[Race]:
         """Compares the accesses since the last barrier, and forgets them."""
@@ -136,9 +139,9 @@ class Lds:
         writes = [access for access in self._log if access.writes and access.at.size]
         reads = [access for access in self._log if not access.writes and access.at.size] if writes else []
         for access in writes:
-            self._set(self._writer, access.at, access.width, access.owner)
+            self._set(self._writer, access.at, access, access.owner)
         for access in (*writes, *reads):
-            found = self._get(self._writer, access.at, access.width)
+            found = self._get(self._writer, access.at, access)
             bad = ((found != access.owner[:, None]) & (found != 0)).any(axis=1)
             if bad.any():
                 yield self._race(access, int(np.flatnonzero(bad)[0]), int(bad.sum()), writes)
@@ -162,7 +165,10 @@ class Lds:
 
     def _check_written(self, cohort: Cohort, access: Transfer) -> None:
         assert access.at is not None
-        written: Array = np.asarray(self._get(self._written, access.at, access.width).all(axis=-1))
+        marks = self._get(self._written, access.at, access)
+        if marks.all():
+            return
+        written: Array = np.asarray(marks.all(axis=-1))
         bad: Array = ~written if access.mask is None else access.mask & ~written
         if bad.any():
             at = access.at
@@ -171,19 +177,19 @@ class Lds:
                 lambda wave, lane: f"reads LDS at byte {int(at[wave, lane]) % self._stride}, which nothing has written",
             )  # fmt: skip
 
-    def _rows(self, marks: Array, at: Array, width: int) -> tuple[Array, Array]:
+    def _rows(self, marks: Array, at: Array, access: Transfer | _Access) -> tuple[Array, Array]:
         """Marks as rows, one row for an aligned access, and the row of each; else single marks, (..., marks)."""
-        granules = width // self._granule
-        if granules in _SHIFTS and not int(np.bitwise_or.reduce(at, axis=None)) & (width - 1):
+        width, granules = access.width, access.width // self._granule
+        if granules in _SHIFTS and access.aligned:
             return marks.reshape(-1, granules), at >> (_SHIFTS[granules] + _SHIFTS[self._granule])
         first = at >> _SHIFTS[self._granule]
         index = first[..., None] + np.arange(max(1, granules) + 1)
         return marks, np.minimum(index, (at[..., None] + (width - 1)) >> _SHIFTS[self._granule])
 
-    def _get(self, marks: Array, at: Array, width: int) -> Array:
-        rows, index = self._rows(marks, at, width)
+    def _get(self, marks: Array, at: Array, access: Transfer | _Access) -> Array:
+        rows, index = self._rows(marks, at, access)
         return rows.take(index, axis=0, mode="clip")
 
-    def _set(self, marks: Array, at: Array, width: int, value: Array | bool) -> None:
-        rows, index = self._rows(marks, at, width)
+    def _set(self, marks: Array, at: Array, access: Transfer | _Access, value: Array | bool) -> None:
+        rows, index = self._rows(marks, at, access)
         rows[index] = value if isinstance(value, bool) else value[:, None]

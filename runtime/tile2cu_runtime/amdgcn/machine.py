@@ -7,6 +7,8 @@ no other can run: then every live wave of every workgroup has arrived.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from tile2cu_runtime.amdgcn.arrays import Array
@@ -21,11 +23,12 @@ _PATIENCE = 256
 
 
 class Machine:
-    """`limit`: wave instructions after which a launch is given up."""
+    """`limit`: wave instructions after which a launch is given up. `executed`: by block, how many waves ran it."""
 
     def __init__(self, program: Program, limit: int) -> None:
         self._program = program
         self._left = limit
+        self.executed: Counter[int] = Counter()
         self._turns = 0
 
     def run(self, batch: Batch, start: Cohort) -> None:
@@ -71,7 +74,7 @@ class Machine:
                 return [(cohort, False)]
 
     def _execute(self, block: Block, cohort: Cohort) -> None:
-        block.executed += len(cohort)
+        self.executed[cohort.pc] += len(cohort)
         self._left -= len(cohort) * len(block.instructions)
         if self._left < 0:
             raise SimulatorError(f"gave up at {cohort.pc:#x}: the launch needs more instructions than the limit")

@@ -116,7 +116,7 @@ class _Simulation:
             number: _checked(number, value) for number, value in enumerate(args) if isinstance(value, np.ndarray)
         }
         self._memory, self._buffers = self._load(args)
-        self._program = Program(code.listing, Context(code.target, kernel.accumulation_offset))
+        self._program = _decoded(code, kernel)
         self._recorder = Recorder()
         self._global_lines, self._bank_use = 0, BankUse()
 
@@ -166,8 +166,9 @@ class _Simulation:
         for number, buffer in self._buffers.items():
             if self._arrays[number].flags.writeable:
                 self._arrays[number].reshape(-1).view(np.uint8)[:] = self._memory.read(buffer)
+        executed = [(self._program.block(address), count) for address, count in machine.executed.items()]
         measured = Measured(global_lines=self._global_lines, lds=self._bank_use) if self._measure else None
-        cost = cost_report(self._kernel.name, self._code.target, waves, self._program.blocks, measured)
+        cost = cost_report(self._kernel.name, self._code.target, waves, executed, measured)
         return Result(findings=self._findings(), cost=cost, seconds=seconds)
 
     @property
@@ -247,6 +248,13 @@ class _Simulation:
     def _located(self, place: CodePlace) -> CodePlace:
         file, line = source_line(self._code.path, place.pc)
         return replace(place, file=file, line=line)
+
+
+def _decoded(code: CodeObject, kernel: Kernel) -> Program:
+    """The kernel's program; what one launch has decoded the next one finds."""
+    if kernel.name not in code.decoded:
+        code.decoded[kernel.name] = Program(code.listing, Context(code.target, kernel.accumulation_offset))
+    return code.decoded[kernel.name]
 
 
 def _checked(number: int, array: Array) -> Array:
