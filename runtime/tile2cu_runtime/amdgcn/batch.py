@@ -88,7 +88,9 @@ class Batch:
     ) -> None:  # fmt: skip
         """A fault in the lanes `bad`, (waves, 64) or (waves, 1)."""
         position, lane = (int(first) for first in np.argwhere(bad)[0])
-        self._add(kind, message(position, lane), int(cohort.wave[position]), lane, instruction, other, int(bad.sum()))
+        self._add(
+            kind, message(position, lane), int(cohort.wave[position]), lane % 64, instruction, other, int(bad.sum())
+        )
 
     def report_missing_wait(self, cohort: Cohort, instruction: Instruction, touches: int) -> None:
         """The instruction touches a register that a load has not brought yet."""

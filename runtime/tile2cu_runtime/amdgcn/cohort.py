@@ -56,7 +56,8 @@ class Cohort:
 
     `vgpr` is (rows, waves, 64) uint32, accumulation registers after the others; `sgpr` (128, waves, 1) uint32; `scc`
     (waves, 1) bool; `exec` (waves, 64) bool, and `full` whether all of it is set; `wave` the waves' numbers in the
-    batch, (waves,); `vm` and `lgkm` what s_waitcnt counts, oldest first; `pending` the registers that are awaited.
+    batch, (waves,), `owner` that plus 1; `vm` and `lgkm` what s_waitcnt counts, oldest first; `pending` the registers
+    that are awaited.
     """
 
     __slots__ = ("batch", "exec", "full", "lgkm", "owner", "pc", "pending", "scc", "sgpr", "vgpr", "vm", "wave")
@@ -64,7 +65,7 @@ class Cohort:
     def __init__(self, batch: Batch, wave: Array, vgpr: Array, sgpr: Array, scc: Array, pc: int) -> None:
         self.batch = batch
         self.wave = wave
-        self.owner: Array = np.repeat((wave + 1).astype(U16)[:, None], 64, axis=1)
+        self.owner: Array = (wave + 1).astype(U16)[:, None]
         self.vgpr, self.sgpr, self.scc, self.pc = vgpr, sgpr, scc, pc
         self.vm: list[Transfer] = []
         self.lgkm: list[Transfer] = []
@@ -162,7 +163,7 @@ def join(cohorts: Sequence[Cohort]) -> Cohort:
 def _joined(parts: Sequence[Transfer], cohorts: Sequence[Cohort], order: Array) -> Transfer:
     first = parts[0]
     masks = [
-        np.ones((len(cohort), 64), bool) if part.mask is None else part.mask
+        np.ones_like(part.at if part.at is not None else cohort.exec, bool) if part.mask is None else part.mask
         for part, cohort in zip(parts, cohorts, strict=True)
     ]
     values = [part.values for part in parts if part.values is not None]

@@ -76,7 +76,8 @@ class Lds:
     def place(self, cohort: Cohort, instruction: Instruction, at: Array, width: int, mask: Array | None) -> Transfer:
         """The checked place of an access as a Transfer without effect: `at` and `mask` for read and write below.
 
-        `at` are byte offsets in the workgroup's LDS, (waves, 64); `mask` None means all lanes.
+        `at` are byte offsets in the workgroup's LDS, (waves, 64), or (waves, 128) for two accesses of each lane;
+        `mask` None means all lanes.
         """
         if mask is not None:
             at = np.where(mask, at, 0)
@@ -121,14 +122,15 @@ class Lds:
 
     def _measure(self, access: Transfer, *, is_read: bool) -> None:
         if self._banks and access.at is not None:
-            self.bank_use += bank_use(access.at, access.width, access.mask, self._banks, is_read=is_read)
+            mask = None if access.mask is None else access.mask.reshape(-1, 64)
+            self.bank_use += bank_use(access.at.reshape(-1, 64), access.width, mask, self._banks, is_read=is_read)
 
     # ---- checks ---------------------------------------------------------------------------------------------
 
     def log(self, cohort: Cohort, access: Transfer) -> None:
         """Notes an access for the race check of this interval between barriers."""
         if self._log is not None and access.at is not None:
-            at, owner = (access.at, cohort.owner)
+            at, owner = access.at, np.broadcast_to(cohort.owner, access.at.shape)
             at, owner = (at.ravel(), owner.ravel()) if access.mask is None else (at[access.mask], owner[access.mask])
             self._log.append(_Access(access.instruction, access.writes_lds, at, owner, access.width, access.aligned))
 

@@ -50,7 +50,6 @@ def issue_read(
 ) -> None:
     """Puts a read into lgkmcnt's queue; its registers hold the values once it is waited for."""
     access.values, access.land, access.registers = values, land, registers
-    access.mask = active(c)
     c.issue(access, c.lgkm)
 
 
@@ -99,16 +98,23 @@ def _read_transposed(instruction: Instruction, context: Context) -> Step:
     return step
 
 
+def place_two(
+    c: Cohort, instruction: Instruction, address: Callable[[Cohort, int], Array], offsets: tuple[int, int], width: Width
+) -> Transfer:
+    """The place of two accesses as one of 128 lanes: the second 64 are the same lanes at the second offset."""
+    at = np.concatenate([address(c, offset) for offset in offsets], axis=1)
+    mask = None if c.full else np.concatenate((c.exec, c.exec), axis=1)
+    return c.batch.lds.place(c, instruction, at, width.bytes, mask)
+
+
 def _read_two(instruction: Instruction, context: Context, offsets: tuple[int, int], width: Width) -> Step:
     address, data = lds_address(instruction, context, 1), instruction.operands[0]
     land, registers = landing(data, Width(2 * width.bytes), context), data.register_bits()
 
     def step(c: Cohort) -> None:
-        lds = c.batch.lds
-        first, second = (lds.place(c, instruction, address(c, offset), width.bytes, active(c)) for offset in offsets)
-        values = np.concatenate((lds.read(c, first), lds.read(c, second)))
-        # One instruction, one count. At a barrier only its first half is seen as still outstanding.
-        issue_read(c, first, values, land, registers)
+        access = place_two(c, instruction, address, offsets, width)
+        words = c.batch.lds.read(c, access)
+        issue_read(c, access, np.concatenate((words[..., :64], words[..., 64:])), land, registers)
 
     return step
 
@@ -118,11 +124,9 @@ def _write_two(instruction: Instruction, context: Context, offsets: tuple[int, i
     rows = [context.row(operand) for operand in instruction.operands[1:3]]
 
     def step(c: Cohort) -> None:
-        access = None
-        for offset, row in zip(offsets, rows, strict=True):
-            access = c.batch.lds.place(c, instruction, address(c, offset), width.bytes, active(c))
-            c.batch.lds.write(c, access, data_words(c, row, width))
-        assert access is not None
+        access = place_two(c, instruction, address, offsets, width)
+        first, second = (data_words(c, row, width) for row in rows)
+        c.batch.lds.write(c, access, [np.concatenate(both, axis=1) for both in zip(first, second, strict=True)])
         c.issue(access, c.lgkm)
 
     return step
