@@ -48,6 +48,13 @@ def settle(program: Program, target: Target) -> Context:
             program.launches[1].span if program.launches else program.span,
             help="write one function for each `with T.Kernel`",
         )
+    if program.workspaces:
+        raise Tile2CuError(
+            "T2C-E005",
+            f"the workspace `{program.workspaces[0].name}` in global memory is not supported yet",
+            program.workspaces[0].span,
+            help="make it a parameter of the kernel",
+        )
     return resolve(program, program.launches[0], target, RULES)
 
 

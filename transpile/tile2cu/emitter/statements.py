@@ -231,7 +231,7 @@ class Statements:
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
-        if not op.dst.whole or buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
+        if not (op.dst.whole and buffer.scope is Scope.FRAGMENT) and not is_shared_part(op.dst):
             raise Tile2CuError(
                 "T2C-E002",
                 f"only whole tiles can be filled, and this is a part of `{buffer.name}`",
@@ -242,7 +242,7 @@ class Statements:
         return {
             "name": "clear" if op.is_clear else "fill",
             "template": "threads" if buffer.scope is Scope.SHARED else "",
-            "arguments": self.printer.tile(buffer) + value,
+            "arguments": self._tile(op.dst) + value,
         }
 
     def _fill_local(self, op: Fill) -> str:
@@ -251,7 +251,7 @@ class Statements:
         return f"for (auto& element : {name}) element = {value};"
 
     def _gemm(self, op: Gemm) -> Mapping[str, str]:
-        a, b, c = (self.printer.tile(region.buffer) for region in (op.a, op.b, op.c))
+        a, b, c = (self._tile(region) for region in (op.a, op.b, op.c))
         arguments = [
             f"tl::transposed({a})" if op.transpose_a else a,
             f"tl::transposed({b})" if op.transpose_b else b,
@@ -339,6 +339,15 @@ class Statements:
         }
         return parts, loads, body
 
+    def _tile(self, region: Region) -> str:
+        """A tile, or rows and columns of a shared one."""
+        text = self.printer.tile(region.buffer)
+        for dim, name in reversed(list(enumerate(("rows", "cols")[: region.buffer.rank]))):
+            part, extent = region.ranges[dim], region.buffer.shape[dim]
+            if static_value(part.extent) != static_value(extent):
+                text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
+        return text
+
     def _read_before(self, pipeline: Pipeline) -> str:
         """Shared tiles that the turns read and do not load: the pipeline's barrier covers them too."""
         names = [buffer.name for buffer in pipeline.buffers]
@@ -351,7 +360,7 @@ class Statements:
         """A region as an operand of tl::copy: a tile, or a place in a tensor."""
         buffer = region.buffer
         if buffer.scope is not Scope.GLOBAL:
-            return self.printer.tile(buffer)
+            return self._tile(region)
         kept = _kept_dimensions(region, other)
         starts = [self.printer.index(part.start) for part in region.ranges]
         view = self.printer.names(buffer.name)
@@ -359,6 +368,11 @@ class Statements:
             inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
             view = f"{view}({', '.join(inside)})"
         return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
+
+
+def is_shared_part(region: Region) -> bool:
+    """Whether a region is rows and columns of a shared tile, or all of it."""
+    return region.buffer.scope is Scope.SHARED and (region.whole or len(region.kept) == region.buffer.rank <= 2)
 
 
 def hoisted_lets(settled: Settled) -> tuple[Let, ...]:

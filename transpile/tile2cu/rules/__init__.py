@@ -27,7 +27,14 @@ from tile2cu.rules.layout.propagate import (
 from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.pipeline import cp_async
-from tile2cu.rules.select import atomic_tile, copy_cp_async, copy_synchronous, loop_owners_store, reduce_workspace
+from tile2cu.rules.select import (
+    atomic_tile,
+    copy_cp_async,
+    copy_synchronous,
+    gemm_parts,
+    loop_owners_store,
+    reduce_workspace,
+)
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
@@ -68,6 +75,7 @@ RULES: tuple[Rule, ...] = (
     tma_store,
     grid_panels,
     copy_synchronous,
+    gemm_parts,
     atomic_tile,
     loop_owners_store,
     reduce_workspace,

@@ -230,6 +230,8 @@ def _product_refusal(op: Gemm, context: Context) -> str:
     if op.policy is Policy.FULL_COL and groups > 1:
         return f"{line} shares its columns among warpgroups"
     for region in (op.a, op.b):
+        if not region.whole:
+            return f"{line} reads a part of `{region.buffer.name}`"
         if region.buffer.scope is Scope.SHARED and not _wgmma_reads(region.buffer):
             return f"rows of `{region.buffer.name}` are no multiple of 32 bytes, or its rows no multiple of 8"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import FragmentLayout, threads_along
-from tile2cu.core.program import AtomicTile, Copy, Loop, Parallel, Reduce, Region, Scope, Stmt
+from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Region, Scope, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -45,6 +45,34 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "select.gemm.parts",
+    phase=Phase.SELECT,
+    on=Gemm,
+    source="docs/tl.md, tl::rows and tl::cols",
+    examples=(
+        Example(
+            'A_shared = T.alloc_shared((64, 64), "float16")\n'
+            'B_shared = T.alloc_shared((32, 64), "float16")\n'
+            'C_local = T.alloc_fragment((64, 64), "float32")\n'
+            "T.gemm(A_shared[:, 0:32], B_shared, C_local)",
+            4,
+            "parts",
+            "A_shared",
+        ),
+    ),
+)
+def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A product may read rows and columns of a shared tile.
+
+    Gives: the names of the operands that are parts.
+    Errors: T2C-S005 when a part is of another kind.
+    """
+    for region in (op.a, op.b):
+        refuse_parts(region, op)
+    yield op, "parts", ", ".join(region.buffer.name for region in (op.a, op.b) if not region.whole)
+
+
+@rule(
     "select.copy.synchronous",
     phase=Phase.SELECT,
     on=Copy,
@@ -60,7 +88,7 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     """
     if context.facts.get(op, "call") is None:
         for region in (op.src, op.dst):
-            _refuse_parts(region, op)
+            refuse_parts(region, op)
         yield op, "call", "copy"
 
 
@@ -82,7 +110,7 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     Errors: T2C-S005 when a part of a shared tile or of a fragment is used.
     """
     for region in (op.src, op.dst):
-        _refuse_parts(region, op)
+        refuse_parts(region, op)
     yield op, "call", {"sum": "atomic_add"}.get(op.kind.value, f"atomic_{op.kind.value}")
 
 
@@ -143,11 +171,13 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
     yield op, "workspace", warps
 
 
-def _refuse_parts(region: Region, op: Stmt) -> None:
-    if region.buffer.scope is not Scope.GLOBAL and not region.whole:
+def refuse_parts(region: Region, op: Stmt) -> None:
+    """Parts of tiles are rows and columns of shared tiles of rank 1 and 2, and nothing else yet. Raises T2C-S005."""
+    rows_and_cols = region.buffer.scope is Scope.SHARED and len(region.kept) == region.buffer.rank <= 2
+    if region.buffer.scope is not Scope.GLOBAL and not region.whole and not rows_and_cols:
         raise Tile2CuError(
             "T2C-S005",
-            f"a part of the tile `{region.buffer.name}` cannot be copied yet",
+            f"this part of the tile `{region.buffer.name}` cannot be used yet",
             op.span,
             notes=(Note(f"`{region.buffer.name}` is allocated here", region.buffer.span),),
             help="copy the whole tile, or write the elements in a T.Parallel loop",

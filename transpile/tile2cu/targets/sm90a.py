@@ -6,7 +6,8 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-l
 from dataclasses import replace
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32
-from tile2cu.targets.sm80 import SM80
+from tile2cu.targets.sm80 import MMA, SM80
+from tile2cu.targets.sm89 import FP8
 from tile2cu.targets.table import Wgmma
 
 WGMMA = (
@@ -22,6 +23,7 @@ SM90A = replace(
     shared_limit=227 * 1024,
     capability=(9, 0),
     multiprocessors=132,
+    mma=MMA + FP8,
     wgmma=WGMMA,
     tma=True,
 )
