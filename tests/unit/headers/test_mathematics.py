@@ -39,7 +39,10 @@ def test_functions(kernels: Callable[[str], Kernels], name: str) -> None:
         *(positive**unit, np.exp(unit), 10**unit, np.log(positive), np.log2(positive), np.log10(positive)),
         *(np.sin(unit), np.cos(unit), np.tan(unit), positive**unit, wide / positive, 1 / positive, np.tanh(unit)),
     ]
-    np.testing.assert_allclose(run.written[0].astype(float), expected, rtol=tolerance, atol=tolerance / 3)
+    allowed = np.full((len(expected), 1), tolerance)
+    allowed[-1] = max(tolerance, 2**-10)  # a GPU's tanh in one instruction
+    error = abs(run.written[0].astype(float) - expected)
+    assert (error <= allowed * (abs(np.array(expected)) + 1 / 3)).all()
 
 
 @pytest.mark.parametrize("name", TYPES)
