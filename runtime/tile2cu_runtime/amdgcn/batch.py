@@ -74,10 +74,15 @@ class Batch:
         )  # fmt: skip
         return np.where(inside, at, 0), inside if mask is None else mask & inside
 
+    @property
+    def has_scratch(self) -> bool:
+        """Whether the kernel has private bytes."""
+        return self.scratch_bytes > 0
+
     def scratch_place(self, cohort: Cohort, offset: Array) -> Array:
         """Where each lane's private byte `offset`, (waves, 64), is in `scratch`."""
         lane = cohort.wave[:, None].astype(I64) * 64 + LANES
-        result: Array = lane * self.scratch_bytes + np.clip(offset, 0, self.scratch_bytes - 16)
+        result: Array = lane * self.scratch_bytes + np.clip(offset, 0, max(0, self.scratch_bytes - 16))
         return result
 
     # ---- findings -------------------------------------------------------------------------------------------

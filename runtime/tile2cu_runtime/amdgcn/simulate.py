@@ -184,7 +184,8 @@ class _Simulation:
 
     def _batch(self, workgroups: list[Extent]) -> Batch:
         groups, waves = len(workgroups), self._waves_per_group
-        scratch = round_up(self._kernel.private_bytes, 16) + 32
+        private = self._kernel.private_bytes
+        scratch = round_up(private, 16) + 32 if private else 0
         return Batch(
             kernel=self._kernel.name,
             workgroups=workgroups,

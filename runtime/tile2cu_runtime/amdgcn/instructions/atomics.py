@@ -19,9 +19,10 @@ from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.formats import bfloat16_to_float32, float32_to_bfloat16
 from tile2cu_runtime.amdgcn.instruction import Instruction, Operand
 from tile2cu_runtime.amdgcn.instructions.access import Width, active, data_words, landing
+from tile2cu_runtime.amdgcn.instructions.buffer import BufferForm, buffer_place
 from tile2cu_runtime.amdgcn.instructions.lds_access import lds_address
 from tile2cu_runtime.amdgcn.instructions.registers import Context
-from tile2cu_runtime.amdgcn.instructions.vector_memory import BufferForm, Form, buffer_place, global_address
+from tile2cu_runtime.amdgcn.instructions.vector_memory import Form, global_address
 
 Combine = Callable[[Any, Any], Any]
 

@@ -9,6 +9,7 @@ from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.instructions import (
     atomics,
+    buffer,
     compare,
     control,
     fp8,
@@ -18,6 +19,7 @@ from tile2cu_runtime.amdgcn.instructions import (
     mfma,
     mfma_scaled,
     packed,
+    private_memory,
     scalar,
     scalar_memory,
     vector,
@@ -59,10 +61,10 @@ _FAMILIES: tuple[tuple[str, Builder], ...] = (
     ("buffer_atomic_", atomics.build_global),
     ("global_atomic_", atomics.build_global),
     ("flat_atomic_", atomics.build_global),
-    ("buffer_", vector_memory.build_buffer),
+    ("buffer_", buffer.build_buffer),
     ("global_", vector_memory.build_global),
-    ("flat_", vector_memory.build_flat),
-    ("scratch_", vector_memory.build_scratch),
+    ("flat_", private_memory.build_flat),
+    ("scratch_", private_memory.build_scratch),
 )
 
 
