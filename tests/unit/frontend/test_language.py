@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tile2cu.core.expr import Role
-from tile2cu.core.program import If, Let, Program, Scope
+from tile2cu.core.expr import Load, Role, static_value
+from tile2cu.core.program import If, Let, Program, Scope, Store
 
 TILES = """
 S = T.alloc_shared((block_M, 32), "float32")
@@ -92,8 +92,12 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
         "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",
-        "T.annotate_layout({A: T.Layout(A.shape, lambda i, j: (j, i))})": "F011 T.annotate_layout of `A`, a tensor in "
-        "global memory, is not supported yet",
+        "T.annotate_layout({A: tilelang.layout.make_swizzled_layout(A)})": "F011 `A` is a tensor in global memory; "
+        "such a layout of it is not supported yet",
+        "T.annotate_layout({A: T.Layout(A.shape, lambda i, j: (j, i * A[0, 0]))})": "F023 a layout gives integers, "
+        "not a tuple",
+        "T.annotate_layout({B: T.Layout(B.shape, lambda i, j: (i * j, j))})": "F011 a layout of a tensor in global "
+        "memory with such a coordinate is not supported yet",
         "x = T.alloc_buffer((4,), 'int8', scope='local.tmem')": "F023 `scope` of T.alloc_buffer is one of global, "
         "shared, shared.dyn, local.fragment, local",
     }.items(),
@@ -173,3 +177,55 @@ def test_old_spellings_of_allocations(body: Callable[..., Program]) -> None:
         ("b", Scope.FRAGMENT),
         ("c", Scope.LOCAL),
     ]
+
+
+PLACED = """
+import tilelang.language as T
+
+@T.prim_func
+def kernel(A: T.Tensor({shape}, "float32"), B: T.Tensor((4096,), "float32")):
+    with T.Kernel(4) as bx:
+        T.annotate_layout({{A: T.Layout(A.shape, {layout})}})
+{body}
+"""
+LAYOUTS = {
+    "lambda b, l, h, d: [b, l // 8, h, d // 8, (d % 2), 4 * (l % 8) + (d % 8) // 2]": lambda b, i, h, d: (
+        b, (((i // 8 * 3 + h) * 2 + d // 8) * 2 + d % 2) * 32 + 4 * (i % 8) + (d % 8) // 2,
+    ),
+    "lambda b, l, h, d: [b, h, l, d]": lambda b, i, h, d: (b, (h * 16 + i) * 16 + d),
+    "lambda b, l, h, d: (l, d ^ (l % 16), b, h)": lambda b, i, h, d: (0, ((i * 16 + (d ^ i)) * 2 + b) * 3 + h),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_elements_of_a_placed_tensor(trace: Callable[..., Program], layout: str) -> None:
+    places = [(b, i, h, d) for b in range(2) for i in range(0, 16, 5) for h in range(3) for d in range(16)]
+    body = "\n".join(f"        B[{at}] = A[{b}, {i}, {h}, {d}]" for at, (b, i, h, d) in enumerate(places))
+    program = trace(PLACED.format(shape=(2, 16, 3, 16), layout=layout, body=body))
+    assert len(program.launches[0].body) == len(places)
+    for place, stmt in zip(places, program.launches[0].body, strict=True):
+        assert isinstance(stmt, Store) and isinstance(stmt.value, Load)
+        first, *rest = (int(static_value(index) or 0) for index in stmt.value.indices)
+        batch, offset = LAYOUTS[layout](*place)
+        assert ((first * 16 + rest[0]) * 3 + rest[1]) * 16 + rest[2] == batch * 768 + offset
+
+
+def test_tiles_of_a_placed_tensor(trace: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    body = """
+        tile = T.alloc_fragment((8, 16), "float16")
+        T.copy(A[bx * 8, 0], tile)
+        T.atomic_add(A[bx * 8 : bx * 8 + 8, :], tile)
+        for i in T.Parallel(8):
+            A[bx * 8 + i, 3] += 1.0
+    """
+    program = trace(PLACED.format(shape=(30, 16), layout="lambda i, j: [j, i]", body=body))
+    lines = listing(program)
+    assert lines[:2] == [
+        "parallel i, j in 8, 16",
+        "  tile[i, j] = float16(if_then_else((((bx * 8) + i) < 30), "
+        "A[(((j * 30) + ((bx * 8) + i)) // 16), (((j * 30) + ((bx * 8) + i)) % 16)], 0))",
+    ]
+    assert lines[2:4] == ["parallel i, j in 8, 16", "  if (((bx * 8) + i) < 30)"]
+    assert lines[4].startswith("    atomic_sum A[(((j * 30) + ((bx * 8) + i)) // 16), ")
+    assert lines[5:7] == ["parallel i in 8", "  if (((bx * 8) + i) < 30)"]
+    assert lines[7].endswith("+= 1.0")

@@ -14,6 +14,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
 from tile2cu.frontend.execute import unsupported
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
 from tile2cu.frontend.values import Allocation, Opaque, OutputTensor, TensorType, View, as_expr, describe
@@ -213,17 +214,16 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
     elif op:
         operators.binary(cx.budget, op, element, written)  # for its checks
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Store(
-            buffer=base,
-            indices=element.indices,
-            value=written,
-            op=op,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
+    store = Store(
+        buffer=base,
+        indices=element.indices,
+        value=written,
+        op=op,
+        span=at.span,
+        comments=at.comments,
+        trailing=at.trailing,
     )
+    cx.recorder.emit(guarded(element, store))
 
 
 def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:

@@ -1,7 +1,7 @@
 """Layouts that a file asks for: where the elements of a buffer lie.
 
 Layouts of tiles never change a result, and the rules choose their own: they are read and dropped. A layout of a tensor
-in global memory is part of what a kernel means.
+in global memory is part of what a kernel means: see placement.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,13 +10,17 @@ from types import MappingProxyType
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.values import Builtin, Instance, describe
+from tile2cu.frontend.placement import placement
+from tile2cu.frontend.values import Builtin, Function, Instance, Layout, describe
 
 
 def _layout(name: str) -> Callable[..., object]:
     def run(cx: Context, *arguments: object, **options: object) -> object:
         """A layout: an object of which nothing is known but that it is one."""
         methods = ("repeat", "replicate", "condense_rep_var", "reshape", "inverse", "repeat_on_thread", "expand")
+        function = next((value for value in (*arguments, *options.values()) if isinstance(value, Function)), None)
+        if name.endswith("Layout") and function is not None:
+            return Layout(function)
         layout = Instance(name)
         layout.values.update({method: Builtin(f"{name}.{method}", run) for method in methods})
         return layout
@@ -33,11 +37,14 @@ def annotate_layout(cx: Context, layouts: object, **options: object) -> object:
         if not isinstance(buffer, Buffer):
             raise Fault("T2C-F023", f"T.annotate_layout names {describe(buffer)}, not a buffer")
         if buffer.scope is Scope.GLOBAL:
-            raise Fault(
-                "T2C-F011",
-                f"T.annotate_layout of `{buffer.name}`, a tensor in global memory, is not supported yet",
-                help="leave it out here and in the kernel that reads the tensor: its rows are then contiguous",
-            )
+            layout = layouts[buffer]
+            if not isinstance(layout, Layout):
+                raise Fault(
+                    "T2C-F011",
+                    f"`{buffer.name}` is a tensor in global memory; such a layout of it is not supported yet",
+                    help="write T.Layout(shape, lambda i, j: ...)",
+                )
+            cx.recorder.placements[buffer.name] = placement(cx, buffer, layout)
     return None
 
 

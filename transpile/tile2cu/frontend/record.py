@@ -10,6 +10,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.values import Placement
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Recorder:
 
     launches: list[Launch] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
+    ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
+    placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
     tracing: bool = False
@@ -115,10 +118,12 @@ class Recorder:
         place = self.take()
         with self.scope():
             blocks = tuple(self.variable(name, INT32, Role.BLOCK) for name in names)
+            self.ranges.update(zip(blocks, grid, strict=False))
             self._launch = opened = _OpenLaunch(grid, blocks, threads, place)
             with self.block() as body:
                 yield blocks
             self._launch = None
+            self.placements.clear()
         comments = place.comments + ((place.trailing,) if place.trailing else ())
         self.launches.append(
             Launch(

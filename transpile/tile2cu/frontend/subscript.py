@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tile2cu.core.expr import Expr, Load, Role, Var, static_value
-from tile2cu.core.program import Buffer
-from tile2cu.frontend import builtins, torch
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.frontend import builtins, placement, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.operators import static_int
@@ -47,6 +47,9 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     if any(isinstance(item, Interval) for item in items):
         return View(buffer, tuple(item if isinstance(item, Interval) else _index(buffer, item) for item in items))
     indices = tuple(_in_range(buffer, dim, _index(buffer, item)) for dim, item in enumerate(items))
+    found = cx.recorder.placements.get(buffer.name)
+    if found is not None and buffer.scope is Scope.GLOBAL:
+        return placement.element(cx, buffer, found, indices)
     return Load(buffer.dtype, buffer, indices)
 
 

@@ -406,8 +406,9 @@ def _trace_parallel(
     bounds = list(frame.bounds)
     with cx.recorder.block() as body:
         while True:
-            for name, span in names:
+            for (name, span), extent in zip(names, bounds[len(indices) :], strict=True):
                 indices.append(cx.recorder.variable(name, INT32, Role.PARALLEL))
+                cx.recorder.ranges[indices[-1]] = extent
                 inner.bind(name, indices[-1], span)
             within = _nested_parallel(cx, node, inner)
             if within is None:

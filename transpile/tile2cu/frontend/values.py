@@ -14,7 +14,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, Const, Expr, Named, Unary, Var, static_value, walk
+from tile2cu.core.expr import Call, Const, Expr, Load, Named, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
@@ -80,6 +80,36 @@ class Namespace:
     """A module that the front end knows: `tilelang.language`, `math`, `torch` and so on."""
 
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """`T.Layout(shape, function)`: where the element of each index lies."""
+
+    function: "Function"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A layout of a tensor in global memory.
+
+    `extents` are those of the layout's coordinates, `unchanged` the number of leading dimensions it leaves alone.
+    """
+
+    layout: Layout
+    extents: tuple[Expr, ...]
+    unchanged: int
+
+
+@dataclass(frozen=True)
+class Placed(Load):
+    """An element of a placed tensor: `indices` say where it lies, `logical` are the user's.
+
+    `inside` is the condition that there is such an element, None where that is certain.
+    """
+
+    logical: tuple[Expr, ...] = ()
+    inside: Expr | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +248,9 @@ def number_dtype(value: int | float) -> DType:
 
 def as_expr(value: object) -> Expr | None:
     """A number or expression as an Expr; None for anything else."""
+    if isinstance(value, Placed) and value.inside is not None:
+        load = Load(value.dtype, value.buffer, value.indices)
+        return Call(value.dtype, "if_then_else", (value.inside, load, Const(value.dtype, 0)))
     if isinstance(value, Expr):
         return value
     if isinstance(value, NamedInt | NamedFloat):
@@ -281,6 +314,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (TorchTensor, lambda value: "a tensor of the driver"),
     (Class, lambda value: f"the class `{value.name}`"),
     (Instance, lambda value: f"an object of `{value.name}`"),
+    (Layout, lambda value: "a layout"),
     (TensorType, lambda value: "a tensor's type"),
     (Allocation, lambda value: "a buffer without a name"),
     (OutputTensor, lambda value: "a tensor without a name"),

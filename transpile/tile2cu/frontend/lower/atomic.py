@@ -10,7 +10,9 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.operand import as_flag, as_number
-from tile2cu.frontend.values import View, describe
+from tile2cu.frontend.lower.spread import is_placed, spread
+from tile2cu.frontend.placement import guarded
+from tile2cu.frontend.values import Placed, View, describe
 
 
 def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
@@ -40,6 +42,9 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
     source, target = operands(cx, name, value, dst)
     if target.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
         raise Fault("T2C-F023", f"{name}: the destination is {describe(target.buffer)}", help="write T.Parallel")
+    if is_placed(cx, source, target):
+        spread(cx, source, target, kind)
+        return
     at = cx.recorder.take()
     cx.recorder.emit(
         AtomicTile(kind=kind, src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing)
@@ -55,17 +60,16 @@ def _element(cx: Context, name: str, kind: Reduction, dst: object, value: object
 def _emit_element(cx: Context, kind: Reduction, dst: Load, value: Expr) -> None:
     assert isinstance(dst.buffer, Buffer)
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Atomic(
-            kind=kind,
-            buffer=dst.buffer,
-            indices=dst.indices,
-            value=value,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
+    stmt = Atomic(
+        kind=kind,
+        buffer=dst.buffer,
+        indices=dst.indices,
+        value=value,
+        span=at.span,
+        comments=at.comments,
+        trailing=at.trailing,
     )
+    cx.recorder.emit(guarded(dst, stmt))
 
 
 def _packed(name: str, width: int) -> Callable[..., object]:
@@ -99,6 +103,8 @@ def _packed(name: str, width: int) -> Callable[..., object]:
 
 def _shifted(load: Load, lane: Var) -> Load:
     """The element `lane` places further along the last dimension."""
+    if isinstance(load, Placed):
+        raise Fault("T2C-F011", "packets of a placed tensor are not supported yet", help="write T.atomic_add")
     return Load(load.dtype, load.buffer, (*load.indices[:-1], add("+", load.indices[-1], lane)))
 
 

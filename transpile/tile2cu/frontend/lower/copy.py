@@ -8,6 +8,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
+from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.subscript import extents_text
 
 
@@ -30,6 +31,9 @@ def copy(
         _copy_element(cx, src, dst)
         return None
     source, target = operands(cx, "T.copy", src, dst)
+    if is_placed(cx, source, target):
+        spread(cx, source, target, None)
+        return None
     at = cx.recorder.take()
     cx.recorder.emit(Copy(src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing))
     return None

@@ -11,7 +11,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault, did_you_mean
 from tile2cu.frontend.linear import difference
 from tile2cu.frontend.operators import static, static_int, truth, unknown
-from tile2cu.frontend.values import Interval, Opaque, View, as_expr, describe
+from tile2cu.frontend.values import Interval, Opaque, Placed, View, as_expr, describe
 
 
 def place(cx: Context) -> Span:
@@ -160,7 +160,8 @@ def point(load: Load, extents: Sequence[Expr], span: Span) -> Region:
     assert isinstance(buffer, Buffer)
     missing = buffer.rank - len(extents)
     boxes = (*(int_const(1) for _ in range(missing)), *extents)
-    ranges = tuple(Range(start=start, extent=extent) for start, extent in zip(load.indices, boxes, strict=True))
+    starts = load.logical if isinstance(load, Placed) else load.indices
+    ranges = tuple(Range(start=start, extent=extent) for start, extent in zip(starts, boxes, strict=True))
     return Region(
         buffer=buffer, ranges=ranges, kept=tuple(range(missing, buffer.rank)), whole=_covers(buffer, ranges), span=span
     )

@@ -1,0 +1,72 @@
+"""Tile operations on tensors whose elements the user has placed: element by element, since no box of them is one."""
+
+from collections.abc import Callable
+
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, static_value
+from tile2cu.core.program import Atomic, If, Parallel, Reduction, Region, Stmt, Store
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.operators import static
+from tile2cu.frontend.placement import physical
+
+_NAMES = ("i", "j", "k", "l")
+
+
+def is_placed(cx: Context, *regions: Region) -> bool:
+    """Whether one of the tensors has a layout of its own."""
+    return any(region.buffer.name in cx.recorder.placements for region in regions)
+
+
+def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
+    """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
+    extents = target.extents if static_value(target.extents[0]) is not None else source.extents
+    for extent in extents:
+        static(extent, "an extent of a copy of a placed tensor")
+    if len(extents) > len(_NAMES):
+        raise Fault("T2C-F020", f"a copy of a placed tensor has at most {len(_NAMES)} dimensions")
+    at = cx.recorder.take()
+    with cx.recorder.scope():
+        indices = tuple(cx.recorder.variable(name, INT32, Role.PARALLEL) for name in _NAMES[: len(extents)])
+    read, written = _logical(source, indices), _logical(target, indices)
+    value: Expr = Load(source.buffer.dtype, source.buffer, _physical(cx, source, read))
+    outside = _bounds(source, read) if is_placed(cx, source) else None
+    if outside is not None:
+        value = Call(value.dtype, "if_then_else", (outside, value, Const(value.dtype, 0)))
+    if value.dtype != target.buffer.dtype:
+        value = Call(target.buffer.dtype, "cast", (value,))
+    place = _physical(cx, target, written)
+    make: Callable[..., Stmt] = Store if kind is None else Atomic
+    options = {} if kind is None else {"kind": kind}
+    body: Stmt = make(buffer=target.buffer, indices=place, value=cx.expression(value), span=at.span, **options)
+    inside = _bounds(target, written) if is_placed(cx, target) else None
+    if inside is not None:
+        body = If(condition=inside, then=(body,), span=at.span)
+    cx.recorder.emit(
+        Parallel(vars=indices, extents=extents, body=(body,), span=at.span, comments=at.comments, trailing=at.trailing)
+    )
+
+
+def _logical(region: Region, indices: tuple[Var, ...]) -> tuple[Expr, ...]:
+    """The element of a region that a turn of the loop is about."""
+    steps = dict(zip(region.kept, indices, strict=True))
+    return tuple(
+        binary("+", each.start, steps[dim]) if dim in steps else each.start for dim, each in enumerate(region.ranges)
+    )
+
+
+def _physical(cx: Context, region: Region, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    found = cx.recorder.placements.get(region.buffer.name)
+    return indices if found is None else physical(cx, region.buffer, found, indices)
+
+
+def _bounds(region: Region, indices: tuple[Expr, ...]) -> Expr | None:
+    """The condition that an element is one of the tensor's; None where it always is."""
+    condition: Expr | None = None
+    for dim in region.kept:
+        extent, start = region.buffer.shape[dim], region.ranges[dim]
+        if static_value(start.start) == 0 and start.extent == extent:
+            continue
+        inside = binary("<", indices[dim], extent)
+        condition = inside if condition is None else binary("and", condition, inside)
+    return condition
