@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import F16, F32, F64, I32, I64, U16, U32, U64, Array
-from tile2cu_runtime.amdgcn.byte_store import ByteStore
+from tile2cu_runtime.amdgcn.arrays import F16, F32, F64, I32, I64, U16, U32, U64, Array, join64
+from tile2cu_runtime.amdgcn.byte_store import ByteStore, is_aligned
 from tile2cu_runtime.amdgcn.cohort import Cohort, Step, Transfer
 from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.formats import bfloat16_to_float32, float32_to_bfloat16
@@ -102,6 +102,19 @@ def run(store: ByteStore, operation: AtomicOperation, at: Array, words: list[Arr
     return old
 
 
+def run_blindly(
+    store: ByteStore, operation: AtomicOperation, at: Array, words: list[Array], mask: Array | None
+) -> bool:
+    """The same where nobody asks for the old values, by NumPy's unbuffered functions; False if it is not possible."""
+    function, size = operation.combine, operation.bytes
+    if not isinstance(function, np.ufunc) or np.dtype(operation.kind).itemsize != size or not is_aligned(at, size):
+        return False
+    chosen = slice(None) if mask is None else mask
+    values = words[0][chosen] if size == 4 else join64(words[0][chosen], words[1][chosen])
+    function.at(store.bytes.view(operation.kind), at[chosen] // size, values.view(operation.kind))
+    return True
+
+
 def build_global(instruction: Instruction, context: Context) -> Step:
     """global_atomic_*, flat_atomic_* (on global memory), buffer_atomic_*."""
     operation = _operation(_GLOBAL, instruction)
@@ -128,8 +141,10 @@ def build_global(instruction: Instruction, context: Context) -> Step:
             found = place(c)
             where, wanted = found.address, c.exec & found.inside
         at, mask = c.batch.global_place(c, instruction, where, operation.bytes, wanted)
-        old = run(c.batch.memory.store, operation, at, data_words(c, row, width), mask)
-        transfer = Transfer(instruction=instruction, registers=registers, values=old, mask=mask)
+        store, words = c.batch.memory.store, data_words(c, row, width)
+        transfer = Transfer(instruction=instruction, registers=registers, mask=mask)
+        if returns or not run_blindly(store, operation, at, words, mask):
+            transfer.values = run(store, operation, at, words, mask)
         transfer.land = land if returns else None
         c.issue(transfer, c.vm)
 
@@ -156,7 +171,9 @@ def build_lds(instruction: Instruction, context: Context) -> Step:
         access = lds.place(c, instruction, address(c, offset), operation.bytes, active(c))
         lds.read(c, access)
         assert access.at is not None
-        access.values = run(lds.store, operation, access.at, [c.vgpr[row] for row in rows], access.mask)
+        words = [c.vgpr[row] for row in rows]
+        if returns or not run_blindly(lds.store, operation, access.at, words, access.mask):
+            access.values = run(lds.store, operation, access.at, words, access.mask)
         access.land, access.registers = (land if returns else None), registers
         c.issue(access, c.lgkm)
 
