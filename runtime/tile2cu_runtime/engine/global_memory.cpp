@@ -137,10 +137,12 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
     }
     const std::uint32_t writer = word & writer_mask;
     const bool foreign = writer != self && (word >> written_shift & touched);
-    if (TILE2CU_UNLIKELY(!is_write && (word >> initialised_shift & touched) != touched)) {
-      worker.report("uninitialised global read", {site},
-                    [&] { return text("%s reads at {0} what nobody has written", worker.describe_current().c_str()); });
-      return;
+    if (TILE2CU_UNLIKELY((!is_write || is_atomic) && (word >> initialised_shift & touched) != touched)) {
+      worker.report("uninitialised global read", {site}, [&] {
+        return text("%s %s at {0} what nobody has written", worker.describe_current().c_str(),
+                    is_atomic ? "updates" : "reads");
+      });
+      if (!is_write) return;
     }
     if (TILE2CU_UNLIKELY(foreign && !(is_atomic && word & atomic_bit)))
       report_race(worker, word, is_write, is_atomic, site);

@@ -84,3 +84,8 @@ def test_an_atomic_and_a_plain_access_of_two_blocks_are_a_race(
     findings = kernels("atomics").findings("mixed", ReadWrite(np.zeros(2, np.int32)), fault)
     assert {finding["kind"] for finding in findings} == {"race between blocks"}
     assert any(message in finding["message"] for finding in findings), findings
+
+
+def test_an_atomic_reads_what_it_updates(kernels: Callable[[str], Kernels]) -> None:
+    findings = kernels("atomics").findings("mixed", Written(shape=(2,), dtype=np.int32), 0)
+    assert {finding["kind"] for finding in findings} == {"uninitialised global read"}
