@@ -31,6 +31,7 @@ def load_body(
     arguments: str = "",
     threads: int = 128,
     check: bool = True,
+    target: str = "cuda:sm_80",
     **bindings: object,
 ) -> Kernel:
     """A kernel whose last parameter is its output, on the engine."""
@@ -39,4 +40,4 @@ def load_body(
     path = folder / "small.py"
     path.write_text(text)
     options = {"schedules": ("round-robin", "reverse", "shuffle")} if check else {}
-    return tile2cu.load(path, device="cpu", check=check, options=options, **bindings)
+    return tile2cu.load(path, device="cpu", target=target, check=check, options=options, **bindings)

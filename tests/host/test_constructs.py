@@ -60,6 +60,40 @@ def test_gemm_of_other_types(dtype: str, accumulator: str, numpy: object, tmp_pa
     np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
 
 
+@pytest.mark.parametrize("target", ["cuda:sm_89", "cuda:sm_90a"])
+@pytest.mark.parametrize("numpy", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_gemm_of_8_bit_floats(numpy: type, target: str, tmp_path: Path) -> None:
+    dtype = {"float8_e4m3fn": "float8_e4m3", "float8_e5m2": "float8_e5m2"}[np.dtype(numpy).name]
+    statements = GEMM.format(
+        a=(64, 128), b=(32, 128), dtype=dtype, accumulator="float32", ta=False, tb=True, policy="Square"
+    )
+    params = f'A: T.Tensor((64, 128), {dtype!r}), B: T.Tensor((32, 128), {dtype!r}), C: T.Tensor((M, N), "float32")'
+    kernel = load_body(tmp_path, statements, params, arguments="M, N", target=target, M=64, N=32)
+    a, b = integers(64, 128, dtype=numpy), integers(32, 128, dtype=numpy)
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+def test_products_of_parts_of_shared_tiles(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 128), "float16")
+        B_shared = T.alloc_shared((128, 64), "float16")
+        C_local = T.alloc_fragment((32, 64), "float32")
+        T.copy(A[0, 0], A_shared[:, 0:64])
+        T.copy(A[0, 64], A_shared[:, 64:128])
+        T.copy(B, B_shared)
+        T.clear(C_local)
+        T.gemm(A_shared[32:64, 0:64], B_shared[64:128, :], C_local)
+        T.gemm(A_shared[0:32, 64:128], B_shared[0:64, :], C_local)
+        T.copy(C_local, C)
+    """
+    params = 'A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 64), "float16"), C: T.Tensor((32, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    a, b = integers(64, 128), integers(128, 64)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    expected = wide_a[32:, :64] @ wide_b[64:] + wide_a[:32, 64:] @ wide_b[:64]
+    np.testing.assert_array_equal(kernel(a, b), expected)
+
+
 def test_an_epilogue_through_shared_memory_gets_its_barriers(tmp_path: Path) -> None:
     statements = """
         S = T.alloc_shared((64, 64), "float32")
