@@ -250,3 +250,52 @@ def test_a_driver_without_end_leaves_sizes_open(trace: Callable[..., Program]) -
         with pytest.raises(Tile2CuError) as caught:
             trace(FACTORY + "def f(n):\n    return f(n + 1)\n\nif __name__ == '__main__':\n    " + driver + "\n")
         assert caught.value.code == "T2C-F006"
+
+
+SEVERAL = """
+import tilelang.language as T
+
+def pair(N):
+    @T.prim_func
+    def left(A: T.Tensor((N,), "float32")):
+        with T.Kernel(N) as bx:
+            A[bx] = 1.0
+
+    @T.prim_func
+    def right(A: T.Tensor((N,), "float32")):
+        with T.Kernel(N) as bx:
+            A[bx] = 2.0
+
+    return left, right
+"""
+
+
+def test_a_factory_that_returns_several_kernels() -> None:
+    found = programs(None, SEVERAL)
+    assert [(each.name, each.function) for each in found] == [("pair_left", "left"), ("pair_right", "right")]
+    assert [each.name for each in programs(None, SEVERAL, kernel="pair_right")] == ["pair_right"]
+    with pytest.raises(Tile2CuError) as caught:
+        programs(None, SEVERAL, kernel="pair_middle")
+    assert caught.value.code == "T2C-F004"
+
+
+@pytest.mark.parametrize("result", ["tuner.run(warmup=3)", "tuner, configs, kernel", "kernel"])
+def test_a_tuner_of_a_factory_inside(trace: Callable[..., Program], result: str) -> None:
+    program = trace(f"""
+    import tilelang.language as T
+    from tilelang.autotuner import AutoTuner
+
+    def best(N):
+        def kernel(block=None, threads=None):
+            @T.prim_func
+            def main(A: T.Tensor((N,), "float32")):
+                with T.Kernel(T.ceildiv(N, block), threads=threads) as bx:
+                    A[bx] = 1.0
+            return main
+
+        configs = [dict(block=block, threads=64) for block in (32, 128)]
+        tuner = AutoTuner.from_kernel(kernel=kernel, configs=configs).set_compile_args(out_idx=[-1])
+        return {result}
+    """)
+    assert constant(program, "block") == 32
+    assert program.launches[0].threads == 64

@@ -229,3 +229,10 @@ def test_tiles_of_a_placed_tensor(trace: Callable[..., Program], listing: Callab
     assert lines[4].startswith("    atomic_sum A[(((j * 30) + ((bx * 8) + i)) // 16), ")
     assert lines[5:7] == ["parallel i in 8", "  if (((bx * 8) + i) < 30)"]
     assert lines[7].endswith("+= 1.0")
+
+
+def test_from_tensor_to_tensor(body: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
+    assert listing(body("T.copy(A[bx * 4 : bx * 4 + 4, 0:8], B[0, 0])")) == [
+        "parallel i, j in 4, 8",
+        "  B[i, j] = A[((bx * 4) + i), j]",
+    ]

@@ -49,7 +49,8 @@ def programs(
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise unknown_binding(unknown, known)
-    return tuple(result[0] for result in found)
+    made = tuple(each for result in found for each in result[0])
+    return tuple(each for each in made if each.name == kernel) or made
 
 
 def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
@@ -96,6 +97,8 @@ def _choose(source: SourceFile, kernels: tuple[Kernel, ...], name: str | None) -
     if name is None:
         return kernels
     chosen = tuple(kernel for kernel in kernels if kernel.name == name)
+    if not chosen:  # one of the prim_funcs of a factory that returns several: FACTORY_PRIMFUNC
+        chosen = tuple(kernel for kernel in kernels if name.startswith(f"{kernel.name}_") and kernel.makes(name))
     if not chosen:
         names = [kernel.name for kernel in kernels]
         help = did_you_mean(name, names) or f"the file has {', '.join(names)}"

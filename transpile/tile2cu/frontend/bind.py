@@ -100,7 +100,17 @@ class Calls:
 
     def _run_driver(self) -> None:
         """Run the file as a program, as far as it is static."""
-        self._module = host.module_scope(self._context(), main=True)
+        cx = self._context()
+        try:
+            self._module = host.module_scope(cx, main=True)
+        finally:
+            self._keep_tuned(cx)
+
+    def _keep_tuned(self, cx: Context) -> None:
+        """The configuration of an AutoTuner that was made on the way."""
+        for name, value in cx.tuned.items():
+            if _is_known(value):
+                self._configs.setdefault(name, (plain(value), cx.here or cx.source.start()))
 
     def _run_others(self) -> None:
         """Run the functions that lead to the kernel, but that nothing called: tests, interfaces for other files."""
@@ -115,6 +125,8 @@ class Calls:
                 except Tile2CuError as error:
                     if error.code == host.FATAL:
                         raise
+                finally:
+                    self._keep_tuned(cx)
 
     def _uncalled(self) -> Iterator[Function]:
         """Functions and methods that name the kernel; those at the end of a file, which drive it, come first."""

@@ -98,6 +98,7 @@ class Context:
     machine: Machine = Machine()
     read: Callable[[str], str | None] = lambda name: None
     run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
+    tuned: dict[str, object] = field(default_factory=dict)  # the first configuration of a tuner that the file makes
     modules: dict[str, Env | None] = field(default_factory=dict)  # files beside the user's, by name
     constants: Constants = field(default_factory=Constants)
     recorder: Recorder = field(default_factory=Recorder)

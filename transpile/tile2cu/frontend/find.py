@@ -30,6 +30,11 @@ class Kernel:
     form: Form
     function: Function
 
+    def makes(self, name: str) -> bool:
+        """Whether `name` is this kernel's with the name of a function inside it behind."""
+        inside = (node.name.value for node in _body(self.function.node) if isinstance(node, cst.FunctionDef))
+        return any(name == f"{self.name}_{inner}" for inner in inside)
+
 
 def kernels(cx: Context, env: Env) -> tuple[Kernel, ...]:
     """The kernels of a module, in the order of the file."""
@@ -85,6 +90,12 @@ def _launches(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
         if isinstance(item.item, cst.Call)
     )
     return any(_is(cx, call, env, "T.Kernel") for call in calls)
+
+
+def defines_prim_func(cx: Context, function: Function) -> bool:
+    """Whether a function makes a prim_func: an undecorated factory."""
+    plain = function.kind is FunctionKind.PLAIN and isinstance(function.node, cst.FunctionDef)
+    return plain and _defines_prim_func(cx, function.node, function.env)  # type: ignore[arg-type]
 
 
 def _defines_prim_func(cx: Context, node: cst.FunctionDef, env: Env) -> bool:

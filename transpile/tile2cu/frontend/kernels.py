@@ -15,7 +15,7 @@ from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
-from tile2cu.frontend.find import Form, Kernel, kernels, parameter_names
+from tile2cu.frontend.find import Form, Kernel, defines_prim_func, kernels, parameter_names
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.names import naming
 from tile2cu.frontend.operators import static_int
@@ -52,23 +52,29 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
 
 def program(
     source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], outside: Outside
-) -> tuple[Program, tuple[str, ...]]:
-    """Trace one kernel; gives its Program and the names that -D can bind in it.
+) -> tuple[tuple[Program, ...], tuple[str, ...]]:
+    """Trace one kernel; gives its Program, one for each prim_func it returns, and the names that -D can bind in it.
 
     A parameter that nothing binds is a run-time size, until its value is needed: then the trace starts again with
     the value from a call in the file, or fails.
     """
     demanded: frozenset[str] = frozenset()
     calls = Calls(source, budget, outside, name)
-    while True:
+    found: list[Program] = []
+    known: dict[str, None] = {}
+    parts = 1
+    while len(found) < parts:
         bindings = Bindings(given, calls.found, demanded, ask=calls.ask)
         cx = outside.context(source, budget, bindings, call_function)
         try:
-            return _Trace(cx, name, calls).program(), tuple(bindings.known)
+            attempt = _Trace(cx, name, calls, len(found))
+            found.append(attempt.program())
+            known, parts = known | bindings.known, attempt.parts
         except UnboundSize as error:
             if calls.supply(error.names, cx.recorder.params) or not demanded.isdisjoint(error.names):
                 raise _unbound(error, given, bindings) from None
             demanded |= frozenset(error.names) | calls.static_names()
+    return tuple(found), tuple(known)
 
 
 def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
@@ -91,8 +97,9 @@ def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Til
 class _Trace:
     """One attempt at one kernel."""
 
-    def __init__(self, cx: Context, name: str, calls: Calls) -> None:
+    def __init__(self, cx: Context, name: str, calls: Calls, part: int) -> None:
         self.cx = cx
+        self.part, self.parts = part, 1  # which of the prim_funcs that the factory returns, and how many there are
         self.calls = calls
         module = host.module_scope(cx, main=False)
         self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
@@ -125,10 +132,16 @@ class _Trace:
             if not isinstance(value, Function) or value.kind is FunctionKind.PRIM_FUNC:
                 break
             value = self._call_factory(value)
-        if isinstance(value, tuple | list) and len(value) == 1:
-            value = value[0]
-        if isinstance(value, Function) and value.kind is FunctionKind.PRIM_FUNC:
-            return value
+            if isinstance(value, Function):
+                continue
+            nested = [each for each in value if self._is_factory(each)] if isinstance(value, tuple) else []
+            value = nested[0] if len(nested) == 1 else value
+        made = list(value) if isinstance(value, tuple | list) else [value]
+        if all(isinstance(each, Function) and each.kind is FunctionKind.PRIM_FUNC for each in made) and made:
+            self.parts = len(made)
+            found = made[self.part]
+            assert isinstance(found, Function)
+            return found
         raise self._error("T2C-F032", f"`{self.kernel.name}` returns {describe(value)}, not a T.prim_func")
 
     def _call_factory(self, factory: Function) -> object:
@@ -141,7 +154,14 @@ class _Trace:
         if factory.node.params.star_kwarg is not None:
             env.values[factory.node.params.star_kwarg.name.value] = {}
         flow = execute.run_body(self.cx, execute.statements(factory.node.body), env)
-        return flow.value if isinstance(flow, execute.Return) else None
+        value = flow.value if isinstance(flow, execute.Return) else None
+        if not isinstance(value, Opaque) or not self.cx.tuned:
+            return value
+        made = [each for each in env.values.values() if self._is_factory(each)]  # a tuner runs the factory inside
+        return made[0] if len(made) == 1 else value
+
+    def _is_factory(self, value: object) -> bool:
+        return isinstance(value, Function) and defines_prim_func(self.cx, value)
 
     def _argument(self, function: Function, param: cst.Param) -> object:
         """The value of a factory's parameter: from -D, its default, a call in the file, or open."""
@@ -150,7 +170,9 @@ class _Trace:
         if name in function.defaults and name not in cx.bindings.given:
             cx.bindings.known[name] = None
             value, origin = function.defaults[name], "default"
-            if value is None:
+            if value is None and name in cx.tuned:
+                value, origin = cx.tuned[name], "tuner"
+            elif value is None:
                 value, origin = cx.bindings.instead_of_none(name) or (value, origin)
             return cx.bind_static(name, value, span, formula="", comment=comment, origin=origin)
         return cx.size(name, span, comment)
@@ -286,7 +308,7 @@ class _Trace:
         constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
         names = naming(constants, [*recorder.params, *sizes], launches)
         return Program(
-            name=self.kernel.name,
+            name=self.kernel.name if self.parts == 1 else f"{self.kernel.name}_{traced.name}",
             function=traced.name,
             doc=_docstring(self.kernel.function),
             source=cx.source.source,

@@ -73,6 +73,14 @@ def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
     return Builtin("tilelang.autotune", lambda cx, func: func)
 
 
+def _from_kernel(cx: Context, kernel: object = None, configs: object = None, **options: object) -> object:
+    """`AutoTuner.from_kernel(kernel, configs)`: the first configuration is the one that is taken."""
+    first = configs[0] if isinstance(configs, list) and configs else None
+    if isinstance(first, dict):
+        cx.tuned.update({str(name): value for name, value in first.items()})
+    return Opaque("AutoTuner.from_kernel(...)", cx.here)
+
+
 def _num_sms(cx: Context, *device: object) -> object:
     return cx.machine.multiprocessors
 
@@ -147,6 +155,7 @@ _TVM: Mapping[str, object] = {
     "tirx": Namespace("tvm.tirx"),
     "tir": Namespace("tvm.tirx"),
 }
+_TUNER = Instance("AutoTuner", {"from_kernel": Builtin("AutoTuner.from_kernel", _from_kernel)})
 _AUTOTUNE = Builtin("tilelang.autotune", _ignored_decorator)
 
 MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
@@ -163,7 +172,7 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tile2cu": {"jit": Builtin("tilelang.jit", _jit), "language": Namespace("tilelang.language")},
         "tilelang.math": _INTEGERS,
         "tilelang.utils": _FP8,
-        "tilelang.autotuner": {"autotune": _AUTOTUNE},
+        "tilelang.autotuner": {"autotune": _AUTOTUNE, "AutoTuner": _TUNER},
         "tilelang.layout": layouts.FUNCTIONS,
         "tilelang.cuda": {},
         "tilelang.cuda.layout": layouts.FUNCTIONS,

@@ -1,4 +1,4 @@
-"""Tile operations on tensors whose elements the user has placed: element by element, since no box of them is one."""
+"""Tile operations as loops over elements: on tensors whose elements the user has placed, and from tensor to tensor."""
 
 from collections.abc import Callable
 
@@ -18,9 +18,18 @@ def is_placed(cx: Context, *regions: Region) -> bool:
     return any(region.buffer.name in cx.recorder.placements for region in regions)
 
 
+def has_static_extents(source: Region, target: Region) -> bool:
+    """Whether the extents of a copy are known at transpile time."""
+    return all(
+        static_value(a) is not None or static_value(b) is not None
+        for a, b in zip(source.extents, target.extents, strict=True)
+    )
+
+
 def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
     """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
-    extents = target.extents if static_value(target.extents[0]) is not None else source.extents
+    pairs = zip(source.extents, target.extents, strict=True)
+    extents = tuple(a if static_value(b) is None else b for a, b in pairs)
     for extent in extents:
         static(extent, "an extent of a copy of a placed tensor")
     if len(extents) > len(_NAMES):
