@@ -21,7 +21,8 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
   }
   for (int i = 0; i < source_bytes; ++i)
     reinterpret_cast<unsigned char*>(words)[i] = static_cast<const unsigned char*>(from)[i];
-  TL_UNROLL for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
+  TL_UNROLL
+  for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
 }
 
 // Nothing is in flight, so there is nothing to close and nothing to wait for.

@@ -11,7 +11,8 @@ template <class T> TL_DEVICE T shuffle(T value, int lane) {
   constexpr int words = (sizeof(T) + 3) / 4;
   int bits[words] = {};
   __builtin_memcpy(bits, &value, sizeof(T));
-  TL_UNROLL for (int word = 0; word < words; ++word) bits[word] = __builtin_amdgcn_ds_bpermute(lane * 4, bits[word]);
+  TL_UNROLL
+  for (int word = 0; word < words; ++word) bits[word] = __builtin_amdgcn_ds_bpermute(lane * 4, bits[word]);
   __builtin_memcpy(&value, bits, sizeof(T));
   return value;
 }
