@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime")]
 
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
-from tile2cu.frontend import kernel_names  # noqa: E402
+from tile2cu.frontend import driver_arguments, kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
 TABLE = Path(__file__).with_name("status.json")
@@ -78,7 +78,8 @@ def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[R
 
 def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
     try:
-        emitted = emit_text(path, kernel=name, target=target, bindings={})
+        given = driver_arguments(path, path.read_text(encoding="utf-8"), name)
+        emitted = emit_text(path, kernel=name, target=target, bindings=given)
     except Tile2CuError as error:
         return Row("", name, f"refused {error.code}", error.message)
     except Exception as error:  # an exception that is no diagnostic is a defect of ours: the table says so

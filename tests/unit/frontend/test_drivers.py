@@ -7,7 +7,7 @@ import pytest
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
-from tile2cu.frontend import programs
+from tile2cu.frontend import driver_arguments, programs
 
 FACTORY = """\
 import argparse
@@ -299,3 +299,8 @@ def test_a_tuner_of_a_factory_inside(trace: Callable[..., Program], result: str)
     """)
     assert constant(program, "block") == 32
     assert program.launches[0].threads == 64
+
+
+def test_a_driver_may_be_asked_for_what_has_defaults() -> None:
+    text = FACTORY.replace("causal, dtype", "causal=False, dtype") + "scale(1, 2, 64, causal=True, dtype=torch.half)\n"
+    assert driver_arguments(None, text, "scale") == {"causal": True, "dtype": "float16"}

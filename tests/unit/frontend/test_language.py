@@ -89,6 +89,7 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
         "T.sync_threads(1, 128)": "F011 T.sync_threads of a part of the block is not supported yet",
         "break": "F026 `break` stands outside of any loop of the kernel",
+        "T.copy(A, B)": "F006 an extent of a copy from tensor to tensor needs the value of `M`, which is left unbound",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
         "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",

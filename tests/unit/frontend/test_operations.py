@@ -25,7 +25,6 @@ COPIES = {
     "T.copy(S[:, :], S)": "copy S -> S",
     "T.copy(F[0:1, :], F[1:2, :])": "copy F[0, 0:+64] -> F[1, 0:+64]",
     "T.copy(A[1, 2], B[2, 1])": "B[2, 1] = A[1, 2]",
-    "T.copy(A, B)": "copy A -> B",
 }
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tile2cu.frontend.find import Kernel
     from tile2cu.frontend.parse import SourceFile
 
-__all__ = ["kernel_names", "programs"]
+__all__ = ["driver_arguments", "kernel_names", "programs"]
 
 
 def programs(
@@ -62,6 +63,25 @@ def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
     source = _source(path, text)
     with _bounded(source):
         return tuple(kernel.name for kernel in find_kernels(source, Budget(), outside(path)))
+
+
+def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int | float | str]:
+    """The values that the file's own driver gives to parameters that have defaults, as `programs` takes them.
+
+    `programs` itself keeps a parameter's default; these are for those who want what the driver runs.
+    """
+    from tile2cu.frontend.bind import Calls
+    from tile2cu.frontend.kernels import find_kernels
+    from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import outside
+
+    source, around = _source(path, text), outside(path)
+    with _bounded(source):
+        (chosen,) = _choose(source, find_kernels(source, Budget(), around), kernel)
+        called = Calls(source, Budget(), around, chosen.name).called()
+    values = {name: called[name] for name in chosen.function.defaults if name in called}
+    texts = {name: str(value) if isinstance(value, DType) else value for name, value in values.items()}
+    return {name: value for name, value in texts.items() if isinstance(value, int | float | str)}
 
 
 @contextmanager

@@ -67,6 +67,13 @@ class Calls:
                 merged.setdefault(name, (value, call.span))
         return self._configs | merged
 
+    def called(self) -> Mapping[str, object]:
+        """What the driver's call gives, by parameter; not what a tuner would."""
+        self.supply(("",), {})
+        return {
+            name: value for name, (value, _) in self.found.items() if any(name in each.values for each in self._calls)
+        }
+
     def ask(self, name: str) -> tuple[object, Span] | None:
         """The value of one parameter, or None."""
         self.supply((name,), {})

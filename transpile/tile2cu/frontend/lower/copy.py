@@ -8,7 +8,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
-from tile2cu.frontend.lower.spread import has_static_extents, is_placed, spread
+from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.subscript import extents_text
 
 
@@ -31,8 +31,7 @@ def copy(
         _copy_element(cx, src, dst)
         return None
     source, target = operands(cx, "T.copy", src, dst)
-    both_global = source.buffer.scope is target.buffer.scope is Scope.GLOBAL
-    if is_placed(cx, source, target) or (both_global and has_static_extents(source, target)):
+    if is_placed(cx, source, target) or source.buffer.scope is target.buffer.scope is Scope.GLOBAL:
         spread(cx, source, target, None)
         return None
     at = cx.recorder.take()

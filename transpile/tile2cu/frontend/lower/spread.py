@@ -18,22 +18,14 @@ def is_placed(cx: Context, *regions: Region) -> bool:
     return any(region.buffer.name in cx.recorder.placements for region in regions)
 
 
-def has_static_extents(source: Region, target: Region) -> bool:
-    """Whether the extents of a copy are known at transpile time."""
-    return all(
-        static_value(a) is not None or static_value(b) is not None
-        for a, b in zip(source.extents, target.extents, strict=True)
-    )
-
-
 def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
     """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
     pairs = zip(source.extents, target.extents, strict=True)
     extents = tuple(a if static_value(b) is None else b for a, b in pairs)
     for extent in extents:
-        static(extent, "an extent of a copy of a placed tensor")
+        static(extent, "an extent of a copy from tensor to tensor")
     if len(extents) > len(_NAMES):
-        raise Fault("T2C-F020", f"a copy of a placed tensor has at most {len(_NAMES)} dimensions")
+        raise Fault("T2C-F020", f"a copy from tensor to tensor has at most {len(_NAMES)} dimensions")
     at = cx.recorder.take()
     with cx.recorder.scope():
         indices = tuple(cx.recorder.variable(name, INT32, Role.PARALLEL) for name in _NAMES[: len(extents)])
