@@ -304,3 +304,22 @@ def test_a_tuner_of_a_factory_inside(trace: Callable[..., Program], result: str)
 def test_a_driver_may_be_asked_for_what_has_defaults() -> None:
     text = FACTORY.replace("causal, dtype", "causal=False, dtype") + "scale(1, 2, 64, causal=True, dtype=torch.half)\n"
     assert driver_arguments(None, text, "scale") == {"causal": True, "dtype": "float16"}
+
+
+@pytest.mark.parametrize(
+    "opaque",
+    [
+        "def helper(x=undefined): return x",
+        "class Helper(undefined.Base):\n    size: int = undefined\n    def run(self, x=undefined): return x",
+        "OPTIONS = {undefined.KEY: True, torch.float8: [undefined(3)]}",
+        "for name, value in undefined.items():\n    OPTIONS = name",
+        "with undefined() as context:\n    OPTIONS = context.value",
+        "try:\n    import nothing\nexcept ImportError:\n    nothing = None",
+        "@undefined.decorate(3)\ndef other(x):\n    raise ValueError(x)",
+        "TABLE = torch.tensor(undefined) @ torch.eye(3)",
+        "del undefined\nglobal_name: undefined = lambda: undefined",
+    ],
+)
+def test_what_only_running_the_file_would_give_harms_no_kernel(trace: Callable[..., Program], opaque: str) -> None:
+    text = FACTORY.replace("from somewhere import *\n", "") + opaque + "\nscale(1, 2, 64, False)\n"
+    assert constant(trace(text), "block_M") == 64

@@ -101,9 +101,11 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
 
 def let(cx: Context, name: str, value: Expr) -> Var:
     """Name an immutable value of the program."""
-    var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(value) else Role.LET)
+    written = as_expr(value)
+    assert written is not None
+    var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(written) else Role.LET)
     at = cx.recorder.take()
-    cx.recorder.emit(Let(var=var, value=value, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Let(var=var, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
     return var
 
 

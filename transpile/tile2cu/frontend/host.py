@@ -42,7 +42,7 @@ def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> Flow:
             raise
         except (Fault, Tile2CuError) as fault:
             error = fault.at(cx.source.span(node)) if isinstance(fault, Fault) else fault
-            if error.code == FATAL or isinstance(node, cst.FunctionDef):
+            if error.code == FATAL or (isinstance(node, cst.FunctionDef) and _is_kernel(cx, node)):
                 raise
             for name in _bound_names(node):
                 env.bind(name, Opaque(name, error.span, error), cx.source.span(node))
@@ -70,6 +70,13 @@ def _run(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
             return None
         case _:
             return execute.run_statement(cx, node, env)
+
+
+def _is_kernel(cx: Context, node: cst.FunctionDef) -> bool:
+    """Whether a function that cannot be defined may have a kernel: then that is an error, else it is opaque."""
+    decorators = " ".join(cx.source.code(each) for each in node.decorators)
+    code = cx.source.code(node)
+    return "Kernel" in code or "prim_func" in code or "jit" in decorators
 
 
 def _returns(node: cst.CSTNode) -> bool:

@@ -206,6 +206,7 @@ def unary(budget: Budget, op: str, value: object) -> object:
         return NamedInt(result, written) if isinstance(result, int) else NamedFloat(result, written)
     if isinstance(value, int) or (isinstance(value, float) and op == "-"):
         return -value if op == "-" else ~int(value)
+    value = as_expr(value) if isinstance(value, Expr) else value
     if isinstance(value, Expr):
         if op == "~" and value.dtype == BOOL:
             return negation(budget, value)

@@ -248,9 +248,8 @@ def number_dtype(value: int | float) -> DType:
 
 def as_expr(value: object) -> Expr | None:
     """A number or expression as an Expr; None for anything else."""
-    if isinstance(value, Placed) and value.inside is not None:
-        load = Load(value.dtype, value.buffer, value.indices)
-        return Call(value.dtype, "if_then_else", (value.inside, load, Const(value.dtype, 0)))
+    if isinstance(value, Placed):
+        return _read_placed(value)
     if isinstance(value, Expr):
         return value
     if isinstance(value, NamedInt | NamedFloat):
@@ -263,6 +262,14 @@ def as_expr(value: object) -> Expr | None:
     if isinstance(value, bool | int | float):
         return Const(number_dtype(value), value)
     return None
+
+
+def _read_placed(element: Placed) -> Expr:
+    """The value of a placed tensor's element: 0 outside of the tensor."""
+    load = Load(element.dtype, element.buffer, element.indices)
+    if element.inside is None:
+        return load
+    return Call(element.dtype, "if_then_else", (element.inside, load, Const(element.dtype, 0)))
 
 
 def from_expr(expr: Expr) -> object:
