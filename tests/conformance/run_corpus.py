@@ -31,7 +31,7 @@ from tile2cu.targets import Target, find  # noqa: E402
 
 TABLE = Path(__file__).with_name("status.json")
 # From worst to best. A refusal is a diagnostic; `failed` is an exception that is none.
-RANKS = ("failed", "refused", "miscompiled", "emitted", "compiled", "ran", "correct")
+RANKS = ("failed", "miscompiled", "refused", "emitted", "compiled", "ran", "correct")
 # Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
 FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
 
