@@ -174,6 +174,23 @@ def test_reductions(kind: str, dim: int, shape: tuple[int, int], tmp_path: Path)
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
 
 
+def test_a_shared_tile_is_reduced_into_a_fragment_and_into_shared_memory(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((64, 96), "float32")
+        rows = T.alloc_fragment((64,), "float32")
+        cols = T.alloc_shared((96,), "float32")
+        T.copy(X, S)
+        T.reduce_max(S, rows, dim=1)
+        T.reduce_max(S, cols, dim=0)
+        for i, j in T.Parallel(64, 96):
+            Y[i, j] = rows[i] - cols[j]
+    """
+    params = 'X: T.Tensor((64, 96), "float32"), Y: T.Tensor((64, 96), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = integers(64, 96, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(x), x.max(axis=1)[:, None] - x.max(axis=0)[None, :])
+
+
 def test_a_product_of_square_warps_is_reduced_over_several_warps(tmp_path: Path) -> None:
     statements = """
         A_shared = T.alloc_shared((64, 32), "float16")

@@ -61,6 +61,11 @@ _LAYOUT: Mapping[str, Explanation] = {
         "a block cannot have this many threads",
         "A block has whole warps, and at most as many threads as the chip allows.",
     ),
+    "T2C-L022": Explanation(
+        "a shared tile has rank 1 or 2",
+        "tl::SharedTile has rows and columns. A tile of more dimensions can be allocated as several tiles, or with its "
+        "first dimensions in one.",
+    ),
 }
 
 # What the rules on pipelines and barriers refuse.
@@ -99,9 +104,13 @@ _SELECT: Mapping[str, Explanation] = {
     ),
     "T2C-S005": Explanation(
         "this copy has no text yet",
-        "A copy moves a whole tile between global memory and a tile, or between tiles of one layout. Parts of a "
-        "shared tile and fragments of different layouts are not copied yet; a T.Parallel loop over shared memory does"
-        " it.",
+        "A copy moves a tile, or rows and columns of a shared one, between global memory and a tile, or between tiles "
+        "of one layout. Other parts, and fragments of different layouts, have no text yet; a T.Parallel loop over "
+        "shared memory does what they do.",
+    ),
+    "T2C-S006": Explanation(
+        "this reduction has no text yet",
+        "A fragment is reduced into a fragment, and a shared tile into a fragment or a shared tile of rank 1.",
     ),
 }
 

@@ -264,7 +264,8 @@ class Statements:
         arguments += ["tl::accumulate"] * (not op.clear)
         if self.facts[op, "workspace"] > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
-        return {"name": f"reduce_{op.kind.value}", "template": str(op.dim), "arguments": ", ".join(arguments)}
+        template = f"{op.dim}, threads" if op.src.scope is Scope.SHARED else str(op.dim)
+        return {"name": f"reduce_{op.kind.value}", "template": template, "arguments": ", ".join(arguments)}
 
     def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
         warps = self.facts[op, "workspace"]

@@ -14,7 +14,7 @@ from tile2cu.rules.hopper import (
     wgmma,
     wgmma_accumulator,
 )
-from tile2cu.rules.layout.free import flat, loop_flat, rows_in_warps
+from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import mma_accumulator, mma_operand, mma_sync, widest_swizzle
 from tile2cu.rules.layout.propagate import (
     copy_same,
@@ -61,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     parallel_from_fragment,
     parallel_to_fragment,
     rows_in_warps,
+    loop_over_rows,
     flat,
     shared_plain,
     loop_flat,

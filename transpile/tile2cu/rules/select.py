@@ -165,8 +165,20 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
 def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
     """A reduction over several warps exchanges their parts through shared memory.
 
-    Gives: the warps that share the reduced dimension, 1 when shuffles are enough.
+    Gives: the warps that share the reduced dimension, 1 when shuffles are enough or the source lies in shared memory.
+    Errors: T2C-S006 when the result is not where a reduction can leave it.
     """
+    if op.src.scope is Scope.SHARED and op.dst.rank == 1:
+        yield op, "workspace", 1
+        return
+    if op.src.scope is Scope.SHARED or op.dst.scope is Scope.SHARED:
+        raise Tile2CuError(
+            "T2C-S006",
+            f"a reduction of `{op.src.name}` into `{op.dst.name}` has no text yet",
+            op.span,
+            notes=tuple(Note(f"`{tile.name}` is allocated here", tile.span) for tile in (op.src, op.dst)),
+            help="reduce a fragment into a fragment, and copy the result",
+        )
     _, warps = threads_along(context.facts[op.src, "layout"], op.dim)
     yield op, "workspace", warps
 

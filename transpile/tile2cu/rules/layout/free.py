@@ -8,6 +8,7 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Launch, Parallel, Reduce, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
 
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
 _WARP = 32
@@ -70,6 +71,37 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "layout.loop.over-rows",
+    phase=Phase.FREE,
+    on=Parallel,
+    source=_COALESCING,
+    examples=(
+        Example(
+            'S = T.alloc_shared((16, 256), "float32")\n'
+            'row = T.alloc_fragment((16,), "float32")\n'
+            "for i, j in T.Parallel(16, 256):\n"
+            "    S[i, j] = row[i]",
+            3,
+            "layout",
+            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128)",
+        ),
+    ),
+)
+def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A loop that meets fragments by one of its variables only is spread for memory, and they lie where it runs.
+
+    Gives: the loop's layout, once no tile of rank 2 is left to decide.
+    """
+    if context.facts.get(op, "layout") is not None or len(op.vars) != 2:
+        return
+    tiles = [access.buffer for access in fragment_accesses(op)]
+    if any(_undecided(tile, context) for tile in tiles) and not any(
+        _undecided(tile, context) and tile.rank > 1 for tile in context.launch.tiles
+    ):
+        yield op, "layout", _loop_layout(op, context)
+
+
+@rule(
     "layout.loop.flat",
     phase=Phase.LOOP,
     on=Parallel,
@@ -87,12 +119,21 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop without fragments is spread like a tile of its widest element type.
 
     Gives: the loop's layout.
+    Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere.
     """
     if context.facts.get(op, "layout") is not None:
         return
+    layout = _loop_layout(op, context)
+    for access in fragment_accesses(op):
+        if slice_for(access, op, layout) != context.facts.get(access.buffer, "layout"):
+            raise bad_index(access, op)
+    yield op, "layout", layout
+
+
+def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
-    yield op, "layout", _blocked(shape, _vector(shape, widest), context.launch.threads, lanes=context.launch.threads)
+    return _blocked(shape, _vector(shape, widest), context.launch.threads, lanes=context.launch.threads)
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:

@@ -60,7 +60,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     Errors: T2C-L013 when the source's layout has no such slice.
     """
     layout = context.facts.get(op.src, "layout")
-    if layout is None or op.dst.scope is not Scope.FRAGMENT:
+    if layout is None or op.src.scope is not Scope.FRAGMENT or op.dst.scope is not Scope.FRAGMENT:
         return
     if op.src.rank == 1 and op.dst.static_shape == (1,):
         yield op.dst, "layout", Replicated((1,), context.launch.threads)
@@ -143,9 +143,9 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     if layout is None:
         return
     for access in fragment_accesses(op):
-        wanted = _slice_for(access, op, layout)
+        wanted = slice_for(access, op, layout)
         if wanted is None:
-            raise _bad_index(access, op)
+            raise bad_index(access, op)
         if wanted.shape == access.buffer.static_shape:
             yield access.buffer, "layout", wanted
 
@@ -196,7 +196,7 @@ def _covers(layout: FragmentLayout, op: Parallel) -> bool:
     return layout.shape == tuple(static_value(extent) for extent in op.extents)
 
 
-def _slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentLayout | None:
+def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentLayout | None:
     """The layout that the fragment must have to be reached from the loop without leaving the thread."""
     if access.indices == op.vars:
         return layout
@@ -207,7 +207,7 @@ def _slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> Fragment
     return None
 
 
-def _bad_index(access: Access, op: Parallel) -> Tile2CuError:
+def bad_index(access: Access, op: Parallel) -> Tile2CuError:
     names = ", ".join(var.name for var in op.vars)
     return Tile2CuError(
         "T2C-L014",
