@@ -135,6 +135,30 @@ def test_pipelines_of_any_depth_and_length(stages: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(kernel(x), x.reshape(trips, 32, 64).sum(axis=0))
 
 
+def test_two_pipelines_one_after_the_other(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 64), "float32")
+        R = T.alloc_shared((32, 64), "float32")
+        total = T.alloc_fragment((32, 64), "float32")
+        load_2 = T.alloc_fragment((32, 64), "float32")
+        T.clear(total)
+        T.clear(load_2)
+        for k in T.Pipelined(4, num_stages=3):
+            T.copy(X[k * 32, 0], S)
+            for i, j in T.Parallel(32, 64):
+                total[i, j] += S[i, j]
+        for k in T.Pipelined(4, num_stages=2):
+            T.copy(X[k * 32, 0], R)
+            for i, j in T.Parallel(32, 64):
+                load_2[i, j] += R[i, j] * total[i, j]
+        T.copy(load_2, Y)
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((32, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = integers(128, 64, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(x), x.reshape(4, 32, 64).sum(axis=0) ** 2)
+
+
 def test_a_pipelined_loop_may_start_anywhere_and_run_twice(tmp_path: Path) -> None:
     statements = """
         S = T.alloc_shared((32, 64), "float32")

@@ -334,11 +334,18 @@ class Statements:
         self.printer.slots = outside
         parts = {
             "turn": turn,
+            "load": self._load_name(op),
             "stages": stages,
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }
         return parts, loads, body
+
+    def _load_name(self, op: Loop) -> str:
+        """The name of the lambda that loads a turn's tiles: `load`, and one of their own for further loops."""
+        pipelined = [stmt for stmt in walk_stmts(self.settled.launch.body) if self.facts.get(stmt, "pipeline")]
+        place = next(number for number, stmt in enumerate(pipelined, 1) if stmt is op)
+        return "load" if place == 1 else self.printer.names(f"__load_{place}")
 
     def _tile(self, region: Region) -> str:
         """A tile, or rows and columns of a shared one."""
