@@ -63,8 +63,9 @@ _FRONT_END = {
     ),
     "T2C-F012": Explanation(
         "a form of Python is not supported",
-        "Kernels, factories and helpers may use plain functions, loops, conditions, comprehensions, f-strings and the "
-        "usual literals. Classes, exceptions, `with` other than T.Kernel, `global` and the like are not evaluated.",
+        "Kernels, factories and helpers may use plain functions and classes, loops, conditions, comprehensions, f-strings "
+        "and the usual literals. Exceptions, generators, `with` other than T.Kernel, `global` and the like are not "
+        "evaluated.",
     ),
     "T2C-F013": Explanation(
         "an attribute or method is not available",
@@ -120,8 +121,8 @@ _FRONT_END = {
     ),
     "T2C-F026": Explanation(
         "a loop has the wrong form",
-        "Loops of a kernel go through range, T.serial, T.unroll, T.vectorized, T.Pipelined or T.Parallel. T.Parallel "
-        "has one name for each extent, and only elementwise statements inside.",
+        "Loops of a kernel go through range, T.serial, T.unroll, T.vectorized, T.Pipelined, T.Persistent, T.grid or "
+        "T.Parallel, or are `while`. T.Parallel has one name for each extent, and only elementwise statements inside.",
     ),
     "T2C-F027": Explanation(
         "a name would have to carry a value from turn to turn",
