@@ -295,6 +295,31 @@ def test_device_branches_and_mutable_scalars(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x), np.where(even, 2 * x + 10, x + 3))
 
 
+def test_blocks_of_a_product_are_skipped_by_a_mask(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        mask_local = T.alloc_fragment((6,), "int32")
+        T.copy(Mask[bx, :], mask_local)
+        T.clear(C_local)
+        for k in T.Pipelined(6, num_stages=2):
+            if mask_local[k] != 0:
+                T.copy(A[bx * 64, k * 32], A_shared)
+                T.copy(B[k * 32, 0], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[bx * 64, 0])
+    """
+    params = (
+        'A: T.Tensor((256, 192), "float16"), B: T.Tensor((192, 64), "float16"), '
+        'Mask: T.Tensor((4, 6), "int32"), C: T.Tensor((256, 64), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="4")
+    a, b, mask = integers(256, 192), integers(192, 64), RNG.integers(0, 2, (4, 6)).astype(np.int32)
+    wide = np.kron(mask, np.ones((64, 32)))
+    np.testing.assert_array_equal(kernel(a, b, mask), (a.astype(np.float64) * wide) @ b.astype(np.float64))
+
+
 def test_a_row_value_is_stored_once_though_many_threads_hold_it(tmp_path: Path) -> None:
     statements = """
         L = T.alloc_fragment((4, 256), "float32")

@@ -8,17 +8,23 @@ from tile2cu.core.program import (
     Buffer,
     Copy,
     Declare,
+    Fill,
+    Gemm,
     If,
     Launch,
     Let,
     Loop,
     Parallel,
+    Reduce,
+    Scan,
     Scope,
     Stmt,
     Store,
     While,
     walk_stmts,
 )
+
+_PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 
 
 class Uniformity:
@@ -28,7 +34,7 @@ class Uniformity:
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
         self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in _written(stmt)}
-        self._varying: set[str] = set()  # mutable scalars and private arrays
+        self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         known = -1
         while known != len(self._varying):  # what is assigned may vary itself: until nothing more does
             known = len(self._varying)
@@ -55,7 +61,7 @@ class Uniformity:
     def _element(self, buffer: object) -> bool:
         """Whether an element at a uniform index is the same for all threads that read it."""
         assert isinstance(buffer, Buffer)
-        if buffer.scope is Scope.LOCAL:
+        if buffer.scope in _PRIVATE:
             return buffer.name not in self._varying
         return buffer.scope is Scope.GLOBAL and id(buffer) not in self._written
 
@@ -84,10 +90,18 @@ class Uniformity:
                 name, values = stmt.var.name, () if stmt.init is None else (stmt.init,)
             case Assign():
                 name, values = stmt.var.name, (stmt.value,)
-            case Store() if stmt.buffer.scope is Scope.LOCAL:
+            case Store() if stmt.buffer.scope in _PRIVATE:
                 name, values = stmt.buffer.name, (stmt.value, *stmt.indices)
-            case Copy() if stmt.dst.buffer.scope is Scope.LOCAL:
-                name, divergent = stmt.dst.buffer.name, True
+            case Fill() if stmt.dst.buffer.scope in _PRIVATE:
+                name, values = stmt.dst.buffer.name, (stmt.value,)
+            case Copy() if stmt.dst.buffer.scope in _PRIVATE:
+                # A fragment that is read at an index which is no loop variable is held by every thread, as a whole.
+                name, values = stmt.dst.buffer.name, tuple(part.start for part in stmt.src.ranges)
+                divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self._element(stmt.src.buffer)
+            case Gemm():
+                name, divergent = stmt.c.buffer.name, True
+            case Reduce() | Scan():
+                name, divergent = stmt.dst.name, True
             case _:
                 return
         if divergent or not all(self.holds(value) for value in values):
