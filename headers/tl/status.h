@@ -8,7 +8,7 @@ enum {
   TL_OK = 0,
   TL_INVALID_SIZE = 1,    /* a size is negative, or larger than the kernel can address */
   TL_MISALIGNED = 2,      /* a pointer does not start at the multiple of bytes that the kernel needs */
-  TL_NOT_SUPPORTED = 3,   /* this device cannot run the kernel */
+  TL_NOT_SUPPORTED = 3,   /* this device cannot run it, or a size is no multiple its text asks for */
   TL_LAUNCH_FAILED = 1000 /* 1000 + the error code of the platform's runtime */
 };
 
@@ -23,7 +23,7 @@ static inline const char* tl_status_string(tl_status status) {
     case TL_MISALIGNED:
       return "a pointer is not aligned as the kernel needs";
     case TL_NOT_SUPPORTED:
-      return "this device cannot run the kernel";
+      return "the device cannot run the kernel, or a size is no multiple that its text asks for";
   }
   return "unknown status";
 }
