@@ -77,6 +77,11 @@ class Region:
         """The extents of the kept dimensions."""
         return tuple(self.ranges[dim].extent for dim in self.kept)
 
+    @property
+    def is_shared_part(self) -> bool:
+        """Whether it is rows and columns of a shared tile, or all of it."""
+        return self.buffer.scope is Scope.SHARED and (self.whole or len(self.kept) == self.buffer.rank <= 2)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stmt:
@@ -139,6 +144,11 @@ class Reduction(Enum):
     MIN = "min"
     ABSMAX = "absmax"
     ABSSUM = "abssum"
+
+    @property
+    def atomic(self) -> str:
+        """The name of the atomic that combines a value with memory."""
+        return "atomic_add" if self is Reduction.SUM else f"atomic_{self.value}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,9 @@
 """Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
 
+from tile2cu.core.accesses import buffers_written
 from tile2cu.core.expr import Expr, Load, Role, Var, walk
 from tile2cu.core.program import (
     Assign,
-    Atomic,
-    AtomicTile,
     Buffer,
     Copy,
     Declare,
@@ -33,7 +32,7 @@ class Uniformity:
     def __init__(self, launch: Launch) -> None:
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
-        self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in _written(stmt)}
+        self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in buffers_written(stmt)}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         known = -1
         while known != len(self._varying):  # what is assigned may vary itself: until nothing more does
@@ -106,14 +105,3 @@ class Uniformity:
                 return
         if divergent or not all(self.holds(value) for value in values):
             self._varying.add(name)
-
-
-def _written(stmt: Stmt) -> tuple[Buffer, ...]:
-    """The tensor that a statement itself may write."""
-    match stmt:
-        case Store() | Atomic():
-            return (stmt.buffer,)
-        case Copy() | AtomicTile():
-            return (stmt.dst.buffer,)
-        case _:
-            return ()

@@ -185,9 +185,8 @@ class Statements:
                 target = self.printer.element(stmt.buffer, stmt.indices)
                 return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
             case Atomic():
-                name = {"sum": "add"}.get(stmt.kind.value, stmt.kind.value)
                 element = self.printer.element(stmt.buffer, stmt.indices)
-                return f"tl::atomic_{name}({element}, {text(stmt.value, stmt.buffer.dtype)});"
+                return f"tl::{stmt.kind.atomic}({element}, {text(stmt.value, stmt.buffer.dtype)});"
             case Let():
                 return f"const {stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
             case Declare():
@@ -231,7 +230,7 @@ class Statements:
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
-        if not (op.dst.whole and buffer.scope is Scope.FRAGMENT) and not is_shared_part(op.dst):
+        if not (op.dst.whole and buffer.scope is Scope.FRAGMENT) and not op.dst.is_shared_part:
             raise Tile2CuError(
                 "T2C-E002",
                 f"only whole tiles can be filled, and this is a part of `{buffer.name}`",
@@ -376,11 +375,6 @@ class Statements:
             inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
             view = f"{view}({', '.join(inside)})"
         return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
-
-
-def is_shared_part(region: Region) -> bool:
-    """Whether a region is rows and columns of a shared tile, or all of it."""
-    return region.buffer.scope is Scope.SHARED and (region.whole or len(region.kept) == region.buffer.rank <= 2)
 
 
 def hoisted_lets(settled: Settled) -> tuple[Let, ...]:

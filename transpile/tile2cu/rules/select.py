@@ -111,7 +111,7 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     """
     for region in (op.src, op.dst):
         refuse_parts(region, op)
-    yield op, "call", {"sum": "atomic_add"}.get(op.kind.value, f"atomic_{op.kind.value}")
+    yield op, "call", op.kind.atomic
 
 
 @rule(
@@ -185,8 +185,7 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
 
 def refuse_parts(region: Region, op: Stmt) -> None:
     """Parts of tiles are rows and columns of shared tiles of rank 1 and 2, and nothing else yet. Raises T2C-S005."""
-    rows_and_cols = region.buffer.scope is Scope.SHARED and len(region.kept) == region.buffer.rank <= 2
-    if region.buffer.scope is not Scope.GLOBAL and not region.whole and not rows_and_cols:
+    if region.buffer.scope is not Scope.GLOBAL and not region.whole and not region.is_shared_part:
         raise Tile2CuError(
             "T2C-S005",
             f"this part of the tile `{region.buffer.name}` cannot be used yet",

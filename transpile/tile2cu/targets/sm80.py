@@ -18,7 +18,6 @@ SM80 = Target(
     shared_limit=163 * 1024,
     warp_size=32,
     max_threads=1024,
-    max_registers=255,
     cp_async=True,
     mma=MMA,
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities",

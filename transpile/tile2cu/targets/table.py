@@ -50,7 +50,6 @@ class Target:
     shared_limit: int
     warp_size: int
     max_threads: int
-    max_registers: int
     cp_async: bool
     mma: tuple[Mma, ...]
     source: str
