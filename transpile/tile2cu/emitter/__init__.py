@@ -15,7 +15,7 @@ from tile2cu.emitter.render import render
 from tile2cu.emitter.sections import aligned_when, fragments, setup, shared, sizes
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
-from tile2cu.emitter.tma import tensor_maps
+from tile2cu.emitter.tma import map_notes, tensor_maps
 from tile2cu.emitter.view import KernelView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -62,7 +62,9 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         shared=shared_section,
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
         layouts=layouts.section(),
-        comments=tuple(line for text in settled.launch.comments for line in wrapped(text)),
+        comments=tuple(
+            line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
+        ),
         template="class RowStart" if aligned_when(settled) else "",
         bounds="threads + tl::producer_threads, 1" if producer else "threads",
         params=kernel_params(settled, printer, maps),

@@ -59,6 +59,18 @@ def store_dims(view: TensorMap) -> str:
     return f"tl::Dims<{', '.join(map(str, view.dims))}>" if view.dims != _last_two(view) else ""
 
 
+def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
+    """What a reader of the kernel's declaration and launch has to know of the producer warp and of tensor maps."""
+    notes = []
+    if is_producer(settled):
+        notes.append(
+            "Launch bounds: `threads` and the producer warp; 1 block a multiprocessor, to use all registers there"
+        )
+    if any(store_dims(view) for view in maps.values()):
+        notes.append("tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor")
+    return tuple(notes)
+
+
 def _last_two(view: TensorMap) -> tuple[int, ...]:
     return (view.tensor.rank - 2, view.tensor.rank - 1)
 
