@@ -1,9 +1,20 @@
 """Register counts and slices of layouts: every element is held, exactly as often as the layout says."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile2cu.core.layout import Blocked, MmaAccumulator, MmaRows, Warps, mma_operand_a, slice_of, threads_along
+from tile2cu.core.layout import (
+    Along,
+    Blocked,
+    FragmentLayout,
+    MmaAccumulator,
+    Replicated,
+    Warps,
+    WgmmaAccumulator,
+    mma_operand_a,
+    slice_of,
+)
 
 POWERS = st.sampled_from([1, 2, 4, 8])
 
@@ -16,15 +27,44 @@ def test_an_accumulator_is_held_once(m: int, n: int, row_tiles: int, col_tiles: 
 
 @given(POWERS, POWERS, st.integers(1, 4))
 def test_rows_of_an_accumulator_are_held_by_their_replicas(m: int, n: int, row_tiles: int) -> None:
-    rows = slice_of(MmaAccumulator(16 * m * row_tiles, 64 * n, Warps(m, n)), 0)
+    rows = slice_of(MmaAccumulator(16 * m * row_tiles, 64 * n, Warps(m, n)), (0,))
     assert rows is not None
     assert rows.registers * 32 * m * n == rows.shape[0] * rows.replicas
 
 
 def test_rows_do_not_depend_on_the_columns() -> None:
     warps = Warps(4, 1)
-    assert slice_of(MmaAccumulator(64, 64, warps), 0) == slice_of(MmaAccumulator(64, 128, warps), 0)
-    assert slice_of(MmaAccumulator(64, 64, warps), 0) == MmaRows(64, warps)
+    assert slice_of(MmaAccumulator(64, 64, warps), (0,)) == slice_of(MmaAccumulator(64, 128, warps), (0,))
+    assert slice_of(Blocked((64, 96), (4, 32), 4, 128), (0,)) == slice_of(Blocked((64, 32), (4, 32), 1, 128), (0,))
+
+
+def test_columns_do_not_depend_on_the_rows() -> None:
+    assert slice_of(WgmmaAccumulator(128, 64, 2), (1,)) == slice_of(WgmmaAccumulator(256, 64, 2), (1,))
+    assert slice_of(Blocked((64, 96), (4, 32), 1, 128), (1,)) != slice_of(Blocked((64, 96), (4, 32), 4, 128), (1,))
+
+
+@pytest.mark.parametrize(
+    ("layout", "kept", "registers", "replicas"),
+    [  # PTX ISA: 4 lanes of a warp hold a row of an accumulator, 8 a column
+        (MmaAccumulator(64, 32, Warps(2, 2)), (0,), 4, 8),
+        (MmaAccumulator(64, 32, Warps(2, 2)), (1,), 4, 16),
+        (WgmmaAccumulator(128, 32, 2), (0,), 2, 4),
+        (WgmmaAccumulator(128, 32, 2), (1,), 8, 64),
+        (Blocked((4, 8, 64), (2, 4, 16), 4, 128), (0, 1), 4, 16),
+        (Blocked((4, 8, 64), (4, 32, 1), 4, 128), (0, 1), 1, 1),
+        (Replicated((4, 8), 128), (1,), 8, 128),
+    ],
+)
+def test_slices(layout: FragmentLayout, kept: tuple[int, ...], registers: int, replicas: int) -> None:
+    values = slice_of(layout, kept)
+    assert values is not None
+    assert (values.registers, values.replicas) == (registers, replicas)
+
+
+def test_only_slices_with_a_c_type() -> None:
+    assert slice_of(Blocked((4, 8, 64), (2, 4, 16), 4, 128), (1, 2)) is None
+    assert slice_of(Blocked((4, 8), (2, 64), 1, 128), (1, 0)) is None
+    assert slice_of(mma_operand_a(64, 32, Warps(2, 2)), (0,)) is None
 
 
 def test_a_register_operand_of_whole_rows_is_an_accumulator() -> None:
@@ -36,8 +76,8 @@ def test_blocked_counts_the_places_past_the_edge() -> None:
     layout = Blocked((4, 1000), (4, 32), 4, 128)
     assert layout.registers == 32  # 8 steps of 128 columns, the last only partly inside
     assert layout.replicas == 1
-    assert threads_along(layout, 1) == (32, 1)
+    assert layout.along(1) == Along(32, 1, 32)
 
 
 def test_a_row_over_four_warps_needs_all_of_them() -> None:
-    assert threads_along(Blocked((1, 4096), (1, 128), 4, 128), 1) == (32, 4)
+    assert Blocked((1, 4096), (1, 128), 4, 128).along(1) == Along(32, 4, 32)

@@ -21,21 +21,50 @@ class Warps:
 
 
 @dataclass(frozen=True)
+class Along:
+    """How the threads share one dimension of a tile: `lanes` of a warp and `warps` of those take different elements.
+
+    `registers` counts the elements of the dimension that each of them holds.
+    """
+
+    lanes: int
+    warps: int
+    registers: int
+
+
+@dataclass(frozen=True)
 class FragmentLayout:
-    """Base of the layouts of register tiles. `registers` counts elements a thread holds."""
+    """Base of the layouts of register tiles: each dimension is shared among the threads on its own.
+
+    A kind of layout says its `shape`, the `threads_of_block` and, for each dimension, what is `along` it; and, for a
+    slice, its `narrowest` tile that is shared in the same way. All else follows.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError
 
     @property
-    def registers(self) -> int:
+    def threads_of_block(self) -> int:
         raise NotImplementedError
+
+    def along(self, dim: int) -> Along:
+        raise NotImplementedError
+
+    def narrowest(self, kept: tuple[int, ...]) -> "FragmentLayout | None":
+        """The smallest tile with the same `kept` dimensions; None where a slice has no C++ type."""
+        return None
+
+    @property
+    def registers(self) -> int:
+        """Elements that a thread holds."""
+        return prod(self.along(dim).registers for dim in range(len(self.shape)))
 
     @property
     def replicas(self) -> int:
         """How many threads hold each element."""
-        raise NotImplementedError
+        sharing = (self.along(dim) for dim in range(len(self.shape)))
+        return self.threads_of_block // prod(part.lanes * part.warps for part in sharing)
 
 
 @dataclass(frozen=True)
@@ -55,12 +84,18 @@ class MmaAccumulator(FragmentLayout):
         return (self.rows, self.cols)
 
     @property
-    def registers(self) -> int:
-        return self.rows * self.cols // (32 * self.warps.count)
+    def threads_of_block(self) -> int:
+        return 32 * self.warps.count
 
-    @property
-    def replicas(self) -> int:
-        return 1
+    def along(self, dim: int) -> Along:
+        if dim == 0:
+            return Along(8, self.warps.m, self.rows // (8 * self.warps.m))
+        return Along(4, self.warps.n, self.cols // (4 * self.warps.n))
+
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        if kept == (0,):
+            return MmaAccumulator(self.rows, 8 * self.warps.n, self.warps)
+        return MmaAccumulator(16 * self.warps.m, self.cols, self.warps)
 
 
 @dataclass(frozen=True)
@@ -76,12 +111,11 @@ class MmaOperandA(FragmentLayout):
         return (self.rows, self.cols)
 
     @property
-    def registers(self) -> int:
-        return self.rows * self.cols // (32 * self.warps.m)
+    def threads_of_block(self) -> int:
+        return 32 * self.warps.count
 
-    @property
-    def replicas(self) -> int:
-        return self.warps.n
+    def along(self, dim: int) -> Along:
+        return Along(8, self.warps.m, self.rows // (8 * self.warps.m)) if dim == 0 else Along(4, 1, self.cols // 4)
 
 
 def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
@@ -89,6 +123,36 @@ def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
     if warps.n == 1:
         return MmaAccumulator(rows, cols, warps)
     return MmaOperandA(rows, cols, warps)
+
+
+@dataclass(frozen=True)
+class WgmmaAccumulator(FragmentLayout):
+    """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
+
+    Warpgroup g owns rows / warpgroups consecutive rows, 64 at a time. It is also wgmma's A operand in
+    registers.
+    """
+
+    rows: int
+    cols: int
+    warpgroups: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows, self.cols)
+
+    @property
+    def threads_of_block(self) -> int:
+        return 128 * self.warpgroups
+
+    def along(self, dim: int) -> Along:
+        warps = 4 * self.warpgroups
+        return Along(8, warps, self.rows // (8 * warps)) if dim == 0 else Along(4, 1, self.cols // 4)
+
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        if kept == (0,):
+            return WgmmaAccumulator(self.rows, 8, self.warpgroups)
+        return WgmmaAccumulator(64 * self.warpgroups, self.cols, self.warpgroups)
 
 
 @dataclass(frozen=True)
@@ -109,140 +173,21 @@ class Blocked(FragmentLayout):
         return self.extents
 
     @property
-    def registers(self) -> int:
-        steps = [*self.threads[:-1], self.threads[-1] * self.vector]
-        return prod(-(-extent // step) for extent, step in zip(self.extents, steps, strict=True)) * self.vector
+    def threads_of_block(self) -> int:
+        return self.block_threads
 
-    @property
-    def replicas(self) -> int:
-        return self.block_threads // prod(self.threads)
+    def along(self, dim: int) -> Along:
+        vector = self.vector if dim == len(self.extents) - 1 else 1
+        lanes = min(self.threads[dim], max(1, 32 // prod(self.threads[dim + 1 :])))
+        registers = -(-self.extents[dim] // (self.threads[dim] * vector)) * vector
+        return Along(lanes, -(-self.threads[dim] // lanes), registers)
 
-
-@dataclass(frozen=True)
-class MmaRows(FragmentLayout):
-    """One value a row of an MmaAccumulator: held by the 4 lanes of a row in each of warps.n warps."""
-
-    rows: int
-    warps: Warps
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows,)
-
-    @property
-    def registers(self) -> int:
-        return self.rows // (8 * self.warps.m)
-
-    @property
-    def replicas(self) -> int:
-        return 4 * self.warps.n
-
-
-@dataclass(frozen=True)
-class MmaCols(FragmentLayout):
-    """One value a column of an MmaAccumulator: held by 8 lanes in each of warps.m warps."""
-
-    cols: int
-    warps: Warps
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.cols,)
-
-    @property
-    def registers(self) -> int:
-        return self.cols // (4 * self.warps.n)
-
-    @property
-    def replicas(self) -> int:
-        return 8 * self.warps.m
-
-
-@dataclass(frozen=True)
-class WgmmaAccumulator(FragmentLayout):
-    """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
-
-    Warpgroup g owns rows / warpgroups consecutive rows, 64 at a time. It is also wgmma's A operand in
-    registers.
-    """
-
-    rows: int
-    cols: int
-    warpgroups: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows, self.cols)
-
-    @property
-    def registers(self) -> int:
-        return self.rows * self.cols // (128 * self.warpgroups)
-
-    @property
-    def replicas(self) -> int:
-        return 1
-
-
-@dataclass(frozen=True)
-class WgmmaRows(FragmentLayout):
-    """One value a row of a WgmmaAccumulator: held by the 4 lanes of a row."""
-
-    rows: int
-    warpgroups: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows,)
-
-    @property
-    def registers(self) -> int:
-        return self.rows // (32 * self.warpgroups)
-
-    @property
-    def replicas(self) -> int:
-        return 4
-
-
-@dataclass(frozen=True)
-class WgmmaCols(FragmentLayout):
-    """One value a column of a WgmmaAccumulator: held by 8 lanes of every warp."""
-
-    cols: int
-    warpgroups: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.cols,)
-
-    @property
-    def registers(self) -> int:
-        return self.cols // 4
-
-    @property
-    def replicas(self) -> int:
-        return 32 * self.warpgroups
-
-
-@dataclass(frozen=True)
-class BlockedSlice(FragmentLayout):
-    """A Blocked layout of rank 2 with one dimension reduced away: replicated along its threads."""
-
-    of: Blocked
-    kept: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.of.extents[self.kept],)
-
-    @property
-    def registers(self) -> int:
-        extent, threads = self.of.extents[self.kept], self.of.threads[self.kept]
-        vector = self.of.vector if self.kept == 1 else 1
-        return -(-extent // (threads * vector)) * vector
-
-    @property
-    def replicas(self) -> int:
-        return self.of.block_threads // self.of.threads[self.kept]
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        last = len(self.extents) - 1
+        extents = tuple(extent if dim in kept else self.threads[dim] for dim, extent in enumerate(self.extents))
+        if last in kept:
+            return Blocked(extents, self.threads, self.vector, self.block_threads)
+        return Blocked(extents, self.threads, 1, self.block_threads)
 
 
 @dataclass(frozen=True)
@@ -257,50 +202,57 @@ class Replicated(FragmentLayout):
         return self.extents
 
     @property
-    def registers(self) -> int:
-        return prod(self.extents)
-
-    @property
-    def replicas(self) -> int:
+    def threads_of_block(self) -> int:
         return self.block_threads
 
+    def along(self, dim: int) -> Along:
+        return Along(1, 1, self.extents[dim])
 
-def slice_of(layout: FragmentLayout, kept: int) -> FragmentLayout | None:
-    """The layout of one value for each index of dimension `kept`; None where it has none.
 
-    Equal slices of different layouts are equal objects, so that a row value may meet every tile
-    whose rows it belongs to.
+@dataclass(frozen=True)
+class Slice(FragmentLayout):
+    """One value for each place of the `kept` dimensions of a tile, in all threads that hold a part of what is there.
+
+    Make it with `slice_of`: `of` is the narrowest tile with this slice, so that equal slices of different tiles are
+    equal, and a row value may meet every tile whose rows it belongs to.
     """
-    match layout:
-        case MmaAccumulator() if kept == 0:
-            return MmaRows(layout.rows, layout.warps)
-        case MmaAccumulator():
-            return MmaCols(layout.cols, layout.warps)
-        case WgmmaAccumulator() if kept == 0:
-            return WgmmaRows(layout.rows, layout.warpgroups)
-        case WgmmaAccumulator():
-            return WgmmaCols(layout.cols, layout.warpgroups)
-        case Blocked() if len(layout.extents) == 2:
-            return BlockedSlice(layout, kept)
-        case Replicated() if len(layout.extents) == 2:
-            return Replicated((layout.extents[kept],), layout.block_threads)
-        case _:
-            return None
+
+    of: FragmentLayout
+    kept: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.of.shape[dim] for dim in self.kept)
+
+    @property
+    def threads_of_block(self) -> int:
+        return self.of.threads_of_block
+
+    def along(self, dim: int) -> Along:
+        return self.of.along(self.kept[dim])
+
+    def __str__(self) -> str:
+        return f"{SLICES[len(self.of.shape), self.kept][1]} of {self.of}"
 
 
-def threads_along(layout: FragmentLayout, dim: int) -> tuple[int, int]:
-    """(lanes of one warp, warps) that share the elements along dimension `dim`."""
-    match layout:
-        case MmaAccumulator():
-            return (4, layout.warps.n) if dim == 1 else (8, layout.warps.m)
-        case WgmmaAccumulator():
-            return (4, 1) if dim == 1 else (8, 4 * layout.warpgroups)
-        case Blocked():
-            inner = prod(layout.threads[dim + 1 :])
-            lanes = min(layout.threads[dim], max(1, 32 // inner))
-            return lanes, -(-layout.threads[dim] // lanes)
-        case _:
-            return 1, 1
+# The slices that have a C++ type, by the tile's rank and what is kept: its name there, and what people call it.
+SLICES = {
+    (2, (0,)): ("tl::RowsOf", "rows"),
+    (2, (1,)): ("tl::ColsOf", "columns"),
+    (3, (0, 1)): ("tl::PlanesOf", "planes"),
+}
+
+
+def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | None:
+    """The layout of one value for each place of the `kept` dimensions; None where it has no C++ type."""
+    if isinstance(layout, Replicated):
+        return Replicated(tuple(layout.extents[dim] for dim in kept), layout.block_threads)
+    if (len(layout.shape), kept) not in SLICES:
+        return None
+    if kept == (0, 1) and isinstance(layout, Blocked) and layout.threads[2] == 1:
+        return Blocked(layout.extents[:2], layout.threads[:2], 1, layout.block_threads)
+    of = layout.narrowest(kept)
+    return None if of is None else Slice(of, kept)
 
 
 @dataclass(frozen=True)

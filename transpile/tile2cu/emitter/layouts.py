@@ -1,17 +1,14 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
 from tile2cu.core.layout import (
+    SLICES,
     Blocked,
-    BlockedSlice,
     FragmentLayout,
     MmaAccumulator,
-    MmaCols,
     MmaOperandA,
-    MmaRows,
     Replicated,
+    Slice,
     WgmmaAccumulator,
-    WgmmaCols,
-    WgmmaRows,
     slice_of,
 )
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
@@ -19,8 +16,6 @@ from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import Declaration, Section
-
-_SLICES = (MmaRows, MmaCols, WgmmaRows, WgmmaCols, BlockedSlice)
 
 
 class Layouts:
@@ -49,9 +44,7 @@ class Layouts:
 
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
-        ordered = sorted(
-            self.names, key=lambda layout: isinstance(layout, MmaRows | MmaCols | WgmmaRows | WgmmaCols | BlockedSlice)
-        )
+        ordered = sorted(self.names, key=lambda layout: isinstance(layout, Slice))
         total = sum(
             self.settled.facts[tile, "layout"].registers * tile.dtype.bytes
             for tile in self.settled.launch.tiles
@@ -97,30 +90,18 @@ class Layouts:
                 return f"tl::Blocked<tl::Shape<{extents}>, tl::Shape<{threads}>, {layout.vector}>"
             case Replicated():
                 return f"tl::Replicated<tl::Shape<{', '.join(self._extents(layout))}>>"
-            case _:
+            case Slice():
                 return self._slice(layout)
-
-    def _slice(self, layout: FragmentLayout) -> str:
-        """A row or column slice, of a layout that has a name if there is one."""
-        for whole, name in self.names.items():
-            for kept, kind in ((0, "RowsOf"), (1, "ColsOf")):
-                if slice_of(whole, kept) == layout:
-                    return f"tl::{kind}<{name}>"
-        match layout:
-            case MmaRows(rows=rows, warps=warps):
-                whole_layout: FragmentLayout = MmaAccumulator(rows, 8 * warps.n, warps)
-                return f"tl::RowsOf<{self.cpp(whole_layout)}>"
-            case MmaCols(cols=cols, warps=warps):
-                whole_layout = MmaAccumulator(16 * warps.m, cols, warps)
-                return f"tl::ColsOf<{self.cpp(whole_layout)}>"
-            case WgmmaRows(rows=rows, warpgroups=groups):
-                return f"tl::RowsOf<{self.cpp(WgmmaAccumulator(rows, 8, groups))}>"
-            case WgmmaCols(cols=cols, warpgroups=groups):
-                return f"tl::ColsOf<{self.cpp(WgmmaAccumulator(64 * groups, cols, groups))}>"
-            case BlockedSlice():
-                return f"tl::{'RowsOf' if layout.kept == 0 else 'ColsOf'}<{self.cpp(layout.of)}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
+
+    def _slice(self, layout: Slice) -> str:
+        """A row or column slice, of a layout that has a name if there is one."""
+        kind, _ = SLICES[len(layout.of.shape), layout.kept]
+        for whole, name in self.names.items():
+            if len(whole.shape) == len(layout.of.shape) and slice_of(whole, layout.kept) == layout:
+                return f"{kind}<{name}>"
+        return f"{kind}<{self.cpp(layout.of)}>"
 
     def _extents(self, layout: FragmentLayout) -> tuple[str, ...]:
         for tile in self.users.get(layout, []):

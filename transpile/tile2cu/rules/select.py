@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.layout import FragmentLayout, threads_along
+from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Region, Scope, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -179,8 +179,8 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
             notes=tuple(Note(f"`{tile.name}` is allocated here", tile.span) for tile in (op.src, op.dst)),
             help="reduce a fragment into a fragment, and copy the result",
         )
-    _, warps = threads_along(context.facts[op.src, "layout"], op.dim)
-    yield op, "workspace", warps
+    layout: FragmentLayout = context.facts[op.src, "layout"]
+    yield op, "workspace", layout.along(op.dim).warps
 
 
 def refuse_parts(region: Region, op: Stmt) -> None:

@@ -22,6 +22,7 @@ for i in T.Parallel(64):
     scale[i] = row_max[i] * 2.0
 T.copy(S, P)
 """
+_ROWS = "rows of MmaAccumulator(rows=64, cols=8, warps=Warps(m=4, n=1))"
 _OWN = "docs/architecture.md, 'How a layout is found'"
 
 
@@ -51,7 +52,7 @@ def copy_same(op: Copy, context: Context) -> Iterator[Decision]:
     phase=Phase.COMMON,
     on=Reduce,
     source=_OWN,
-    examples=(Example(_SOFTMAX, "row_max", "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+    examples=(Example(_SOFTMAX, "row_max", "layout", _ROWS),),
 )
 def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     """The result of a reduction is held by all threads that held a part of it.
@@ -65,14 +66,14 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     if op.src.rank == 1 and op.dst.static_shape == (1,):
         yield op.dst, "layout", Replicated((1,), context.launch.threads)
         return
-    kept = slice_of(layout, 1 - op.dim) if op.src.rank == 2 else None
+    kept = slice_of(layout, tuple(dim for dim in range(op.src.rank) if dim != op.dim))
     if kept is None:
         raise Tile2CuError(
             "T2C-L013",
             f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
             op.span,
             notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, 'layout')}`"),),
-            help="reduce a fragment of rank 2, or of rank 1 into shape (1,)",
+            help="reduce a fragment of rank 2, of rank 1 into shape (1,), or of rank 3 along its last dimension",
         )
     yield op.dst, "layout", kept
 
@@ -109,7 +110,7 @@ def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
     phase=Phase.COMMON,
     on=Parallel,
     source=_OWN,
-    examples=(Example(_SOFTMAX, 9, "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+    examples=(Example(_SOFTMAX, 9, "layout", _ROWS),),
 )
 def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop runs where its fragment lies: the one it writes, else the one it reads.
@@ -129,7 +130,7 @@ def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]
     phase=Phase.COMMON,
     on=Parallel,
     source=_OWN,
-    examples=(Example(_SOFTMAX, "scale", "layout", "MmaRows(rows=64, warps=Warps(m=4, n=1))"),),
+    examples=(Example(_SOFTMAX, "scale", "layout", _ROWS),),
 )
 def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     """A fragment in an elementwise loop lies where the loop runs.
@@ -202,8 +203,8 @@ def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentL
         return layout
     if isinstance(layout, Replicated):
         return Replicated(access.buffer.static_shape, layout.block_threads)
-    if len(op.vars) == 2 and len(access.indices) == 1 and access.indices[0] in op.vars:
-        return slice_of(layout, op.vars.index(access.indices[0]))
+    if all(index in op.vars for index in access.indices):
+        return slice_of(layout, tuple(op.vars.index(index) for index in access.indices if isinstance(index, Var)))
     return None
 
 
