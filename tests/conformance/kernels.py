@@ -1,0 +1,29 @@
+"""Programs of a few lines, for the interpreter's tests."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+from tile2cu.core.program import Program
+from tile2cu.frontend import programs
+
+_TEXT = """\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def small():
+    @T.prim_func
+    def body({params}):
+        with T.Kernel({grid}, threads={threads}) as bx:
+{statements}
+    return body
+"""
+
+
+def small_program(statements: str, params: str, *, grid: str = "1", threads: int = 128) -> Program:
+    """The program of a kernel with this body."""
+    body = indent(dedent(statements).strip("\n"), " " * 12)
+    (program,) = programs(None, _TEXT.format(params=params, grid=grid, threads=threads, statements=body))
+    return program

@@ -1,0 +1,141 @@
+"""Scalar expressions, for many elements side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.conformance.reference.memory import Memory
+from tests.conformance.reference.numbers import Array, CannotInterpret, converted, reinterpreted, rounded, working_dtype
+from tile2cu.core.dtype import BOOL, DType
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
+from tile2cu.core.program import Buffer
+
+_ERF = np.vectorize(__import__("math").erf, otypes=[np.float64])
+_UNARY: dict[str, Callable[[Array], Array]] = {
+    "abs": np.abs, "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
+    "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "nearbyint": np.rint, "round": lambda x: np.trunc(x + np.copysign(0.5, x)), "sin": np.sin, "cos": np.cos,
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+    "erf": _ERF, "isfinite": np.isfinite, "isnan": np.isnan, "isinf": np.isinf,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "<<": np.left_shift, ">>": np.right_shift,
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "**": np.power,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+_DIVISION: dict[str, Callable[[Array, Array], Array]] = {"//": np.floor_divide, "%": np.mod}
+
+
+class Values:
+    """The values of variables, and of expressions of them. All are arrays of one dimension: one value for each of the
+    elements that are computed side by side, or a single one for all of them."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.variables: dict[tuple[str, str], Array] = {}
+        self.thread: Array | None = None
+
+    def __getitem__(self, var: Var) -> Array:
+        key = (var.name, var.role.value)
+        if key not in self.variables:
+            raise CannotInterpret(f"the variable {var.name}, which has no value here")
+        return self.variables[key]
+
+    def set(self, var: Var, values: Array, mask: Array | None = None) -> None:
+        """Gives a variable a value; with a mask, where it is set."""
+        key, found = (var.name, var.role.value), rounded(values, var.dtype)
+        old = self.variables.get(key)
+        if mask is not None and old is not None and not mask.all():
+            found = np.where(mask, found, old)
+        self.variables[key] = found
+
+    def of(self, expr: Expr, mask: Array) -> Array:
+        """The values of an expression; what they are where the mask is not set is of no concern."""
+        with np.errstate(all="ignore"):
+            return self._of(expr, mask)
+
+    def number(self, expr: Expr, mask: Array) -> int:
+        """The value of an expression that is the same for all."""
+        values = np.unique(np.broadcast_to(self.of(expr, mask), mask.shape)[mask])
+        if len(values) != 1:
+            raise CannotInterpret("an operation on tiles at another place for each thread")
+        return int(values[0])
+
+    def _of(self, expr: Expr, mask: Array) -> Array:
+        match expr:
+            case Const() | Named():
+                return np.array([expr.value]).astype(working_dtype(expr.dtype))
+            case Var():
+                return self[expr]
+            case Load():
+                assert isinstance(expr.buffer, Buffer)
+                return self.memory.load(expr.buffer, [self._of(index, mask) for index in expr.indices], mask)
+            case Unary():
+                return self._unary(expr, mask)
+            case Binary():
+                return self._binary(expr, mask)
+            case Call():
+                return self._call(expr, mask)
+        raise CannotInterpret(f"the expression {type(expr).__name__}")
+
+    def _as(self, expr: Expr, dtype: DType, mask: Array) -> Array:
+        return converted(self._of(expr, mask), dtype)
+
+    def _unary(self, expr: Unary, mask: Array) -> Array:
+        if expr.op == "not":
+            return ~self._as(expr.operand, BOOL, mask)
+        operand = self._as(expr.operand, expr.dtype, mask)
+        return np.negative(operand) if expr.op == "-" else np.invert(operand)
+
+    def _binary(self, expr: Binary, mask: Array) -> Array:
+        if expr.op in ("and", "or"):  # the second operand is evaluated where the first leaves it open
+            lhs = self._as(expr.lhs, BOOL, mask)
+            rest = mask & (lhs if expr.op == "and" else ~lhs)
+            rhs = self._as(expr.rhs, BOOL, rest) if rest.any() else np.zeros(1, bool)
+            return lhs & rhs if expr.op == "and" else lhs | rhs
+        dtype = result_dtype(expr.lhs, expr.rhs) if expr.dtype is BOOL else expr.dtype
+        lhs, rhs = self._as(expr.lhs, dtype, mask), self._as(expr.rhs, dtype, mask)
+        if expr.op in _DIVISION:
+            return _DIVISION[expr.op](lhs, rhs if dtype.is_float else np.where(rhs == 0, 1, rhs))
+        if expr.op == "/":
+            if not dtype.is_float:
+                raise CannotInterpret("`/` of integers")
+            return lhs / rhs
+        return _ARITHMETIC[expr.op](lhs, rhs)
+
+    def _call(self, expr: Call, mask: Array) -> Array:
+        name, args = expr.function, expr.args
+        if name in _UNARY:
+            return _UNARY[name](self._of(args[0], mask))
+        match name:
+            case "cast":
+                return rounded(self._of(args[0], mask), expr.dtype)
+            case "reinterpret":
+                return reinterpreted(self._of(args[0], mask), args[0].dtype, expr.dtype)
+            case "infinity":
+                return np.array([np.inf])
+            case "max" | "min":
+                pair = (self._as(arg, expr.dtype, mask) for arg in args)
+                return (np.fmax if name == "max" else np.fmin)(*pair)
+            case "ceildiv":
+                lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
+                return -((-lhs) // np.where(rhs == 0, 1, rhs))
+            case "pow" | "fmod":
+                lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
+                return (np.power if name == "pow" else np.fmod)(lhs, rhs)
+            case "if_then_else":
+                return self._select(expr, mask)
+            case "thread" if self.thread is not None:
+                return self.thread
+        raise CannotInterpret(f"the function {name}")
+
+    def _select(self, expr: Call, mask: Array) -> Array:
+        """Only the arm that is taken is evaluated."""
+        condition = self._as(expr.args[0], BOOL, mask)
+        arms = []
+        for arm, taken in ((expr.args[1], mask & condition), (expr.args[2], mask & ~condition)):
+            arms.append(self._as(arm, expr.dtype, taken) if taken.any() else np.zeros(1, working_dtype(expr.dtype)))
+        return np.where(condition, *arms)

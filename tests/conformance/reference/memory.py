@@ -1,0 +1,119 @@
+"""Tensors and tiles: elements by arrays of indices, and boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, undefined
+from tile2cu.core.program import Buffer, Scope
+
+Box = tuple[range, ...]
+
+
+class Memory:
+    """The contents of all buffers that a block sees, floats as float64.
+
+    A private array (Scope.LOCAL) has a leading dimension: one copy for each of the elements that are computed side by
+    side, or a single one.
+    """
+
+    def __init__(self) -> None:
+        self._data: dict[int, Array] = {}
+
+    def give(self, buffer: Buffer, data: Array) -> None:
+        """The contents of a tensor."""
+        self._data[id(buffer)] = data
+
+    def allocate(self, buffer: Buffer) -> None:
+        """Undefined contents of a tile."""
+        shape = buffer.static_shape
+        self._data[id(buffer)] = undefined((1, *shape) if buffer.scope is Scope.LOCAL else shape, buffer.dtype)
+
+    def data(self, buffer: Buffer) -> Array:
+        """All of a buffer; a private array must be the same for all."""
+        if id(buffer) not in self._data:
+            raise CannotInterpret(f"the buffer {buffer.name}")
+        data = self._data[id(buffer)]
+        if buffer.scope is not Scope.LOCAL:
+            return data
+        if len(data) > 1:
+            raise CannotInterpret(f"the private array {buffer.name} as a whole")
+        return data[0]
+
+    def load(self, buffer: Buffer, indices: list[Array], mask: Array) -> Array:
+        """Elements at indices; 0 outside of a tensor, and where the mask is not set."""
+        data, places = self._places(buffer, indices, mask)
+        inside = self._inside(buffer, data, places, mask)
+        clipped = [np.clip(place, 0, max(extent - 1, 0)) for place, extent in zip(places, data.shape, strict=True)]
+        if not inside.any():
+            return np.zeros(1, data.dtype)
+        return np.where(inside, data[tuple(clipped)], np.zeros((), data.dtype))
+
+    def store(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array) -> None:
+        """Writes elements where the mask is set and, for a tensor, where they lie inside."""
+        data, places = self._places(buffer, indices, mask)
+        inside = self._inside(buffer, data, places, mask)
+        chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
+        data[chosen] = np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside]
+
+    def update(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array, combine: np.ufunc) -> None:
+        """An atomic update of elements; several may meet at one."""
+        data, places = self._places(buffer, indices, mask)
+        inside = self._inside(buffer, data, places, mask)
+        chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
+        combine.at(data, chosen, np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside])
+
+    def _places(self, buffer: Buffer, indices: list[Array], mask: Array) -> tuple[Array, list[Array]]:
+        """(contents, indices of all of its dimensions); a private array gets a copy for each element here."""
+        if id(buffer) not in self._data:
+            raise CannotInterpret(f"the buffer {buffer.name}")
+        data = self._data[id(buffer)]
+        places = [index.astype(np.int64) for index in indices]
+        if buffer.scope is not Scope.LOCAL:
+            return data, places
+        if len(data) != len(mask):
+            if len(data) > 1:
+                raise CannotInterpret(f"the private array {buffer.name} in another loop than the one that wrote it")
+            data = self._data[id(buffer)] = np.repeat(data, len(mask), axis=0)
+        return data, [np.arange(len(mask)), *places]
+
+    def _inside(self, buffer: Buffer, data: Array, places: list[Array], mask: Array) -> Array:
+        inside = mask
+        for place, extent in zip(places, data.shape, strict=True):
+            inside = inside & (place >= 0) & (place < extent)
+        if buffer.scope is not Scope.GLOBAL and not np.array_equal(inside, mask):
+            raise KernelFault(f"an index outside of {buffer.name} {data.shape}")
+        return inside
+
+    def box(self, buffer: Buffer, ranges: Box) -> Array:
+        """The elements of a box; 0 where it lies outside of a tensor."""
+        data = self.data(buffer)
+        found = np.zeros([len(part) for part in ranges], data.dtype)
+        inner, outer = _overlap(buffer, data, ranges)
+        found[inner] = data[outer]
+        return found
+
+    def set_box(self, buffer: Buffer, ranges: Box, values: Array) -> None:
+        """Writes a box; what lies outside of a tensor is dropped."""
+        data = self.data(buffer)
+        inner, outer = _overlap(buffer, data, ranges)
+        data[outer] = values[inner]
+
+    def forget_private(self, buffers: tuple[Buffer, ...]) -> None:
+        """Private arrays that elements of a loop had for their own are undefined after it."""
+        for buffer in buffers:
+            if buffer.scope is Scope.LOCAL and len(self._data[id(buffer)]) > 1:
+                self.allocate(buffer)
+
+
+def _overlap(buffer: Buffer, data: Array, ranges: Box) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The part of a box that lies inside of a buffer, as slices of the box and of the buffer."""
+    inner, outer = [], []
+    for part, extent in zip(ranges, data.shape, strict=True):
+        low, high = max(part.start, 0), min(part.stop, extent)
+        high = max(low, high)
+        if buffer.scope is not Scope.GLOBAL and (low, high) != (part.start, part.stop):
+            raise KernelFault(f"a box outside of {buffer.name} {data.shape}: {ranges}")
+        inner.append(slice(low - part.start, high - part.start))
+        outer.append(slice(low, high))
+    return tuple(inner), tuple(outer)

@@ -1,0 +1,88 @@
+"""Element types as NumPy has them, and what rounding to them does."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from tile2cu.core.dtype import DType
+
+Array = np.ndarray
+
+_FLOATS = {
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "tfloat32": np.float32,
+    "float64": np.float64,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+}
+# Conversions to 8-bit floats saturate: PTX ISA, cvt.satfinite.
+_SATURATED = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+
+
+class CannotInterpret(Exception):
+    """The program has something whose meaning this interpreter does not know."""
+
+
+class KernelFault(Exception):
+    """The program does what no program may: an index outside of a tile."""
+
+
+def numpy_dtype(dtype: DType) -> np.dtype:
+    """The type in which a caller's array holds elements."""
+    if dtype.is_float:
+        if dtype.name not in _FLOATS:
+            raise CannotInterpret(f"the type {dtype}")
+        return np.dtype(_FLOATS[dtype.name])
+    if dtype.bits < 8:
+        raise CannotInterpret(f"the type {dtype}")
+    return np.dtype(dtype.name)
+
+
+def working_dtype(dtype: DType) -> np.dtype:
+    """The type in which values are computed: float64 for all floats, an integer's own."""
+    return np.dtype(np.float64) if dtype.is_float else numpy_dtype(dtype)
+
+
+def converted(values: Array, dtype: DType) -> Array:
+    """The values as operands of an operation in `dtype`: floats keep their precision, integers wrap."""
+    to = working_dtype(dtype)
+    if values.dtype == to:
+        return values
+    if values.dtype.kind == "f" and dtype.is_int:
+        info = np.iinfo(to)
+        whole = np.nan_to_num(np.trunc(values), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        # Conversions saturate (PTX ISA, cvt.rzi). The largest 64-bit integers are no float64: compare, then convert.
+        above, below = whole >= float(info.max), whole <= float(info.min)
+        return np.where(above, info.max, np.where(below, info.min, np.where(above | below, 0, whole).astype(to)))
+    return values.astype(to)
+
+
+def rounded(values: Array, dtype: DType) -> Array:
+    """The values as a buffer of `dtype` holds them, in its working type."""
+    if not dtype.is_float:
+        return converted(values, dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = values.astype(np.float64)
+        if dtype.name in _SATURATED:
+            wide = np.clip(wide, -_SATURATED[dtype.name], _SATURATED[dtype.name])
+        return wide.astype(numpy_dtype(dtype)).astype(np.float64)
+
+
+def stored(values: Array, dtype: DType) -> Array:
+    """The values in the type of a caller's array."""
+    return rounded(values, dtype).astype(numpy_dtype(dtype))
+
+
+def reinterpreted(values: Array, source: DType, target: DType) -> Array:
+    """The same bits as another type of the same width."""
+    return converted(stored(values, source).view(numpy_dtype(target)), target)
+
+
+def undefined(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Memory that nothing was written to: NaN, and for integers a number that is no sensible index."""
+    to = working_dtype(dtype)
+    value = np.nan if to.kind == "f" else np.iinfo(to).max if to.kind in "iu" else True
+    return np.full(shape, value, to)

@@ -1,0 +1,208 @@
+"""Statements: SIMT by masks. A loop over elements computes all of them side by side, one statement after the other."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from tests.conformance.reference.expressions import Values
+from tests.conformance.reference.memory import Memory
+from tests.conformance.reference.numbers import Array, CannotInterpret, stored, undefined, working_dtype
+from tests.conformance.reference.tiles import COMBINE, Tiles
+from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Binary, Call, Load, Var, walk
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    Break,
+    Buffer,
+    Continue,
+    Declare,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Program,
+    Stmt,
+    Store,
+    Swizzle,
+    Sync,
+    While,
+    walk_stmts,
+)
+
+_ONE = np.ones(1, bool)
+
+
+def interpret(program: Program, arguments: Mapping[str, object], *, seconds: float = 60.0) -> dict[str, Array]:
+    """Runs a program on NumPy arrays and numbers, by parameter name, and returns what all its tensors hold afterwards.
+
+    The arguments are left as they are. `seconds` bounds the run. Errors: CannotInterpret, KernelFault, TimeoutError.
+    """
+    memory = Memory()
+    values = Values(memory)
+    tensors = [param for param in program.params if isinstance(param, Buffer)]
+    for param in program.params:
+        if isinstance(param, Var):
+            values.set(param, np.array([arguments[param.name]]))
+    for tensor in tensors:
+        data = np.asarray(arguments[tensor.name])
+        for extent, size in zip(tensor.shape, data.shape, strict=True):
+            if isinstance(extent, Var):
+                values.set(extent, np.array([size]))
+        if tensor.strides is not None:
+            raise CannotInterpret(f"the strides of {tensor.name}")
+        memory.give(tensor, data.astype(working_dtype(tensor.dtype)))
+    for workspace in program.workspaces:
+        shape = tuple(values.number(extent, _ONE) for extent in workspace.shape)
+        memory.give(workspace, undefined(shape, workspace.dtype))
+    deadline = time.monotonic() + seconds
+    for launch in program.launches:
+        _launch(launch, memory, values, deadline)
+    return {tensor.name: stored(memory.data(tensor), tensor.dtype) for tensor in tensors}
+
+
+def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> None:
+    for let in launch.prelude:
+        values.set(let.var, values.of(let.value, _ONE))
+    grid = [range(values.number(extent, _ONE)) for extent in launch.grid]
+    lanes = launch.threads if _uses_threads(launch) else 1
+    values.thread = np.arange(lanes, dtype=np.int32) if lanes > 1 else None
+    for place in itertools.product(*reversed(grid)):  # x is the fastest
+        for var, index in zip(launch.blocks, reversed(place), strict=True):
+            values.set(var, np.array([index]))
+        for tile in launch.tiles:
+            memory.allocate(tile)
+        Block(memory, values, launch, lanes, deadline).run(launch.body, np.ones(lanes, bool))
+
+
+def _uses_threads(launch: Launch) -> bool:
+    """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
+    parts = (part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Call) and part.function == "thread" for part in parts)
+
+
+class Block:
+    """One block's run. A mask says for which of the elements side by side a statement runs."""
+
+    def __init__(self, memory: Memory, values: Values, launch: Launch, lanes: int, deadline: float) -> None:
+        self.memory, self.values, self.launch = memory, values, launch
+        self.tiles = Tiles(memory, values)
+        self.lanes, self.deadline = lanes, deadline
+        # Elements that left the innermost loop, and those that left its current turn.
+        self.broken, self.left = np.zeros(lanes, bool), np.zeros(lanes, bool)
+
+    def run(self, body: tuple[Stmt, ...], mask: Array) -> None:
+        """Runs statements for the elements of the mask."""
+        for stmt in body:
+            live = mask & ~self.left
+            if not live.any():
+                return
+            if time.monotonic() > self.deadline:
+                raise TimeoutError("the interpreter ran out of time")
+            self._run(stmt, live)
+
+    def _run(self, stmt: Stmt, mask: Array) -> None:
+        if not (self._scalar(stmt, mask) or self._control(stmt, mask) or self.tiles.run(stmt, mask)):
+            raise CannotInterpret(f"the statement {type(stmt).__name__}")
+
+    def _scalar(self, stmt: Stmt, mask: Array) -> bool:
+        """Runs the statement if it gives a value to an element or a variable."""
+        match stmt:
+            case Store():
+                self._store(stmt, mask)
+            case Let():
+                self.values.set(stmt.var, self.values.of(stmt.value, mask))
+            case Declare(init=None):
+                self.values.set(stmt.var, np.zeros(1, working_dtype(stmt.var.dtype)), mask)
+            case Declare():
+                self.values.set(stmt.var, self.values.of(stmt.init, mask), mask)
+            case Assign():
+                value = Binary(stmt.var.dtype, stmt.op, stmt.var, stmt.value) if stmt.op else stmt.value
+                self.values.set(stmt.var, self.values.of(value, mask), mask)
+            case Atomic():
+                places = [self.values.of(index, mask) for index in stmt.indices]
+                value = self.values.of(stmt.value, mask)
+                self.memory.update(stmt.buffer, places, value, mask, COMBINE[stmt.kind])
+            case _:
+                return False
+        return True
+
+    def _control(self, stmt: Stmt, mask: Array) -> bool:
+        """Runs the statement if it says what runs, how often, or when."""
+        match stmt:
+            case If():
+                taken = self.values.of(stmt.condition, mask).astype(bool)
+                for arm, chosen in ((stmt.then, mask & taken), (stmt.orelse, mask & ~taken)):
+                    if chosen.any():
+                        self.run(arm, chosen)
+            case Loop() | While():
+                self._loop(stmt, mask)
+            case Break():
+                self.broken |= mask
+                self.left |= mask
+            case Continue():
+                self.left |= mask
+            case Parallel():
+                self._parallel(stmt, mask)
+            case Sync() | Swizzle():
+                pass
+            case _:
+                return False
+        return True
+
+    def _store(self, stmt: Store, mask: Array) -> None:
+        value = stmt.value
+        if stmt.op:
+            value = Binary(stmt.buffer.dtype, stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
+        found = self.values.of(value, mask)
+        self.memory.store(stmt.buffer, [self.values.of(index, mask) for index in stmt.indices], found, mask)
+
+    def _loop(self, stmt: Loop | While, mask: Array) -> None:
+        outside = self.broken, self.left
+        self.broken = np.zeros(self.lanes, bool)
+        if isinstance(stmt, Loop):
+            index, stop, step = (
+                self.values.of(part, mask).astype(np.int64) for part in (stmt.start, stmt.stop, stmt.step)
+            )
+        while True:
+            self.left = self.broken.copy()
+            live = mask & ~self.broken
+            if isinstance(stmt, Loop):
+                live = live & np.where(step > 0, index < stop, index > stop)
+                self.values.set(stmt.var, index)
+            elif live.any():
+                live = live & self.values.of(stmt.condition, live).astype(bool)
+            if not live.any():
+                break
+            self.run(stmt.body, live)
+            if isinstance(stmt, Loop):
+                index = index + step
+            elif time.monotonic() > self.deadline:
+                raise TimeoutError("the interpreter ran out of time")
+        self.broken, self.left = outside
+
+    def _parallel(self, stmt: Parallel, mask: Array) -> None:
+        """All elements of the loop side by side; one inside another is a loop of more dimensions."""
+        if self.lanes > 1 and not mask.all():
+            raise CannotInterpret("T.Parallel for some of the threads")
+        extents = [self.values.number(extent, mask) for extent in stmt.extents]
+        count = int(np.prod(extents))
+        if not count:
+            return
+        outside, variables = (self.lanes, self.broken, self.left, self.values.thread), dict(self.values.variables)
+        for key, value in variables.items():
+            if len(value) > 1:
+                del self.values.variables[key]  # a thread's own value: no element of the loop has it
+        for var, index in zip(stmt.vars, np.indices(extents), strict=True):
+            self.values.set(var, index.reshape(-1))
+        self.lanes, self.values.thread = count, None
+        self.broken, self.left = np.zeros(count, bool), np.zeros(count, bool)
+        self.run(stmt.body, np.ones(count, bool))
+        self.lanes, self.broken, self.left, self.values.thread = outside
+        self.values.variables = variables
+        self.memory.forget_private(self.launch.tiles)

@@ -1,0 +1,117 @@
+"""Operations on whole tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.conformance.reference.expressions import Values
+from tests.conformance.reference.memory import Box, Memory
+from tests.conformance.reference.numbers import Array, CannotInterpret, converted, rounded
+from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.program import AtomicTile, Copy, Fill, Gemm, Reduce, Reduction, Region, Scan, Scope, Stmt
+
+COMBINE: dict[Reduction, np.ufunc] = {Reduction.SUM: np.add, Reduction.MAX: np.fmax, Reduction.MIN: np.fmin}
+
+
+class Tiles:
+    """Runs the statements that are operations on tiles."""
+
+    def __init__(self, memory: Memory, values: Values) -> None:
+        self.memory, self.values = memory, values
+
+    def run(self, stmt: Stmt, mask: Array) -> bool:
+        """Runs the statement if it is one of these."""
+        match stmt:
+            case Copy():
+                self._copy(stmt, mask)
+            case AtomicTile():
+                self._atomic(stmt, mask)
+            case Fill():
+                self._fill(stmt, mask)
+            case Gemm():
+                self._gemm(stmt, mask)
+            case Reduce():
+                self._reduce(stmt)
+            case Scan():
+                self._scan(stmt)
+            case _:
+                return False
+        return True
+
+    def _box(self, region: Region, mask: Array, extents: tuple[Expr, ...] | None = None) -> Box:
+        """The place of a region; `extents` of the kept dimensions, where the other side has them."""
+        sizes = [part.extent for part in region.ranges]
+        for dim, extent in zip(region.kept, extents or region.extents, strict=True):
+            sizes[dim] = extent
+        starts = [self.values.number(part.start, mask) for part in region.ranges]
+        ends = [start + self.values.number(size, mask) for start, size in zip(starts, sizes, strict=True)]
+        return tuple(map(range, starts, ends))
+
+    def _boxes(self, src: Region, dst: Region, mask: Array) -> tuple[Box, Box]:
+        """Both places; a tile's extents, or else numbers, hold for both sides."""
+        pairs = zip(src.extents, dst.extents, strict=True)
+        tile = dst.buffer.scope is not Scope.GLOBAL
+        extents = tuple(b if static_value(a) is None or (tile and static_value(b) is not None) else a for a, b in pairs)
+        return self._box(src, mask, extents), self._box(dst, mask, extents)
+
+    def _copy(self, stmt: Copy, mask: Array) -> None:
+        source, target = self._boxes(stmt.src, stmt.dst, mask)
+        values = rounded(self.memory.box(stmt.src.buffer, source), stmt.dst.buffer.dtype)
+        self.memory.set_box(stmt.dst.buffer, target, values.reshape([len(part) for part in target]))
+
+    def _atomic(self, stmt: AtomicTile, mask: Array) -> None:
+        source, target = self._boxes(stmt.src, stmt.dst, mask)
+        values = converted(self.memory.box(stmt.src.buffer, source), stmt.dst.buffer.dtype)
+        old = self.memory.box(stmt.dst.buffer, target)
+        self.memory.set_box(stmt.dst.buffer, target, COMBINE[stmt.kind](old, values.reshape(old.shape)))
+
+    def _fill(self, stmt: Fill, mask: Array) -> None:
+        box = self._box(stmt.dst, mask)
+        value = rounded(self.values.of(stmt.value, mask), stmt.dst.buffer.dtype)
+        if len(np.unique(value)) > 1:
+            raise CannotInterpret("a fill with another value for each thread")
+        self.memory.set_box(stmt.dst.buffer, box, np.broadcast_to(value[0], [len(part) for part in box]))
+
+    def _matrix(self, region: Region, mask: Array) -> Array:
+        box = self._box(region, mask)
+        kept = [len(box[dim]) for dim in region.kept]
+        return self.memory.box(region.buffer, box).reshape(kept)
+
+    def _gemm(self, stmt: Gemm, mask: Array) -> None:
+        a, b = self._matrix(stmt.a, mask), self._matrix(stmt.b, mask)
+        c = stmt.c.buffer
+        a, b = (converted(side, c.dtype) for side in (a.T if stmt.transpose_a else a, b.T if stmt.transpose_b else b))
+        with np.errstate(all="ignore"):
+            product = a @ b
+        box = self._box(stmt.c, mask)
+        old = self.memory.box(c, box)
+        product = product.reshape(old.shape)
+        self.memory.set_box(c, box, product if stmt.clear else old + product)
+
+    def _reduce(self, stmt: Reduce) -> None:
+        source, target = self.memory.data(stmt.src), self.memory.data(stmt.dst)
+        values = converted(source, stmt.dst.dtype)
+        with np.errstate(all="ignore"):
+            found = _REDUCE[stmt.kind](values, stmt.dim).reshape(target.shape)
+            if not stmt.clear:
+                found = _JOIN[stmt.kind](target, found)
+        target[...] = found
+
+    def _scan(self, stmt: Scan) -> None:
+        values = converted(self.memory.data(stmt.src), stmt.dst.dtype)
+        if stmt.reverse:
+            values = np.flip(values, stmt.dim)
+        found = COMBINE[stmt.kind].accumulate(values, axis=stmt.dim)
+        self.memory.data(stmt.dst)[...] = np.flip(found, stmt.dim) if stmt.reverse else found
+
+
+_REDUCE: dict[Reduction, Callable[[Array, int], Array]] = {
+    Reduction.SUM: lambda x, dim: np.sum(x, dim, dtype=x.dtype),
+    Reduction.MAX: np.fmax.reduce,
+    Reduction.MIN: np.fmin.reduce,
+    Reduction.ABSMAX: lambda x, dim: np.fmax.reduce(np.abs(x), dim),
+    Reduction.ABSSUM: lambda x, dim: np.sum(np.abs(x), dim, dtype=x.dtype),
+}
+_JOIN = {**COMBINE, Reduction.ABSMAX: lambda a, b: np.fmax(np.abs(a), b), Reduction.ABSSUM: lambda a, b: np.abs(a) + b}

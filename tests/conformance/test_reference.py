@@ -1,0 +1,230 @@
+"""The reference interpreter against NumPy: the examples, then each construct where its meaning is easily got wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.kernels import small_program
+from tests.conformance.reference import CannotInterpret, KernelFault, interpret
+from tile2cu.core.program import Program
+from tile2cu.frontend import programs
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+RNG = np.random.default_rng(0)
+
+
+def example(name: str, **bindings: object) -> Program:
+    path = EXAMPLES / name
+    (program,) = programs(path, path.read_text(), bindings=bindings)
+    return program
+
+
+def run(program: Program, *arguments: object) -> np.ndarray:
+    """The contents of the last parameter."""
+    named = dict(zip((param.name for param in program.params), arguments, strict=True))
+    return interpret(program, named)[program.params[-1].name]
+
+
+def small(statements: str, params: str, *arguments: object, **launch: object) -> np.ndarray:
+    return run(small_program(statements, params, **launch), *arguments)
+
+
+def test_vector_add() -> None:
+    a, b = RNG.standard_normal((2, 1025)).astype(np.float32)
+    np.testing.assert_array_equal(run(example("vector_add.py"), a, b, np.zeros_like(a)), a + b)
+
+
+@pytest.mark.parametrize("columns", [100, 1024])
+def test_row_softmax(columns: int) -> None:
+    x = RNG.standard_normal((7, columns)).astype(np.float32)
+    e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    expected = (e / e.sum(axis=1, keepdims=True)).astype(np.float32)
+    np.testing.assert_allclose(run(example("row_softmax.py", N=columns), x, np.zeros_like(x)), expected, rtol=2e-7)
+
+
+def test_ragged_product() -> None:
+    a, b = RNG.standard_normal((130, 100)).astype(np.float16), RNG.standard_normal((100, 72)).astype(np.float16)
+    expected = np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0).astype(np.float16)
+    np.testing.assert_array_equal(run(example("gemm_relu.py"), a, b, np.zeros((130, 72), np.float16)), expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal: bool) -> None:
+    q, k, v = RNG.standard_normal((3, 1, 100, 2, 64)).astype(np.float16)
+    scores = np.einsum("bshd,bthd->bhst", q.astype(np.float64), k.astype(np.float64)) / 8
+    if causal:
+        scores = np.where(np.tril(np.ones((100, 100), bool)), scores, -np.inf)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    expected = np.einsum("bhst,bthd->bshd", e / e.sum(axis=-1, keepdims=True), v.astype(np.float64))
+    actual = run(example("attention.py", dim=64, is_causal=causal), q, k, v, np.zeros_like(q))
+    # The kernel rounds its scores to float16 before the second product.
+    assert np.max(np.abs(actual - expected)) < 2**-9
+
+
+def test_outside_of_a_tensor_loads_are_zero_and_stores_are_dropped() -> None:
+    statements = """
+        tile = T.alloc_fragment((4, 8), "float32")
+        T.copy(X[bx * 4, 4], tile)
+        for i, j in T.Parallel(4, 8):
+            tile[i, j] = tile[i, j] + X[bx * 4 + i, j - 1]
+        T.copy(tile, Y[bx * 4, 0])
+    """
+    params = 'X: T.Tensor((6, 10), "float32"), Y: T.Tensor((6, 5), "float32")'
+    x = RNG.integers(1, 9, (6, 10)).astype(np.float32)
+    left = np.pad(x, ((0, 0), (1, 0)))[:, :8]
+    right = np.pad(x, ((0, 0), (0, 4)))[:, 4:12]
+    actual = small(statements, params, x, np.zeros((6, 5), np.float32), grid="2")
+    np.testing.assert_array_equal(actual, (left + right)[:, :5])
+
+
+def test_an_index_outside_of_a_tile_is_a_fault() -> None:
+    statements = """
+        S = T.alloc_shared((8,), "float32")
+        for i in T.Parallel(8):
+            S[i + 1] = X[i]
+        T.copy(S, Y)
+    """
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((8,), "float32")'
+    with pytest.raises(KernelFault, match="outside of S"):
+        small(statements, params, np.zeros(8, np.float32), np.zeros(8, np.float32))
+
+
+def test_reductions_join_what_was_there_unless_they_clear() -> None:
+    statements = """
+        L = T.alloc_fragment((4, 8), "float32")
+        r = T.alloc_fragment((4,), "float32")
+        T.copy(X, L)
+        T.fill(r, 3)
+        T.reduce_max(L, r, dim=1, clear=False)
+        T.copy(r, Y[0, 0])
+        T.reduce_sum(L, r, dim=1, clear=False)
+        T.copy(r, Y[1, 0])
+        T.reduce_absmax(L, r, dim=1)
+        T.copy(r, Y[2, 0])
+        T.reduce_abssum(L, r, dim=1)
+        T.copy(r, Y[3, 0])
+    """
+    params = 'X: T.Tensor((4, 8), "float32"), Y: T.Tensor((4, 4), "float32")'
+    x = RNG.integers(-9, 6, (4, 8)).astype(np.float32)
+    largest = np.maximum(x.max(axis=1), 3)
+    expected = [largest, largest + x.sum(axis=1), np.abs(x).max(axis=1), np.abs(x).sum(axis=1)]
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros((4, 4), np.float32)), expected)
+
+
+def test_scans_run_either_way() -> None:
+    statements = """
+        S = T.alloc_shared((4, 8), "float32")
+        L = T.alloc_shared((4, 8), "float32")
+        T.copy(X, S)
+        T.cumsum(S, L, dim=1, reverse=True)
+        T.cummax(L, dim=0)
+        T.copy(L, Y)
+    """
+    params = 'X: T.Tensor((4, 8), "float32"), Y: T.Tensor((4, 8), "float32")'
+    x = RNG.integers(-9, 9, (4, 8)).astype(np.float32)
+    expected = np.maximum.accumulate(np.cumsum(x[:, ::-1], axis=1)[:, ::-1], axis=0)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros_like(x)), expected)
+
+
+def test_atomics_meet_at_one_element() -> None:
+    statements = """
+        for i in T.Parallel(64):
+            T.atomic_add(Y[X[bx * 64 + i]], 1)
+    """
+    params = 'X: T.Tensor((256,), "int32"), Y: T.Tensor((8,), "int32")'
+    x = RNG.integers(0, 8, 256).astype(np.int32)
+    actual = small(statements, params, x, np.zeros(8, np.int32), grid="4")
+    np.testing.assert_array_equal(actual, np.bincount(x, minlength=8))
+
+
+def test_only_the_arm_of_a_select_that_is_taken_is_evaluated() -> None:
+    statements = """
+        S = T.alloc_shared((8,), "float32")
+        T.copy(X, S)
+        for i in T.Parallel(8):
+            Y[i] = T.if_then_else(i > 0, S[i - 1], 7)
+    """
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((8,), "float32")'
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(small(statements, params, x, x), [7, 0, 1, 2, 3, 4, 5, 6])
+
+
+def test_integers_divide_toward_minus_infinity_and_wrap() -> None:
+    statements = """
+        for i in T.Parallel(8):
+            Y[0, i] = (i - 4) // 3
+            Y[1, i] = (i - 4) % 3
+            Y[2, i] = X[i] * X[i]
+    """
+    params = 'X: T.Tensor((8,), "int32"), Y: T.Tensor((3, 8), "int32")'
+    x = np.arange(8, dtype=np.int32) + 2**16
+    expected = [np.arange(-4, 4) // 3, np.arange(-4, 4) % 3, (x.astype(np.int64) ** 2).astype(np.int32)]
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros((3, 8), np.int32)), expected)
+
+
+def test_conversions_round_and_saturate() -> None:
+    statements = """
+        for i in T.Parallel(6):
+            Y[i] = T.cast(X[i], "int8")
+            Z[i] = T.cast(T.cast(X[i], "float8_e4m3"), "float32")
+    """
+    params = 'X: T.Tensor((6,), "float32"), Y: T.Tensor((6,), "int8"), Z: T.Tensor((6,), "float32")'
+    program = small_program(statements, params)
+    x = np.array([1.9, -1.9, 300, -300, 1000, 17], np.float32)
+    out = interpret(program, {"X": x, "Y": np.zeros(6, np.int8), "Z": np.zeros(6, np.float32)})
+    np.testing.assert_array_equal(out["Y"], [1, -1, 127, -128, 127, 17])
+    np.testing.assert_array_equal(out["Z"], [1.875, -1.875, 288, -288, 448, 16])
+
+
+def test_each_thread_leaves_a_loop_on_its_own() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        total = T.alloc_var("int32", init=0)
+        for k in T.serial(10):
+            if k == 2:
+                continue
+            if k > tx:
+                break
+            total += k
+        while total > 20:
+            total -= 7
+        Y[tx] = total
+    """
+    params = 'X: T.Tensor((32,), "int32"), Y: T.Tensor((32,), "int32")'
+    sums = [sum(k for k in range(min(thread, 9) + 1) if k != 2) for thread in range(32)]
+    expected = [total if total <= 20 else 14 + total % 7 for total in sums]
+    zeros = np.zeros(32, np.int32)
+    np.testing.assert_array_equal(small(statements, params, zeros, zeros, threads=32), expected)
+
+
+def test_statements_outside_of_tiles_run_once_a_thread() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        mine = T.alloc_local((2,), "int32")
+        S = T.alloc_shared((64,), "int32")
+        mine[0] = X[tx]
+        mine[1] = tx
+        S[63 - tx] = mine[0] * 2 + mine[1]
+        T.sync_threads()
+        Y[tx] = S[tx]
+    """
+    params = 'X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32")'
+    x = RNG.integers(0, 99, 64).astype(np.int32)
+    actual = small(statements, params, x, np.zeros(64, np.int32), threads=64)
+    np.testing.assert_array_equal(actual, (2 * x + np.arange(64))[::-1])
+
+
+def test_what_has_no_meaning_without_threads_is_refused() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((64, 64), "float32")
+        T.copy(X[tx, 0], S)
+        T.copy(S, Y)
+    """
+    params = 'X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")'
+    x = np.zeros((64, 64), np.float32)
+    with pytest.raises(CannotInterpret, match="another place for each thread"):
+        small(statements, params, x, x)
