@@ -41,14 +41,15 @@ _ONE = np.ones(1, bool)
 def interpret(program: Program, arguments: Mapping[str, object], *, seconds: float = 60.0) -> dict[str, Array]:
     """Runs a program on NumPy arrays and numbers, by parameter name, and returns what all its tensors hold afterwards.
 
-    The arguments are left as they are. `seconds` bounds the run. Errors: CannotInterpret, KernelFault, TimeoutError.
+    Sizes may be given, too; those that are an extent by themselves follow from the arrays. The arguments are left as
+    they are. `seconds` bounds the run. Errors: CannotInterpret, KernelFault, TimeoutError.
     """
     memory = Memory()
     values = Values(memory)
     tensors = [param for param in program.params if isinstance(param, Buffer)]
-    for param in program.params:
-        if isinstance(param, Var):
-            values.set(param, np.array([arguments[param.name]]))
+    for number in (*program.sizes, *(param for param in program.params if isinstance(param, Var))):
+        if number.name in arguments:
+            values.set(number, np.array([arguments[number.name]]))
     for tensor in tensors:
         data = np.asarray(arguments[tensor.name])
         for extent, size in zip(tensor.shape, data.shape, strict=True):
