@@ -63,6 +63,7 @@ class Prebuilt(Text):
     """An emitted kernel, compiled and loaded."""
 
     entry: Callable[..., int]
+    workspace_size: Callable[..., int]
 
     def bind(self, tensors: Sequence[Any], values: Mapping[str, float], stream: int = 0) -> Callable[[], None]:
         """A call with these tensors, and the scalars and sizes by name. Raises LaunchError when the launcher does."""
@@ -73,13 +74,21 @@ class Prebuilt(Text):
             else C_TYPES[argument["dtype"]](values[argument["name"]])
             for argument in self.manifest["arguments"]
         ]
-        arguments.append(ctypes.c_void_p(stream))
+        sizes = [ctypes.c_int(int(values[name])) for name in self.sizes]
+        workspace = self.workspace(self.workspace_size(*sizes))
+        arguments += [ctypes.c_void_p(pointer(workspace)), ctypes.c_size_t(len(workspace)), ctypes.c_void_p(stream)]
 
-        def call() -> None:
+        def call(workspace: Any = workspace) -> None:  # the workspace lives as long as the call
             if status := self.entry(*arguments):
                 raise LaunchError(f"{self.label}: tl_status {status}")
 
         return call
+
+    def workspace(self, bytes_: int) -> Any:
+        """Memory of the GPU."""
+        import torch
+
+        return torch.empty(bytes_, dtype=torch.uint8, device="cuda")
 
 
 def pointer(tensor: Any) -> int:
@@ -109,9 +118,10 @@ def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
     source = text.path.with_suffix(".cu")
     command = [nvcc, *flags, f"-I{HEADERS}", str(source), "-o", str(library)]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    entry = getattr(ctypes.CDLL(str(library)), text.manifest["entry"])
-    entry.restype = ctypes.c_int
-    return Prebuilt(path=text.path, manifest=text.manifest, entry=entry)
+    loaded = ctypes.CDLL(str(library))
+    entry, workspace_size = (getattr(loaded, text.manifest["entry"] + end) for end in ("", "_workspace_size"))
+    entry.restype, workspace_size.restype = ctypes.c_int, ctypes.c_size_t
+    return Prebuilt(path=text.path, manifest=text.manifest, entry=entry, workspace_size=workspace_size)
 
 
 def device_arch() -> str:

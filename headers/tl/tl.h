@@ -33,6 +33,7 @@
 #include "common/debug.h"
 #include "common/panels.h"
 #include "common/launch.h"
+#include "common/workspace.h"
 
 // sm_90a's own part; for other machines it only declares.
 #if !defined(__HIP__)

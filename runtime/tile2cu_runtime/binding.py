@@ -54,7 +54,7 @@ static PyObject* call(PyObject*, PyObject* arguments) {
   unsigned long long stream;
   if (!PyArg_ParseTuple(arguments, "${formats}K:$entry"$addresses, &stream)) return nullptr;
   PyThreadState* const thread = PyEval_SaveThread();  // other Python threads run while the kernel is launched
-  const tl_status status = ::$entry($values, reinterpret_cast<void*>(stream));
+$launch
   PyEval_RestoreThread(thread);
   return PyLong_FromLong(static_cast<long>(status));
 }
@@ -88,6 +88,37 @@ add_kernel(
 */
 """)
 
+_LAUNCH = Template("""\
+  const tl_status status = ::$entry($values, nullptr, 0, reinterpret_cast<void*>(stream));""")
+
+# The workspace lives as long as the launch: CUDA frees it in the order of the stream, the CPU engine launches at once.
+_LAUNCH_WITH_WORKSPACE = Template("""\
+  void* workspace = nullptr;
+  const size_t workspace_bytes = ::${entry}_workspace_size($sizes);
+  tl_status status = TL_OK;
+  if (workspace_bytes != 0) $allocate
+  if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, reinterpret_cast<void*>(stream));
+  if (workspace != nullptr) $release""")
+_ON_CPU = {
+    "allocate": "workspace = tl_engine_alloc(workspace_bytes, 0);",
+    "release": "tl_engine_free(workspace);",
+    "declarations": """
+extern "C" void* tl_engine_alloc(size_t, int);
+extern "C" void tl_engine_free(void*);
+""",
+}
+_ON_GPU = {
+    "allocate": """{
+    const int error = cudaMallocAsync(&workspace, workspace_bytes, reinterpret_cast<void*>(stream));
+    if (error != 0) status = TL_LAUNCH_FAILED + error;
+  }""",
+    "release": "cudaFreeAsync(workspace, reinterpret_cast<void*>(stream));",
+    "declarations": """
+extern "C" int cudaMallocAsync(void**, size_t, void*);
+extern "C" int cudaFreeAsync(void*, void*);
+""",
+}
+
 # How a number crosses, by the first letter of its dtype: PyArg_ParseTuple's format and the variable that it fills.
 # Halves cross as double and become float: the launcher is plain C.
 _ADDRESS = ("K", "unsigned long long")
@@ -109,16 +140,24 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, cuda: bool) -
     """The binding's .cpp. It holds the kernel's whole compiler command: what cppimport hashes includes the flags."""
     arguments = manifest.arguments
     kinds = [_number(argument) for argument in arguments]
+    values = ", ".join(_value(argument) for argument in arguments)
+    declarations = '\nextern "C" const char* cudaGetErrorString(int);\n' if cuda else ""
+    launch = _LAUNCH.substitute(entry=manifest.entry, values=values)
+    if manifest.workspace:
+        memory = _ON_GPU if cuda else _ON_CPU
+        sizes = ", ".join(_value(size) for size in manifest.sizes)
+        launch = _LAUNCH_WITH_WORKSPACE.substitute(memory, entry=manifest.entry, values=values, sizes=sizes)
+        declarations += memory["declarations"]
     cuda_name = "status >= 1000 ? cudaGetErrorString(status - 1000) : "
     return _TEMPLATE.substitute(
         entry=manifest.entry,
         module=module,
         header=manifest.header_file,
-        declarations='\nextern "C" const char* cudaGetErrorString(int);\n' if cuda else "",
+        declarations=declarations,
+        launch=launch,
         variables="\n".join(f"  {kind} {a.name};" for (_, kind), a in zip(kinds, arguments, strict=True)),
         formats="".join(letter for letter, _ in kinds),
         addresses="".join(f", &given.{argument.name}" for argument in arguments),
-        values=", ".join(_value(argument) for argument in arguments),
         name_of_status=(cuda_name if cuda else "") + "tl_status_string(static_cast<tl_status>(status))",
         compile=ascii(list(build.compile)),
         link=ascii(list(build.link)),

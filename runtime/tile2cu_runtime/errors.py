@@ -85,7 +85,14 @@ class LaunchError(Tile2CuRuntimeError):
 
 
 # The enumerators of headers/tl/status.h.
-_STATUS_NAMES = {0: "TL_OK", 1: "TL_INVALID_SIZE", 2: "TL_MISALIGNED", 3: "TL_NOT_SUPPORTED"}
+_STATUS_NAMES = {
+    0: "TL_OK",
+    1: "TL_INVALID_SIZE",
+    2: "TL_MISALIGNED",
+    3: "TL_NOT_SUPPORTED",
+    4: "TL_WRONG_DEVICE",
+    5: "TL_WORKSPACE_TOO_SMALL",
+}
 _LAUNCH_FAILED = 1000
 
 

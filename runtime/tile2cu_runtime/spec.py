@@ -100,8 +100,9 @@ class Fact:
 class Manifest:
     """What is known of an emitted kernel.
 
-    `arguments` are in the order of the C launcher: tensors and scalars as they are called, then sizes; the stream
-    follows. `outputs` are indices into it. `lines` are pairs (.cu line, Python line), ascending; a .cu line belongs to
+    `arguments` are in the order of the C launcher: tensors and scalars as they are called, then sizes; a
+    workspace, its bytes and the stream follow. `outputs` are indices into it. `workspace` names the tensors that are
+    kept in the workspace. `lines` are pairs (.cu line, Python line), ascending; a .cu line belongs to
     the last pair at or above it, and Python line 0 means that there is none.
     """
 
@@ -115,6 +116,7 @@ class Manifest:
     files: tuple[tuple[str, str], ...]
     arguments: tuple[Argument, ...]
     outputs: tuple[int, ...] = ()
+    workspace: tuple[str, ...] = ()
     bindings: tuple[tuple[str, object], ...] = ()
     launch: Launch = Launch()
     facts: tuple[Fact, ...] = ()
@@ -193,6 +195,10 @@ def parse_manifest(data: object, *, where: str = "manifest") -> Manifest:
             _argument(item, f"{where}: arguments[{i}]") for i, item in enumerate(fields.take("arguments", list))
         ),
         outputs=tuple(fields.take("outputs", list, [])),
+        workspace=tuple(
+            _Fields(item, f"{where}: workspace[{i}]").take("name", str)
+            for i, item in enumerate(fields.take("workspace", list, []))
+        ),
         bindings=tuple(fields.take("bindings", dict, {}).items()),
         launch=_launch(fields.take("launch", dict, {}), f"{where}: launch"),
         facts=tuple(_fact(item, f"{where}: facts[{i}]") for i, item in enumerate(fields.take("facts", list, []))),

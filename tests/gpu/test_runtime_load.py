@@ -59,6 +59,20 @@ def test_launches_on_the_current_stream(vector_add: Kernel, torch: Any) -> None:
     assert torch.equal(out, a + b)
 
 
+def test_a_workspace_is_provided_and_captured(torch: Any) -> None:
+    kernel = load_kernel(FIXTURES / "total")
+    a, out = torch.ones(70_000, device="cuda"), torch.zeros(1, device="cuda")
+    kernel(a, out)
+    assert out.item() == 70_000
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(a, out)
+    a.fill_(2.0)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert out.item() == 140_000
+
+
 def test_a_stream_can_be_given(vector_add: Kernel, torch: Any) -> None:
     a, b = torch.ones(4096, device="cuda"), torch.ones(4096, device="cuda")
     stream = torch.cuda.Stream()

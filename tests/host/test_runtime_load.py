@@ -65,6 +65,29 @@ def test_vector_add(emit: Emit, count: int, check: bool) -> None:
     assert kernel.report is None if not check else kernel.report is not None and kernel.report.is_clean
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_workspace_is_provided(emit: Emit, check: bool) -> None:
+    kernel = load_kernel(emit("total"), device="cpu", check=check)
+    for count in (1, 256, 257, 40_000):
+        a = numbers(count)
+        np.testing.assert_array_equal(kernel(a), [a.sum()])
+        assert not check or (kernel.report is not None and kernel.report.is_clean)
+
+
+def test_a_workspace_starts_uninitialised(emit: Emit) -> None:
+    kernel = load_kernel(emit("total", ("partial(bx) = sum", "partial(bx) += sum")), device="cpu", check=True)
+    with pytest.raises(CheckError, match="uninitialised"):
+        kernel(numbers(300))
+
+
+def test_a_workspace_ends_where_its_size_says(emit: Emit) -> None:
+    larger = ("return tl::workspace_bytes<float>(tl::ceildiv(N, block_N));", "return N == 0 ? 0 : 128;")
+    kernel = load_kernel(emit("total", larger), device="cpu", check=True)
+    kernel(numbers(32 * 256))
+    with pytest.raises(CheckError, match="past the end of a 128-byte allocation"):
+        kernel(numbers(33 * 256))
+
+
 def test_the_source_is_the_text(emit: Emit) -> None:
     folder = emit("vector_add")
     kernel = load_kernel(folder, device="cpu")

@@ -11,8 +11,8 @@
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
 // the number.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
@@ -34,6 +34,7 @@ struct Shared {
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
@@ -84,9 +85,21 @@ __global__ void __launch_bounds__(threads)
 }  // namespace gemm_relu_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* stream) {
+extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
+
+extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
   using namespace gemm_relu_kernel;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  // A grid may have 65,535 blocks along y, and along z
+  if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
+  return tl::check_device("sm_80", device);
+}
+
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+                               size_t /*workspace_bytes*/, void* stream) {
+  using namespace gemm_relu_kernel;
+  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;

@@ -9,8 +9,8 @@
 //
 // M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Reductions accumulate in float32.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "row_softmax.h"
 
 #include <tl/tl.h>
@@ -58,9 +58,19 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 }  // namespace row_softmax_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status row_softmax(const void* X, void* Y, int M, void* stream) {
+extern "C" size_t row_softmax_workspace_size(int) { return 0; }
+
+extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_kernel;
   if (M < 0) return TL_INVALID_SIZE;
+  return tl::check_device("sm_80", device);
+}
+
+extern "C" tl_status row_softmax(const void* X, void* Y, int M, void* /*workspace*/, size_t /*workspace_bytes*/,
+                                 void* stream) {
+  using namespace row_softmax_kernel;
+  const tl_status status = row_softmax_supports(M, TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, Y)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(X), static_cast<float*>(Y), M);

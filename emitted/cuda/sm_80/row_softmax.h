@@ -15,9 +15,19 @@ extern "C" {
 //
 // M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Reductions accumulate in float32.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
-tl_status row_softmax(const void* X, void* Y, int M, void* stream);
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
+//
+// Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
+// `workspace` is not used: NULL and 0 will do.
+tl_status row_softmax(const void* X, void* Y, int M, void* workspace, size_t workspace_bytes, void* stream);
+
+// How many bytes a call with these sizes needs as `workspace`.
+size_t row_softmax_workspace_size(int M);
+
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
+// is refused. The launcher asks the same; what it adds are the addresses.
+tl_status row_softmax_supports(int M, int device);
 
 #ifdef __cplusplus
 }

@@ -9,8 +9,8 @@
 //   C  out  float32  (N)  row-major
 //
 // N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "vector_add.h"
 
 #include <tl/tl.h>
@@ -45,9 +45,19 @@ __global__ void __launch_bounds__(threads)
 }  // namespace vector_add_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, void* stream) {
+extern "C" size_t vector_add_workspace_size(int) { return 0; }
+
+extern "C" tl_status vector_add_supports(int N, int device) {
   using namespace vector_add_kernel;
   if (N < 0) return TL_INVALID_SIZE;
+  return tl::check_device("sm_80", device);
+}
+
+extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, void* /*workspace*/,
+                                size_t /*workspace_bytes*/, void* stream) {
+  using namespace vector_add_kernel;
+  const tl_status status = vector_add_supports(N, TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N));
   return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(A), static_cast<const float*>(B),

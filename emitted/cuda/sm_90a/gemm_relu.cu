@@ -15,8 +15,8 @@
 // are dropped.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
 // the number.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
@@ -42,6 +42,7 @@ struct Shared {
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 214016, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
@@ -100,12 +101,24 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 }  // namespace gemm_relu_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* stream) {
+extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
+
+extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
   using namespace gemm_relu_kernel;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
-  if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
+  // A grid may have 65,535 blocks along y, and along z
+  if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
+  return tl::check_device("sm_90a", device);
+}
+
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+                               size_t /*workspace_bytes*/, void* stream) {
+  using namespace gemm_relu_kernel;
+  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
+  if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),

@@ -2,6 +2,7 @@
 #pragma once
 #if !defined(TL_HIP_STANDALONE) && __has_include(<hip/hip_runtime.h>)
 #include <hip/hip_runtime.h>
+#include "device.h"
 #else
 #include "standalone.h"
 #endif

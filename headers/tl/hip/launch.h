@@ -1,5 +1,6 @@
 // Launches through the HIP runtime.
 #pragma once
+#include "../status.h"
 #include "kernel.h"
 
 namespace tl {
@@ -9,6 +10,18 @@ template <class T> struct Exactly {
   using type = T;
 };
 }  // namespace hip
+
+// How many blocks a grid may have along y, and along z. [HIP documentation, hipDeviceAttributeMaxGridDimY]
+constexpr int max_grid_yz = 65535;
+
+// Whether the device of that ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch`, such as gfx942:
+// TL_OK or TL_WRONG_DEVICE.
+inline tl_status check_device(const char* arch, int device) {
+  bool same = false;
+  const hipError_t error = hip::compare_arch(arch, device, same);
+  if (error != hipSuccess) return TL_LAUNCH_FAILED + error;
+  return same ? TL_OK : TL_WRONG_DEVICE;
+}
 
 // The seam: launches with `shared_bytes` of dynamic shared memory on `stream` (a hipStream_t); returns a hipError_t.
 template <class... Parameters>

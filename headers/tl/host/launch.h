@@ -1,6 +1,7 @@
 // Launches of a kernel on the engine.
 #pragma once
 #include <tuple>
+#include "../status.h"
 #include "engine.h"
 #include "kernel.h"
 
@@ -45,6 +46,14 @@ int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_b
 }
 
 }  // namespace host
+
+// How many blocks a grid may have along y, and along z: as on a GPU.
+constexpr int max_grid_yz = 65535;
+
+// The CPU engine is one device, and runs the text for any `arch`.
+inline tl_status check_device(const char* /*arch*/, int device) {
+  return device == TL_CURRENT_DEVICE || device == 0 ? TL_OK : TL_WRONG_DEVICE;
+}
 
 // The seam: launches with `shared_bytes` of dynamic shared memory; 0, or a non-zero error code. `stream` is unused.
 template <class... Parameters>

@@ -59,7 +59,7 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_sizes_that_are_not_given_stay_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([GEMM, "-D", "K=512", "-o", "-"]) == 0
     text = capsys.readouterr().out
-    assert "int M, int N, void* stream)" in text
+    assert "int M, int N, void* /*workspace*/" in text
     assert "K = 512" in text
 
 

@@ -61,6 +61,8 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
         sizes=sizes(settled, printer),
         shared=shared_section,
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
+        shared_limit=settled.facts[settled.launch, "ledger"].limit,
+        arch=settled.target.arch,
         layouts=layouts.section(),
         comments=tuple(
             line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)

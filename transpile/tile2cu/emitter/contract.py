@@ -37,7 +37,7 @@ def contract(settled: Settled, printer: Printer) -> tuple[str, ...]:
         *_paragraph(_edges(settled, printer)),
         *_paragraph(_numerics(settled)),
         *_paragraph(
-            "The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written "
+            "Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written "
             "tensor overlaps no other."
         ),
     )

@@ -1,6 +1,6 @@
-"""The launcher: what it refuses, how many blocks it starts, and what it passes on."""
+"""The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
-from tile2cu.core.expr import Var
+from tile2cu.core.expr import Var, static_value
 from tile2cu.core.program import Buffer
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
@@ -12,18 +12,26 @@ from tile2cu.emitter.view import Declaration, HostView
 
 
 def host(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> HostView:
-    """The view of the launcher."""
+    """The view of the launcher and of its queries."""
+    names = tuple(printer.names(size.name) for size in settled.program.sizes)
     return HostView(
         title=rule_line("host"),
-        params=host_params(settled, printer),
-        checks=(*_checks(settled, printer), *_rows(settled, printer, maps), *_choice(settled, printer)),
+        params=(*host_params(settled, printer), "void* workspace", "size_t workspace_bytes", "void* stream"),
+        defined_params=(*host_params(settled, printer), *_workspace_params(settled), "void* stream"),
+        sizes=tuple(f"int {name}" for name in names),
+        size_names=names,
+        size_types=("int",) * len(names),
+        refusals=(*_sizes(names), *_grid_limits(settled, printer), *_rows(settled, printer, maps)),
+        arch=settled.target.arch,
+        workspace=workspace_bytes(settled, printer),
+        checks=(*_pointers(settled, printer), *_choice(settled, printer)),
         grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
         call=_launch(settled, printer, maps),
     )
 
 
 def host_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
-    """The C parameters: tensors and scalars in call order, then sizes, then the stream."""
+    """The C parameters: tensors and scalars in call order, then sizes; workspace and stream follow."""
     params = [
         f"{_const(param, settled)}void* {printer.names(param.name)}"
         if isinstance(param, Buffer)
@@ -31,7 +39,23 @@ def host_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
         for param in settled.program.params
     ]
     params += [f"int {printer.names(size.name)}" for size in settled.program.sizes]
-    return (*params, "void* stream")
+    return tuple(params)
+
+
+def _workspace_params(settled: Settled) -> tuple[str, ...]:
+    """As the launcher's definition has them: without names where it has no use for them."""
+    if settled.program.workspaces:
+        return ("void* workspace", "size_t workspace_bytes")
+    return ("void* /*workspace*/", "size_t /*workspace_bytes*/")
+
+
+def workspace_bytes(settled: Settled, printer: Printer) -> str:
+    """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
+    parts = [
+        f"tl::workspace_bytes<{tensor.dtype.cpp}>({', '.join(printer.index(extent) for extent in tensor.shape)})"
+        for tensor in settled.program.workspaces
+    ]
+    return " + ".join(parts) or "0"
 
 
 def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
@@ -53,16 +77,29 @@ def _const(tensor: Buffer, settled: Settled) -> str:
     return "const " if access_of(tensor, settled) == "read" else ""
 
 
-def _checks(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
-    """Refusals: a size below zero, a tensor that starts at an odd address."""
-    checks = []
-    sizes = [printer.names(size.name) for size in settled.program.sizes]
-    if sizes:
-        checks.append(Declaration(f"if ({' || '.join(f'{size} < 0' for size in sizes)}) return TL_INVALID_SIZE;"))
-    pointers = [printer.names(param.name) for param in settled.program.params if isinstance(param, Buffer)]
-    if pointers:
-        checks.append(Declaration(f"if (!tl::aligned<16>({', '.join(pointers)})) return TL_MISALIGNED;"))
-    return tuple(checks)
+def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
+    """The refusal of sizes below zero."""
+    return (_refuse([f"{name} < 0" for name in names], "TL_INVALID_SIZE"),) if names else ()
+
+
+def _grid_limits(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """The refusal of sizes that ask for more blocks than a grid may have along y or z."""
+    open_ = [extent for extent in settled.launch.grid[1:] if static_value(extent) is None]
+    if not open_:
+        return ()
+    texts = [f"{printer.index(extent)} > tl::max_grid_yz" for extent in open_]
+    return (_refuse(texts, "TL_INVALID_SIZE", "A grid may have 65,535 blocks along y, and along z"),)
+
+
+def _pointers(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """The refusal of a tensor, or a workspace, that starts at an odd address."""
+    names = [printer.names(param.name) for param in settled.program.params if isinstance(param, Buffer)]
+    names += ["workspace"] if settled.program.workspaces else []
+    return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
+
+
+def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
+    return Declaration(f"if ({' || '.join(conditions)}) return {status};", comments)
 
 
 def _rows(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[Declaration, ...]:
@@ -72,7 +109,7 @@ def _rows(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tup
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} != 0" for condition in wanted]
     comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
-    return (Declaration(f"if ({' || '.join(texts)}) return TL_NOT_SUPPORTED;", (comment,)),)
+    return (_refuse(texts, "TL_NOT_SUPPORTED", comment),)
 
 
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

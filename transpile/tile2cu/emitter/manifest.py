@@ -32,6 +32,7 @@ def manifest(
         "files": files,
         "arguments": _arguments(settled, printer),
         "outputs": list(program.outputs),
+        "workspace": [_workspace(tensor, printer) for tensor in program.workspaces],
         "launch": {
             "grid": [printer.text(extent) for extent in launch.grid],
             "threads": launch.threads + _producer_threads(settled),
@@ -66,6 +67,12 @@ def _arguments(settled: Settled, printer: Printer) -> list[dict[str, Any]]:
             arguments.append({"kind": "scalar", "name": param.name, "dtype": param.dtype.name})
     arguments += [{"kind": "size", "name": size.name, "dtype": size.dtype.name} for size in settled.program.sizes]
     return arguments
+
+
+def _workspace(tensor: Buffer, printer: Printer) -> dict[str, Any]:
+    """A tensor that the launches share in the caller's workspace, one after the other in this order."""
+    shape = [_extent(extent, printer) for extent in tensor.shape]
+    return {"name": tensor.name, "dtype": tensor.dtype.name, "shape": shape}
 
 
 def _extent(extent: Expr, printer: Printer) -> int | str:

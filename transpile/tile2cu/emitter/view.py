@@ -40,10 +40,22 @@ class Section:
 
 @dataclass(frozen=True)
 class HostView:
-    """The launcher: its parameters, what it refuses, and the launch."""
+    """The C interface: what a call may be, what it needs, and the launch.
+
+    `params` are the launcher's, `defined_params` the same without the names that its text does not use; `sizes` those
+    of its queries, `size_names` what it asks them with. `refusals` are what NAME_supports answers for sizes, `checks`
+    what the launcher adds for pointers. `workspace` is the size of the workspace in bytes, "0" for none.
+    """
 
     title: str
     params: tuple[str, ...]
+    defined_params: tuple[str, ...]
+    sizes: tuple[str, ...]
+    size_names: tuple[str, ...]
+    size_types: tuple[str, ...]
+    refusals: tuple[Declaration, ...]
+    arch: str
+    workspace: str
     checks: tuple[Declaration, ...]
     grid: str
     call: str
@@ -60,6 +72,8 @@ class KernelView:
     sizes: Section
     shared: Section
     shared_bytes: int
+    shared_limit: int
+    arch: str
     layouts: Section
     comments: tuple[str, ...]
     template: str  # "class RowStart", or empty

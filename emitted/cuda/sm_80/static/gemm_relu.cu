@@ -13,8 +13,8 @@
 // All accesses stay inside the tensors; there are no guards.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
 // the number.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
@@ -36,6 +36,7 @@ struct Shared {
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
@@ -83,8 +84,15 @@ __global__ void __launch_bounds__(threads)
 }  // namespace gemm_relu_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, void* stream) {
+extern "C" size_t gemm_relu_workspace_size() { return 0; }
+
+extern "C" tl_status gemm_relu_supports(int device) { return tl::check_device("sm_80", device); }
+
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, void* /*workspace*/, size_t /*workspace_bytes*/,
+                               void* stream) {
   using namespace gemm_relu_kernel;
+  const tl_status status = gemm_relu_supports(TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(A),

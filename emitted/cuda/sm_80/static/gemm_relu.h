@@ -19,9 +19,19 @@ extern "C" {
 // All accesses stay inside the tensors; there are no guards.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
 // the number.
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
-tl_status gemm_relu(const void* A, const void* B, void* C, void* stream);
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
+//
+// Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
+// `workspace` is not used: NULL and 0 will do.
+tl_status gemm_relu(const void* A, const void* B, void* C, void* workspace, size_t workspace_bytes, void* stream);
+
+// How many bytes a call with these sizes needs as `workspace`.
+size_t gemm_relu_workspace_size(void);
+
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
+// is refused. The launcher asks the same; what it adds are the addresses.
+tl_status gemm_relu_supports(int device);
 
 #ifdef __cplusplus
 }

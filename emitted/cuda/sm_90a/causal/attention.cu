@@ -18,8 +18,8 @@
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
 // attention.py:90) and Output (float16, attention.py:97).
-// The launcher checks that tensors start at multiples of 16 bytes; the caller sees to it that a written tensor overlaps
-// no other.
+// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
+// overlaps no other.
 #include "attention.h"
 
 #include <tl/tl.h>
@@ -54,6 +54,7 @@ struct Shared {
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 170 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast, acc_o:
@@ -151,10 +152,21 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 }  // namespace attention_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
-extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
-                               int heads, void* stream) {
+extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
+
+extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
   using namespace attention_kernel;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  // A grid may have 65,535 blocks along y, and along z
+  if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  return tl::check_device("sm_90a", device);
+}
+
+extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
+                               int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+  using namespace attention_kernel;
+  const tl_status status = attention_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(

@@ -3,6 +3,7 @@
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <atomic>
 #include "mbarrier.h"
 
 namespace tl {
@@ -67,13 +68,16 @@ using EncodeTensorMap = decltype(&cuTensorMapEncodeTiled);
 
 // The driver's function, found at run time so that nothing links against libcuda; null, and why, when there is none.
 static inline EncodeTensorMap find_encode_tensor_map(int& error) {
-  static EncodeTensorMap found = nullptr;  // of this library: the function is not inline across libraries
-  if (found) return found;
+  // Of this library, as the function is static; any thread may find it, and all find the same.
+  static std::atomic<EncodeTensorMap> found{nullptr};
+  if (const auto known = found.load(std::memory_order_relaxed)) return known;
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result;
   error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result);
   if (error == 0 && !function) error = cudaErrorNotSupported;
-  return found = reinterpret_cast<EncodeTensorMap>(function);
+  const auto encode = reinterpret_cast<EncodeTensorMap>(function);
+  found.store(encode, std::memory_order_relaxed);
+  return encode;
 }
 
 }  // namespace cuda

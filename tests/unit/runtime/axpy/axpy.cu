@@ -1,7 +1,8 @@
 // A launcher without a kernel: tests of building, binding and argument checks need no engine.
 #include "axpy.h"
 
-extern "C" tl_status axpy(const void* X, const void* Y, void* Z, float alpha, int M, int N, void* stream) {
+extern "C" tl_status axpy(const void* X, const void* Y, void* Z, float alpha, int M, int N, void*, size_t,
+                          void* stream) {
   const float* x = static_cast<const float*>(X);
   const float* y = static_cast<const float*>(Y);
   float* z = static_cast<float*>(Z);

@@ -1,0 +1,22 @@
+// What the HIP runtime tells of devices.
+#pragma once
+#include <hip/hip_runtime.h>
+#include "../status.h"
+
+namespace tl {
+namespace hip {
+
+// Whether `arch` is the device's. A device's own name goes on after a colon (gfx942:sramecc+:xnack-).
+inline hipError_t compare_arch(const char* arch, int device, bool& same) {
+  hipDeviceProp_t properties;
+  hipError_t error = device == TL_CURRENT_DEVICE ? hipGetDevice(&device) : hipSuccess;
+  if (error == hipSuccess) error = hipGetDeviceProperties(&properties, device);
+  if (error != hipSuccess) return error;
+  const char* name = properties.gcnArchName;
+  while (*arch != 0 && *arch == *name) ++arch, ++name;
+  same = *arch == 0 && (*name == 0 || *name == ':');
+  return error;
+}
+
+}  // namespace hip
+}  // namespace tl
