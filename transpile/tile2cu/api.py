@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.frontend import programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
-from tile2cu.version import VERSION
+from tile2cu.tool import this_tool
 
 
 def emit(
@@ -24,9 +25,19 @@ def emit(
 
 
 def emit_text(
-    path: Path, *, kernel: str | None, target: Target, bindings: Mapping[str, object], text: str | None = None
+    path: Path,
+    *,
+    kernel: str | None,
+    target: Target,
+    bindings: Mapping[str, object],
+    text: str | None = None,
+    look: Look | None = None,
+    tool: Tool | None = None,
 ) -> tuple[Emitted, ...]:
-    """The files of every kernel of a source file, or of the one named, in file order."""
+    """The files of every kernel of a source file, or of the one named, in file order.
+
+    `text` is the source where it is not read from `path`; `tool` is what the files name as their writer.
+    """
     source = read(path) if text is None else text
     found = programs(
         path,
@@ -36,7 +47,7 @@ def emit_text(
         capability=target.capability,
         multiprocessors=target.multiprocessors,
     )
-    return tuple(_emit_one(program, target) for program in found)
+    return tuple(_emit_one(program, target, look or Look(), tool or this_tool()) for program in found)
 
 
 def settle(program: Program, target: Target) -> Context:
@@ -67,7 +78,7 @@ def read(path: Path) -> str:
         raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
-def _emit_one(program: Program, target: Target) -> Emitted:
+def _emit_one(program: Program, target: Target, look: Look, tool: Tool) -> Emitted:
     context = settle(program, target)
     settled = Settled(program, context.launch, target, context.facts, context.bounds)
-    return emit_kernel(settled, version=VERSION)
+    return emit_kernel(settled, tool=tool, look=look)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.api import emit_text, read
-from tile2cu.cli import write_files
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.files import write_files
 from tile2cu.targets import Target, find
 from tile2cu_runtime import cache
 from tile2cu_runtime.device import auto_target

@@ -1,6 +1,8 @@
 """The command line: what it writes, what it prints, and that bad input leaves nothing behind."""
 
+import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,10 +133,57 @@ def test_includes(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"-I{ROOT / 'headers'}\n"
 
 
-def test_no_file_is_a_wrong_call() -> None:
-    with pytest.raises(SystemExit) as exit:
-        main([])
-    assert exit.value.code == 2
+def test_no_file_and_no_project_is_a_diagnostic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 1
+    assert "error[T2C-C010]" in capsys.readouterr().err
+
+
+def test_a_depfile_names_what_was_read(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
+    (tmp_path / "two.py").write_text("from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"))
+    assert main([str(tmp_path / "two.py"), "--kernel", "first", "-o", str(tmp_path / "out"), "-MD"]) == 0
+    targets, _, needed = (tmp_path / "out" / "two.d").read_text().partition(": ")
+    assert targets.split() == [str(tmp_path / "out" / f"first.{end}") for end in ("cu", "h", "json")]
+    assert needed.split() == [str(tmp_path / "two.py"), str(tmp_path / "shapes.py")]
+
+
+def test_outputs_are_listed_and_not_written(
+    two_kernels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([two_kernels, "-o", str(tmp_path / "out"), "--list-outputs"]) == 0
+    names = [str(tmp_path / "out" / f"{name}.{end}") for name in ("first", "second") for end in ("cu", "h", "json")]
+    assert capsys.readouterr().out.split() == names
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_format_of_the_users_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    style = tmp_path / ".clang-format"
+    style.write_text(
+        "---\nBasedOnStyle: LLVM\nIndentWidth: 8\nReflowComments: Always\nSortIncludes:\n  Enabled: true\n"
+    )
+    assert main([GEMM, "-o", str(tmp_path), "--clang-format", str(style)]) == 0
+    text = (tmp_path / "gemm_relu.cu").read_text()
+    assert "\n        tl::clear(C_local);\n" in text
+    assert "//@" not in text
+    main([GEMM, "-o", str(tmp_path / "usual")])
+    pythons = [[line for _, line in json.loads(path.read_text())["lines"]] for path in tmp_path.rglob("gemm_relu.json")]
+    assert pythons[0] == pythons[1], "the line map survives the user's format"
+
+
+def test_the_text_names_the_content_that_it_was_made_from(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
+    (tmp_path / "two.py").write_text("from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"))
+    main([str(tmp_path / "two.py"), "-o", str(tmp_path)])
+    manifest = json.loads((tmp_path / "first.json").read_text())
+    wanted = hashlib.sha256(b"BLOCK = 128\n").hexdigest()
+    assert manifest["source"]["imports"] == {"shapes.py": wanted}
+    assert re.fullmatch("[0-9a-f]{64}", manifest["tool"]["sha256"])
+    line = (tmp_path / "first.cu").read_text().splitlines()[1]
+    assert line == f"// With shapes.py (sha256 {wanted[:12]}) and tile2cu (sha256 {manifest['tool']['sha256'][:12]})."
+    assert str(tmp_path) not in "".join(path.read_text() for path in tmp_path.glob("first.*"))
 
 
 def test_the_file_is_never_executed(tmp_path: Path) -> None:

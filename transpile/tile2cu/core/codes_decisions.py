@@ -24,6 +24,28 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "the files cannot be written",
         "Nothing was written: all files are put beside their places first, and moved there only when each is complete.",
     ),
+    "T2C-C010": Explanation(
+        "there is no project",
+        "Without a file, tile2cu builds what the nearest pyproject.toml lists under [tool.tile2cu]. "
+        "docs/vendoring.md has an example.",
+    ),
+    "T2C-C011": Explanation(
+        "[tool.tile2cu] has an unknown key",
+        "A key that means nothing is mostly a slip of the pen, and ignoring it would emit something else.",
+    ),
+    "T2C-C012": Explanation(
+        "[tool.tile2cu] has a wrong value",
+        "Each key has one type; targets and styles are names that tile2cu knows.",
+    ),
+    "T2C-C013": Explanation(
+        "two entries write the same file",
+        "A kernel's files are named for it. Kernels that share a name go to different folders.",
+    ),
+    "T2C-C014": Explanation(
+        "a file was edited by hand",
+        "The manifest has the hash of each file as it was emitted. A file that differs holds somebody's work, and is "
+        "written over only with --force.",
+    ),
 }
 
 # What the rules on layouts and storage refuse.

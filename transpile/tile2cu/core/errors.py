@@ -39,6 +39,10 @@ class Tile2CuError(Exception):
     def __str__(self) -> str:
         return self.render()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """The way from one process to another; that of Exception knows one argument only."""
+        return _rebuilt, (self.code, self.message, self.span, self.notes, self.help)
+
     def render(self) -> str:
         """The diagnostic as printed to a terminal, without colour and without a final newline."""
         lines = [f"error[{self.code}]: {self.message}"]
@@ -53,6 +57,10 @@ class Tile2CuError(Exception):
         if self.help:
             lines.append("  = help: " + self.help.replace("\n", "\n          "))
         return "\n".join(lines)
+
+
+def _rebuilt(code: str, message: str, span: Span | None, notes: tuple[Note, ...], help: str) -> Tile2CuError:
+    return Tile2CuError(code, message, span, notes=notes, help=help)
 
 
 def _place(span: Span) -> list[str]:

@@ -344,11 +344,15 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The user's file. `name` has no folder, so that no path reaches the output."""
+    """The user's file. `name` has no folder, so that no path reaches the output.
+
+    `imports` are the files beside it that were read for the kernel: (path relative to it, sha256), in order of names.
+    """
 
     name: str
     sha256: str
     text: str = field(repr=False)
+    imports: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
+from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program, walk_stmts
 from tile2cu.emitter.comments import wrapped
 from tile2cu.emitter.contract import contract, provenance
@@ -37,17 +38,17 @@ class Emitted:
         return self.files[f"{self.kernel}.json"]
 
 
-def emit_kernel(settled: Settled, *, version: str, style: str = "cuda") -> Emitted:
+def emit_kernel(settled: Settled, *, tool: Tool, look: Look) -> Emitted:
     """The text, header and manifest of a settled kernel. The same input gives the same bytes."""
     name = settled.program.name
     printer = Printer(Names(_all_names(settled), kept=_kept_names(settled)), settled.bounds)
-    text, header, lines = render(_view(settled, printer, version), style)
+    text, header, lines = render(_view(settled, printer, tool, look), look)
     hashes = {f"{name}.cu": _sha256(text), f"{name}.h": _sha256(header)}
-    described = manifest(settled, printer, version=version, files=hashes, lines=lines)
+    described = manifest(settled, printer, tool=tool, look=look, files=hashes, lines=lines)
     return Emitted(name, {f"{name}.cu": text, f"{name}.h": header, f"{name}.json": described})
 
 
-def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
+def _view(settled: Settled, printer: Printer, tool: Tool, look: Look) -> KernelView:
     layouts = Layouts(settled, printer)
     maps = tensor_maps(settled, printer)
     statements = Statements(settled, printer, layouts.names, maps)
@@ -56,7 +57,7 @@ def _view(settled: Settled, printer: Printer, version: str) -> KernelView:
     return KernelView(
         name=settled.program.name,
         namespace=f"{settled.program.name}_kernel",
-        provenance=provenance(settled, printer, version),
+        provenance=provenance(settled, tool, look),
         contract=contract(settled, printer),
         sizes=sizes(settled, printer),
         shared=shared_section,

@@ -1,13 +1,16 @@
 """NAME.json: the contract between the transpiler and whatever builds, loads or vendors the text."""
 
+import hashlib
 import json
 from typing import Any
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.facts import Facts, name_of
+from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import is_producer
 
@@ -15,18 +18,30 @@ FORMAT = 1
 
 
 def manifest(
-    settled: Settled, printer: Printer, *, version: str, files: dict[str, str], lines: list[tuple[int, int]]
+    settled: Settled,
+    printer: Printer,
+    *,
+    tool: Tool,
+    look: Look,
+    files: dict[str, str],
+    lines: list[tuple[int, int]],
 ) -> str:
     """The manifest as JSON text with a final newline. `files` maps a file's name to its sha256."""
     program, launch = settled.program, settled.launch
     ledger = settled.facts[launch, "ledger"]
     content: dict[str, Any] = {
         "format": FORMAT,
-        "tile2cu": version,
+        "tile2cu": tool.version,
+        "tool": {"sha256": tool.sha256},
         "kernel": program.name,
         "function": program.function,
         "target": settled.target.name,
-        "source": {"file": program.source.name, "sha256": program.source.sha256},
+        "source": {
+            "file": program.source.name,
+            "sha256": program.source.sha256,
+            "imports": dict(program.source.imports),
+        },
+        "look": _look(look),
         "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
@@ -42,7 +57,10 @@ def manifest(
         "resources": {
             "shared": dict(ledger.tiles),
             "fragments": _fragments(settled),
+            "stages": _stages(settled),
         },
+        "numerics": _numerics(settled),
+        "licences": _licences(program.name),
         "facts": _facts(settled.facts),
         "lines": lines,
     }
@@ -87,6 +105,33 @@ def _fragments(settled: Settled) -> dict[str, int]:
         for tile in settled.launch.tiles
         if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None
     }
+
+
+def _stages(settled: Settled) -> dict[str, int]:
+    """The slots of each pipelined shared tile."""
+    tiles = ((tile.name, settled.facts.get(tile, "slots")) for tile in settled.launch.tiles)
+    return {name: slots for name, slots in tiles if slots}
+
+
+def _look(look: Look) -> dict[str, str]:
+    """The options of the text; of a user's .clang-format its hash."""
+    style = hashlib.sha256(look.clang_format.encode()).hexdigest() if look.clang_format else "tile2cu"
+    return {"style": look.style, "clang_format": style, "line": look.line}
+
+
+def _numerics(settled: Settled) -> dict[str, Any]:
+    found = numerics(settled)
+    return {
+        "accumulate": {"products": list(found.products), "reductions": list(found.reductions)},
+        "rounded": [f"{name} to {dtype}, line {line}" for name, dtype, line in found.rounded],
+        "approximated": list(found.approximated),
+        "order": "atomic additions in any order" if found.atomic_sums else "the same in every run",
+    }
+
+
+def _licences(name: str) -> dict[str, str]:
+    """Who owns what: the emitted text belongs to the owner of its source, the headers it includes are tile2cu's."""
+    return {f"{name}.cu": "as its source", f"{name}.h": "as its source", "tl/": "MIT"}
 
 
 def _facts(facts: Facts) -> list[dict[str, Any]]:

@@ -3,9 +3,13 @@
 import functools
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look
 from tile2cu.emitter.view import KernelView
 
 _STYLES = Path(__file__).parent / "styles"
@@ -21,15 +25,12 @@ FORMAT = (
 )
 
 
-def render(view: KernelView, style: str) -> tuple[str, str, list[tuple[int, int]]]:
+def render(view: KernelView, look: Look) -> tuple[str, str, list[tuple[int, int]]]:
     """(kernel text, header text, line map) of a view; the map is (text line, Python line), ascending."""
-    environment = _environment(style)
-    kernel, header = _format(
-        [
-            environment.get_template("kernel.cu.jinja").render(k=view),
-            environment.get_template("kernel.h.jinja").render(k=view),
-        ]
-    )
+    environment = _environment(look.style)
+    texts = [environment.get_template(f"kernel.{end}.jinja").render(k=view) for end in ("cu", "h")]
+    with _format_option(look.clang_format) as option:
+        kernel, header = _format(texts, option)
     text, lines = _take_markers(kernel)
     return text, header, lines
 
@@ -48,9 +49,35 @@ def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is impor
     )
 
 
-def _format(texts: list[str]) -> list[str]:
+def styles() -> tuple[str, ...]:
+    """The names of the folders of templates."""
+    return tuple(sorted(path.name for path in _STYLES.iterdir() if path.is_dir()))
+
+
+@contextmanager
+def _format_option(clang_format: str) -> Iterator[str]:
+    """clang-format's --style for tile2cu's own format, or for the content of a user's .clang-format."""
+    if not clang_format:
+        yield f"--style={FORMAT}"
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".clang-format") as file:
+        file.write(_keeping_markers(clang_format))
+        file.flush()
+        yield f"--style=file:{file.name}"
+
+
+def _keeping_markers(clang_format: str) -> str:
+    """A .clang-format less what would join a `//@N` with the comment above it, or put the header elsewhere."""
+    kept = re.sub(
+        r"^(?:ReflowComments|SortIncludes|IncludeBlocks):.*\n(?:[ \t]+.*\n)*", "", clang_format + "\n", flags=re.M
+    )
+    rules = "ReflowComments: Never\nSortIncludes: Never\nIncludeBlocks: Preserve\n"
+    return "---\n".join(part + rules if part.strip() else part for part in re.split(r"^---.*\n", kept, flags=re.M))
+
+
+def _format(texts: list[str], option: str) -> list[str]:
     """The texts through the pinned clang-format, one process each, side by side."""
-    command = [_clang_format(), f"--style={FORMAT}", "--assume-filename=kernel.cpp"]
+    command = [_clang_format(), option, "--assume-filename=kernel.cpp"]
     running = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in texts
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from tile2cu.core.program import Program
 
 if TYPE_CHECKING:
     from tile2cu.frontend.find import Kernel
+    from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import Outside
     from tile2cu.frontend.parse import SourceFile
 
 __all__ = ["driver_arguments", "kernel_names", "programs"]
@@ -35,7 +38,7 @@ def programs(
     `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device.
     Errors: Tile2CuError T2C-F001 to T2C-F033.
     """
-    from tile2cu.frontend.kernels import find_kernels, program, unknown_binding
+    from tile2cu.frontend.kernels import find_kernels, unknown_binding
     from tile2cu.frontend.limits import Budget
     from tile2cu.frontend.outside import outside
 
@@ -45,13 +48,25 @@ def programs(
     budget = Budget()
     with _bounded(source):
         wanted = _choose(source, find_kernels(source, budget, around), kernel)
-        found = [program(source, budget, each.name, given, around) for each in wanted]
+        found = [_program(source, budget, each.name, given, around) for each in wanted]
     known = {name: None for result in found for name in result[1]}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise unknown_binding(unknown, known)
     made = tuple(each for result in found for each in result[0])
     return tuple(each for each in made if each.name == kernel) or made
+
+
+def _program(
+    source: SourceFile, budget: Budget, name: str, given: Mapping[str, object], around: Outside
+) -> tuple[tuple[Program, ...], tuple[str, ...]]:
+    """The Programs of a kernel, which know the files that were read for them, and the names that -D can bind."""
+    from tile2cu.frontend.kernels import program
+
+    read: dict[str, str] = {}
+    made, known = program(source, budget, name, given, around.recording(read))
+    imports = tuple(sorted(read.items()))
+    return tuple(replace(each, source=replace(each.source, imports=imports)) for each in made), known
 
 
 def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:

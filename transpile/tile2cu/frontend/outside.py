@@ -1,7 +1,7 @@
 """What the front end may ask of the world outside the user's file: the files beside it, and facts of the device."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tile2cu.frontend import host
@@ -9,7 +9,7 @@ from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.imports import Reader, reader_beside
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.machine import Machine
-from tile2cu.frontend.parse import SourceFile
+from tile2cu.frontend.parse import SourceFile, sha256
 from tile2cu.frontend.values import Arguments, Function
 
 
@@ -29,6 +29,17 @@ class Outside:
     ) -> Context:
         """A Context that knows them."""
         return Context(source, budget, bindings, call_function, self.machine, self.read, host.run_host)
+
+    def recording(self, read: dict[str, str]) -> "Outside":
+        """The same, noting in `read` the hash of each file that is read, by its name."""
+
+        def noted(name: str) -> str | None:
+            text = self.read(name)
+            if text is not None:
+                read[name] = sha256(text)
+            return text
+
+        return replace(self, read=noted)
 
 
 def outside(

@@ -19,6 +19,11 @@ MAX_SHOWN = 300  # characters of a line in a diagnostic
 MAX_NESTING = 120  # levels of the syntax tree; deeper files would exhaust the stack of a recursive reader
 
 
+def sha256(text: str) -> str:
+    """The hash of a source text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class SourceFile:
     """A parsed file: its tree, and where each node stands."""
 
@@ -33,8 +38,7 @@ class SourceFile:
 
     @property
     def source(self) -> Source:
-        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-        return Source(name=Path(self.file).name, sha256=digest, text=self.text)
+        return Source(name=Path(self.file).name, sha256=sha256(self.text), text=self.text)
 
     def attach(self, other: "SourceFile") -> None:
         """A file that this one imports: its nodes have places, too."""

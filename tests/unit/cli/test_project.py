@@ -1,0 +1,161 @@
+"""[tool.tile2cu]: what is built, what is not built again, and what a wrong key says."""
+
+from pathlib import Path
+
+import pytest
+
+from tile2cu.cli import main
+
+KERNEL = """\
+import tilelang.language as T
+from shapes import BLOCK
+
+
+def scale(N, block=BLOCK):
+    @T.prim_func
+    def body(A: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
+            for i in T.Parallel(block):
+                A[bx * block + i] = A[bx * block + i] * 2.0
+
+    return body
+"""
+PROJECT = """\
+[project]
+name = "engine"
+
+[tool.tile2cu]
+output = "generated"
+targets = ["cuda:sm_80", "cuda:sm_89"]
+
+[[tool.tile2cu.kernels]]
+file = "scale.py"
+
+[[tool.tile2cu.kernels]]
+file = "scale.py"
+kernel = "scale"
+targets = ["cuda:sm_80"]
+output = "fixed"
+bindings = { block = 256 }
+specialisations = { small = { N = 1024 }, large = { N = 65536 } }
+"""
+FOLDERS = ("fixed/large", "fixed/small", "sm_80", "sm_89")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "scale.py").write_text(KERNEL)
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The paths that were printed since the last call, as they are below the project."""
+    return sorted(str(Path(line).relative_to(Path.cwd())) for line in capsys.readouterr().out.splitlines())
+
+
+ALL = [f"generated/{folder}/scale.{end}" for folder in FOLDERS for end in ("cu", "h", "json")]
+
+
+def test_what_is_listed_is_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert printed(capsys) == ALL
+    small = (project / "generated/fixed/small/scale.cu").read_text()
+    assert "N = 1024" in small and "block = 256" in small
+    assert "for cuda:sm_89" in (project / "generated/sm_89/scale.cu").read_text()
+
+
+def test_only_what_changed_is_built_again(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["build"])
+    printed(capsys)
+    with monkeypatch.context() as patch:
+        patch.setattr("tile2cu.project.job.Job.emit", lambda job: pytest.fail("nothing changed"))
+        assert main(["build"]) == 0
+    assert printed(capsys) == []
+    # An import decides as much as the file; the kernels with a block of their own come out the same.
+    (project / "shapes.py").write_text("BLOCK = 512\n")
+    assert main(["build"]) == 0
+    assert "generated/sm_80/scale.cu" in printed(capsys)
+    (project / "generated/sm_89/scale.h").unlink()
+    assert main(["build"]) == 0
+    assert printed(capsys) == ["generated/sm_89/scale.h"]
+
+
+def test_outputs_are_listed_before_and_after_they_are_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list-outputs"]) == 0
+    assert printed(capsys) == ALL
+    assert not (project / "generated").exists()
+    main(["build"])
+    printed(capsys)
+    assert main(["build", "--list-outputs"]) == 0
+    assert printed(capsys) == ALL
+
+
+def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["build"])
+    edited = project / "generated/sm_80/scale.cu"
+    edited.write_text(edited.read_text() + "// mine\n")
+    (project / "shapes.py").write_text("BLOCK = 512\n")
+    capsys.readouterr()
+    assert main(["build"]) == 1
+    said = capsys.readouterr()
+    assert "error[T2C-C014]: a file is not as tile2cu left it" in said.err and "sm_80/scale.cu" in said.err
+    assert edited.read_text().endswith("// mine\n")
+    assert "sm_89/scale.cu" in said.out, "the others are built"
+    assert main(["build", "--force"]) == 0
+    assert "mine" not in edited.read_text()
+
+
+def test_one_wrong_kernel_is_said_and_the_others_are_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "bad.py").write_text(KERNEL.replace("* 2.0", "* nothing"))
+    (project / "pyproject.toml").write_text(PROJECT + '[[tool.tile2cu.kernels]]\nfile = "bad.py"\noutput = "bad"\n')
+    assert main(["build"]) == 1
+    said = capsys.readouterr()
+    assert said.err.count("error[T2C-F009]") == 2  # once a target
+    assert not (project / "generated/bad").exists()
+    assert (project / "generated/sm_80/scale.cu").exists()
+
+
+def test_git_ignores_what_is_remembered(project: Path) -> None:
+    main(["build"])
+    assert (project / ".tile2cu/.gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "place", "words"),
+    [
+        ('output = "generated"', "ouput = 1", "C011", "5:1", "did you mean `output`?"),
+        ('output = "fixed"', 'folder = "x"', "C011", "15:1", "unknown key `folder`"),
+        ("{ block = 256 }", "7", "C012", "16:1", "`bindings` is not a table"),
+        ("small = { N = 1024 }", "small = 3", "C012", "17:21", "`small` is not a table"),
+        ('targets = ["cuda:sm_80"]', 'targets = ["cuda:sm_81"]', "C003", "14:1", "unknown target"),
+        ("[tool.tile2cu]\n", '[tool.tile2cu]\nline = "on"\n', "C012", "5:1", '"off" or "python"'),
+        ("[tool.tile2cu]\n", '[tool.tile2cu]\nstyle = "k&r"\n', "C012", "5:1", "there are cuda"),
+        ('file = "scale.py"\nkernel', "kernel", "C012", "11:1", "no `file`"),
+        ("[project]", "[project", "C012", "", "is not TOML"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_place(
+    project: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, code: str, place: str, words: str
+) -> None:
+    assert PROJECT.count(old) == 1
+    (project / "pyproject.toml").write_text(PROJECT.replace(old, new))
+    assert main(["build"]) == 1
+    said = capsys.readouterr().err
+    assert f"error[T2C-{code}]" in said and words in said
+    assert f"pyproject.toml:{place}" in said if place else True
+    assert not (project / "generated").exists()
+
+
+def test_two_entries_for_one_file_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = '\n[[tool.tile2cu.kernels]]\nfile = "scale.py"\nkernel = "scale"\n'
+    (project / "pyproject.toml").write_text(PROJECT + again)
+    assert main(["build"]) == 1
+    said = capsys.readouterr().err
+    assert "error[T2C-C013]: `scale.py` is emitted twice into `generated/sm_80`" in said
+    assert "pyproject.toml:19:1" in said
+    assert not (project / "generated").exists()

@@ -1,0 +1,46 @@
+"""The command line: `tile2cu kernel.py -o out/`, and verbs for projects. Each verb is a module of this package.
+
+A verb's module has `HELP` (one line), `add_arguments(parser)` and `run(options)`, which returns the exit status. It is
+imported only when its verb is called, so that the command starts quickly.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.version import VERSION
+
+VERBS = {
+    "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
+}
+_FILE = "emit"  # the module for `tile2cu kernel.py`
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status: 0 done, 1 a diagnostic, 2 a wrong call."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    verb = given.pop(0) if given and given[0] in VERBS else _FILE
+    module = importlib.import_module(f"tile2cu.cli.{verb}")
+    parser = _parser(verb)
+    module.add_arguments(parser)
+    try:
+        return int(module.run(parser.parse_args(given)))
+    except Tile2CuError as error:
+        print(error.render(), file=sys.stderr)
+        return int(getattr(module, "FAILED", 1))
+
+
+def _parser(verb: str) -> argparse.ArgumentParser:
+    if verb != _FILE:
+        return argparse.ArgumentParser(prog=f"tile2cu {verb}", description=f"tile2cu {verb} {VERBS[verb]}.")
+    verbs = "\n".join(f"  tile2cu {name:8} {help}" for name, help in VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="tile2cu",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Transpiles tile-language Python to CUDA C++ that a reviewer can read. The file is never executed.",
+        epilog=f"verbs (tile2cu VERB --help says more):\n{verbs}",
+    )
+    parser.add_argument("--version", action="version", version=f"tile2cu {VERSION}")
+    return parser

@@ -1,0 +1,5 @@
+import sys
+
+from tile2cu.cli import main
+
+sys.exit(main())

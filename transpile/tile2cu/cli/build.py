@@ -1,0 +1,106 @@
+"""`tile2cu build`: writes what pyproject.toml lists, in parallel, and only what changed."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.files import write_files
+from tile2cu.project.job import Outcome, Selection, emit_all
+from tile2cu.project.memory import Memory
+from tile2cu.project.on_disk import content_of, placed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--project", default=Path("."), type=Path, metavar="DIR", help="where pyproject.toml is, or below"
+    )
+    parser.add_argument("--force", action="store_true", help="write over files that were edited by hand")
+    parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tile2cu.project.config import read_project
+
+    return build(read_project(options.project), force=options.force, list_outputs=options.list_outputs)
+
+
+def build(selection: Selection, *, force: bool, list_outputs: bool) -> int:
+    """Emits the jobs that are not current and writes what they gave; prints the files that it wrote."""
+    memory = Memory(selection.root)
+    current = [job for job in selection.jobs if memory.is_current(job)]
+    with progress(len(selection.jobs) - len(current)) as step:
+        outcomes = emit_all([job for job in selection.jobs if job not in current], step)
+    if list_outputs:
+        _print_outputs(selection, outcomes, memory)
+        return 1 if report_errors(outcomes) else 0
+    failed = report_errors(outcomes)
+    for outcome in outcomes:
+        if outcome.error is None:
+            try:
+                _write(outcome, memory, force)
+            except Tile2CuError as error:
+                print(error.render(), file=sys.stderr)
+                failed += 1
+    memory.save(selection.jobs)
+    return 1 if failed else 0
+
+
+def report_errors(outcomes: Sequence[Outcome]) -> int:
+    """Prints the diagnostics of the jobs that failed and gives their number."""
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for error in errors:
+        print(error.render(), file=sys.stderr)
+    return len(errors)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal; elsewhere silence. Each step is given a title."""
+    if not total or not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit="file", leave=False, file=sys.stderr) as bar:
+
+        def step(title: str) -> None:
+            bar.set_postfix_str(title, refresh=False)
+            bar.update()
+
+        yield step
+
+
+def _write(outcome: Outcome, memory: Memory, force: bool) -> None:
+    """Writes those of a job's files that differ from what lies there. Raises T2C-C014 when one was edited by hand."""
+    job = outcome.job
+    edited = [each.path for one in outcome.emitted for each in placed(job.folder, one.kernel, one.files) if each.edited]
+    if edited and not force:
+        raise Tile2CuError(
+            "T2C-C014",
+            f"{_counted(len(edited))} not as tile2cu left {'it' if len(edited) == 1 else 'them'}",
+            notes=(Note("\n".join(map(str, edited))),),
+            help="`tile2cu update` merges the edits with what is emitted now; --force writes over them",
+        )
+    files = {name: text for one in outcome.emitted for name, text in one.files.items()}
+    changed = {name: text for name, text in files.items() if content_of(job.folder / name) != text.encode()}
+    for path in write_files(changed, job.folder):
+        print(path)
+    memory.note(outcome)
+
+
+def _counted(files: int) -> str:
+    return "a file is" if files == 1 else f"{files} files are"
+
+
+def _print_outputs(selection: Selection, outcomes: Sequence[Outcome], memory: Memory) -> None:
+    emitted = {outcome.job.key: outcome.emitted for outcome in outcomes}
+    for job in selection.jobs:
+        if job.key in emitted:
+            paths = [job.folder / name for one in emitted[job.key] for name in one.files]
+        else:
+            paths = memory.outputs(job)
+        for path in paths:
+            print(path)

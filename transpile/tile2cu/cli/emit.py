@@ -1,0 +1,83 @@
+"""`tile2cu kernel.py`: one file's kernels, written into a folder or printed."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tile2cu.cli.request import add_request_arguments, bindings, look
+from tile2cu.core.errors import Tile2CuError
+
+if TYPE_CHECKING:
+    from tile2cu.emitter import Emitted
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, help="the Python file; without it, what pyproject.toml lists")
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="folder for the files; - prints the text")
+    add_request_arguments(parser)
+    parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
+    parser.add_argument("-MD", dest="depfile", action="store_true", help="write NAME.d too: what the files depend on")
+    parser.add_argument("-MF", dest="depfile_name", type=Path, metavar="FILE", help="where -MD writes; implies it")
+    parser.add_argument("--includes", action="store_true", help="print the -I flag for headers/ and exit")
+    parser.add_argument("--cmakedir", action="store_true", help="print the folder of tile2cuConfig.cmake and exit")
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.includes:
+        print(_includes())
+        return 0
+    if options.cmakedir:
+        print(Path(__file__).resolve().parents[1] / "cmake")
+        return 0
+    if options.file is None:
+        from tile2cu.cli.build import build
+        from tile2cu.project.config import read_project
+
+        return build(read_project(Path(".")), force=False, list_outputs=options.list_outputs)
+    return _emit(options)
+
+
+def _includes() -> str:
+    from tile2cu_runtime.paths import headers_dir
+
+    return f"-I{headers_dir()}"
+
+
+def _emit(options: argparse.Namespace) -> int:
+    from tile2cu.api import emit_text
+    from tile2cu.files import write_files
+    from tile2cu.targets import find
+
+    emitted = emit_text(
+        options.file,
+        kernel=options.kernel,
+        target=find(options.target),
+        bindings=bindings(options),
+        look=look(options),
+    )
+    if options.output == "-":
+        _print_one(emitted)
+        return 0
+    folder = Path(options.output)
+    files = {name: text for one in emitted for name, text in one.files.items()}
+    if options.list_outputs:
+        print("\n".join(str(folder / name) for name in files))
+        return 0
+    if options.depfile or options.depfile_name:
+        from tile2cu.project.depfile import depfile
+
+        name, text = depfile(options.file, folder, emitted, options.depfile_name)
+        written = write_files(files, folder) + write_files({name.name: text}, name.parent)
+    else:
+        written = write_files(files, folder)
+    print("\n".join(str(path) for path in written))
+    return 0
+
+
+def _print_one(emitted: Sequence["Emitted"]) -> None:
+    if len(emitted) > 1:
+        names = ", ".join(one.kernel for one in emitted)
+        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    sys.stdout.write(emitted[0].source)

@@ -1,0 +1,60 @@
+"""The options by which a kernel is asked for on the command line, shared by the verbs that take them."""
+
+import argparse
+from pathlib import Path
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look
+
+DEFAULT_TARGET = "cuda:sm_80"
+
+
+def add_request_arguments(parser: argparse.ArgumentParser) -> None:
+    """--target, --kernel, -D and the options of the text."""
+    parser.add_argument("--target", default=DEFAULT_TARGET, help="the chip, as cuda:sm_80 (default) or cuda:sm_90a")
+    parser.add_argument("--kernel", help="the kernel to transpile, by its outermost function; all if not given")
+    parser.add_argument(
+        "-D",
+        dest="bindings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value for an argument of the kernel's factory; sizes that get none stay run-time arguments",
+    )
+    parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
+    parser.add_argument(
+        "--line",
+        choices=("off", "python"),
+        default="off",
+        help="python: #line directives, so that compilers, debuggers and profilers name the Python file",
+    )
+
+
+def look(options: argparse.Namespace) -> Look:
+    """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
+    from tile2cu.api import read
+
+    return Look(clang_format=read(options.clang_format) if options.clang_format else "", line=options.line)
+
+
+def bindings(options: argparse.Namespace) -> dict[str, object]:
+    """The values given with -D, by name. Raises T2C-C002 when one is not NAME=VALUE."""
+    return dict(_binding(text) for text in options.bindings)
+
+
+def _binding(text: str) -> tuple[str, object]:
+    """`NAME=VALUE`, the value as a Python int, float or bool where it reads as one, else as text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise Tile2CuError(
+            "T2C-C002", f"`-D {text}` is not of the form NAME=VALUE", help="write for instance -D M=1024"
+        )
+    named: dict[str, object] = {"True": True, "False": False, "None": None}
+    if value in named:
+        return name, named[value]
+    for number in (int, float):
+        try:
+            return name, number(value)
+        except ValueError:
+            continue
+    return name, value

@@ -1,0 +1,25 @@
+"""Where a text comes from and how it is to look: what its first lines and its manifest record of both."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """The tile2cu that writes. `sha256` is over all that decides its bytes; empty, it is not recorded."""
+
+    version: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How the text is written.
+
+    `style` is a folder of templates; `clang_format` the content of a .clang-format file, empty for tile2cu's own;
+    `line` "python" gives the text #line directives, so that compilers and profilers name the Python file.
+    """
+
+    style: str = "cuda"
+    clang_format: str = ""
+    line: Literal["off", "python"] = "off"

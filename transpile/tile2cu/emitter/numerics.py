@@ -1,0 +1,65 @@
+"""Where products and sums accumulate, where values are rounded, what is approximated, and in which order sums go."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Call, walk
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, walk_stmts
+from tile2cu.emitter.settled import Settled
+
+# headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
+_APPROXIMATED = frozenset({"exp2", "rsqrt"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numerics:
+    """The numerics of a kernel; element types by name.
+
+    `rounded` are copies into a narrower type: (tensor or tile, type, Python line). `extrema` are the functions of
+    floating-point numbers that prefer a number to NaN. `atomic_sums` says that atomic additions of floating-point
+    numbers come in any order: the result may differ from run to run in its last bits.
+    """
+
+    products: tuple[str, ...]
+    reductions: tuple[str, ...]
+    rounded: tuple[tuple[str, str, int], ...]
+    extrema: tuple[str, ...]
+    approximated: tuple[str, ...]
+    atomic_sums: bool
+
+
+def numerics(settled: Settled) -> Numerics:
+    """The numerics of a settled kernel."""
+    stmts = list(walk_stmts(settled.launch.body))
+    rounded = (
+        (op.dst.buffer.name, str(op.dst.buffer.dtype), op.span.line)
+        for op in stmts
+        if isinstance(op, Copy) and _narrows(op.src.buffer.dtype, op.dst.buffer.dtype)
+    )
+    calls = list(_float_calls(settled))
+    return Numerics(
+        products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
+        reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
+        rounded=tuple(dict.fromkeys(rounded)),
+        extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
+        approximated=tuple(sorted({name for name in calls if name in _APPROXIMATED or name.startswith("fast_")})),
+        atomic_sums=any(_adds_atomically(op) for op in stmts),
+    )
+
+
+def _float_calls(settled: Settled) -> Iterator[str]:
+    for stmt in walk_stmts(settled.launch.body):
+        for expr in expressions(stmt):
+            yield from (part.function for part in walk(expr) if isinstance(part, Call) and part.dtype.is_float)
+
+
+def _adds_atomically(op: object) -> bool:
+    if isinstance(op, Atomic):
+        return op.kind is Reduction.SUM and op.buffer.dtype.is_float
+    return isinstance(op, AtomicTile) and op.kind is Reduction.SUM and op.dst.buffer.dtype.is_float
+
+
+def _narrows(src: DType, dst: DType) -> bool:
+    return src.is_float and dst.is_float and dst.bits < src.bits

@@ -1,0 +1,30 @@
+"""Writing files: all of a set, or none."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tile2cu.core.errors import Tile2CuError
+
+
+def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
+    """Writes all files or none: each beside its place first, then moved there. Names are paths below the folder.
+
+    Raises T2C-C005 when the folder cannot be written to.
+    """
+    staged: list[tuple[Path, Path]] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+            staged.append((beside, place))
+            beside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        for beside, place in staged:
+            os.replace(beside, place)
+    except OSError as error:
+        for beside, _ in staged:
+            beside.unlink(missing_ok=True)
+        raise Tile2CuError("T2C-C005", f"cannot write to `{folder}`: {error.strerror}") from error
+    return [place for _, place in staged]

@@ -1,0 +1,184 @@
+"""`[tool.tile2cu]` of pyproject.toml: the kernels of a project, for which chips and with which values."""
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look
+from tile2cu.project.job import Job, Selection
+from tile2cu.project.toml_place import place
+
+_FILE = "pyproject.toml"
+_TABLE = ("tool", "tile2cu")
+# Each key with the type that it must have.
+_PROJECT: Mapping[str, type] = {
+    "output": str,
+    "targets": list,
+    "style": str,
+    "clang-format": str,
+    "line": str,
+    "kernels": list,
+}
+_KERNEL: Mapping[str, type] = {
+    "file": str,
+    "kernel": str,
+    "targets": list,
+    "bindings": dict,
+    "specialisations": dict,
+    "output": str,
+    "line": str,
+}
+_NAMES: Mapping[type, str] = {str: "a string", list: "an array", dict: "a table"}
+
+
+def read_project(start: Path) -> Selection:
+    """The jobs of the nearest pyproject.toml with a `[tool.tile2cu]`, in `start` or above it.
+
+    Errors: T2C-C010 when there is none, T2C-C011 for a key that is not one, T2C-C012 for a value of the wrong kind,
+    T2C-C013 when two jobs would write the same folder the same file.
+    """
+    for folder in (start.absolute(), *start.absolute().parents):
+        path = folder / _FILE
+        if path.is_file():
+            text = _read(path)
+            table = _parse(path, text).get("tool", {}).get("tile2cu")
+            if table is not None:
+                return _Reader(path, text).selection(table)
+    raise Tile2CuError(
+        "T2C-C010",
+        f"no {_FILE} here or above has a [tool.tile2cu]",
+        help="name a file (tile2cu kernel.py -o out/), or list the kernels in [[tool.tile2cu.kernels]]",
+    )
+
+
+def _read(path: Path) -> str:
+    from tile2cu.api import read
+
+    return read(path)
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        table: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Tile2CuError("T2C-C012", f"{path.name} is not TOML: {error}") from None
+    return table
+
+
+@dataclass(frozen=True)
+class _Reader:
+    path: Path
+    text: str
+
+    def selection(self, table: Any) -> Selection:
+        """The jobs of the table, each checked."""
+        at: tuple[str | int, ...] = _TABLE
+        self._check(table, _PROJECT, at)
+        look = Look(
+            style=self._style(table, at),
+            clang_format=self._clang_format(table),
+            line=self._line(table, at, "off"),  # type: ignore[arg-type]
+        )
+        jobs: list[Job] = []
+        for number, kernel in enumerate(table.get("kernels", [])):
+            for job in self._jobs(table, kernel, look, (*at, "kernels", number)):
+                self._refuse_twice(job, jobs, (*at, "kernels", number))
+                jobs.append(job)
+        if not jobs:
+            self._fail("T2C-C012", "[tool.tile2cu] lists no kernels", at, "add [[tool.tile2cu.kernels]]")
+        return Selection(root=self.path.parent, jobs=tuple(jobs), listed=True)
+
+    def _jobs(self, table: Mapping[str, Any], kernel: Any, look: Look, at: tuple[str | int, ...]) -> Iterator[Job]:
+        self._check(kernel, _KERNEL, at)
+        if "file" not in kernel:
+            self._fail("T2C-C012", "the entry has no `file`", at, 'add for instance file = "kernels/gemm.py"')
+        targets = self._targets(table, kernel, at)
+        special: dict[str, Any] = kernel.get("specialisations", {})
+        for name, values in special.items():
+            if not isinstance(values, dict):
+                self._fail("T2C-C012", f"`{name}` is not a table of values", (*at, "specialisations", name))
+        folder = self.path.parent / table.get("output", ".") / kernel.get("output", "")
+        for target in targets:
+            below = folder / target.partition(":")[2] if len(targets) > 1 else folder
+            for name, values in (special or {"": {}}).items():
+                yield Job(
+                    file=self.path.parent / kernel["file"],
+                    folder=below / name,
+                    target=target,
+                    kernel=kernel.get("kernel"),
+                    bindings={**kernel.get("bindings", {}), **values},
+                    look=Look(
+                        style=look.style,
+                        clang_format=look.clang_format,
+                        line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
+                    ),
+                )
+
+    def _targets(self, table: Mapping[str, Any], kernel: Mapping[str, Any], at: tuple[str | int, ...]) -> list[str]:
+        """The kernel's targets, else the project's; each one known."""
+        from tile2cu.targets import find
+
+        where = (*at, "targets") if "targets" in kernel else (*_TABLE, "targets")
+        targets = kernel.get("targets", table.get("targets", ["cuda:sm_80"]))
+        if not targets or not all(isinstance(target, str) for target in targets):
+            self._fail("T2C-C012", "`targets` is not an array of names", where, 'such as ["cuda:sm_80"]')
+        for target in targets:
+            try:
+                find(target)
+            except Tile2CuError as error:
+                self._fail(error.code, error.message, where, error.help)
+        return list(dict.fromkeys(targets))
+
+    def _line(self, table: Mapping[str, Any], at: tuple[str | int, ...], default: str) -> str:
+        value = str(table.get("line", default))
+        if value not in ("off", "python"):
+            self._fail("T2C-C012", f'`line` is "{value}"', (*at, "line"), 'it is "off" or "python"')
+        return value
+
+    def _style(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:
+        from tile2cu.emitter.render import styles
+
+        style = str(table.get("style", Look().style))
+        if style not in styles():
+            self._fail("T2C-C012", f"there is no style `{style}`", (*at, "style"), f"there are {', '.join(styles())}")
+        return style
+
+    def _clang_format(self, table: Mapping[str, Any]) -> str:
+        return _read(self.path.parent / table["clang-format"]) if "clang-format" in table else ""
+
+    def _check(self, table: Any, known: Mapping[str, type], at: tuple[str | int, ...]) -> None:
+        """Every key is known and has a value of its type."""
+        if not isinstance(table, dict):
+            self._fail(
+                "T2C-C012", f"`{at[-2] if isinstance(at[-1], int) else at[-1]}` has an entry that is no table", at
+            )
+        for key, value in table.items():
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean `{near[0]}`? " if near else ""
+                self._fail("T2C-C011", f"unknown key `{key}`", (*at, key), f"{hint}the keys are {', '.join(known)}")
+            if not isinstance(value, known[key]):
+                self._fail("T2C-C012", f"`{key}` is not {_NAMES[known[key]]}", (*at, key))
+
+    def _refuse_twice(self, job: Job, jobs: Sequence[Job], at: tuple[str | int, ...]) -> None:
+        """Two jobs for one kernel in one folder would overwrite each other's files."""
+        for other in jobs:
+            overlap = job.kernel == other.kernel or None in (job.kernel, other.kernel)
+            if (job.file, job.folder) == (other.file, other.folder) and overlap:
+                self._fail(
+                    "T2C-C013",
+                    f"`{job.file.name}` is emitted twice into `{job.folder.relative_to(self.path.parent)}`",
+                    at,
+                    "give one another `output`, or make them `specialisations`, which get folders of their names",
+                )
+
+    def _fail(self, code: str, message: str, at: tuple[str | int, ...], help: str = "") -> None:
+        raise Tile2CuError(code, message, place(self.path.name, self.text, at), help=help)

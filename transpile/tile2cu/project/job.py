@@ -1,0 +1,98 @@
+"""A job: one source file, emitted one way into one folder."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look
+
+if TYPE_CHECKING:
+    from tile2cu.emitter import Emitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to emit. `file` is read, the files go into `folder`; `kernel` None stands for all of the file."""
+
+    file: Path
+    folder: Path
+    target: str
+    kernel: str | None = None
+    bindings: Mapping[str, object] = field(default_factory=dict)
+    look: Look = Look()
+
+    @property
+    def key(self) -> str:
+        """A name for the job: it is another when any part of it is."""
+        look = (self.look.style, self.look.clang_format, self.look.line)
+        parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()), look)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+    @property
+    def title(self) -> str:
+        """For progress and messages."""
+        return f"{self.file.name} for {self.target}"
+
+    def emit(self) -> tuple["Emitted", ...]:
+        """The kernels' files as text; nothing is written. Raises Tile2CuError."""
+        from tile2cu.api import emit_text
+        from tile2cu.targets import find
+
+        return emit_text(
+            self.file, kernel=self.kernel, target=find(self.target), bindings=self.bindings, look=self.look
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of a job: the emitted kernels, or the diagnostic."""
+
+    job: Job
+    emitted: tuple["Emitted", ...] = ()
+    error: Tile2CuError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The jobs that a call is about. `root` is the folder that keeps what tile2cu remembers of them."""
+
+    root: Path
+    jobs: tuple[Job, ...]
+    listed: bool  # in a pyproject.toml: then nothing else is to lie in the folders
+
+
+def emit_all(jobs: Sequence[Job], progress: Callable[[str], None] = lambda title: None) -> list[Outcome]:
+    """Emits all jobs, in as many processes as pay, and gives their outcomes in the order of the jobs."""
+    found = {job.key: outcome for job, outcome in _outcomes(jobs, progress)}
+    return [found[job.key] for job in jobs]
+
+
+def _outcomes(jobs: Sequence[Job], progress: Callable[[str], None]) -> Iterator[tuple[Job, Outcome]]:
+    if len(jobs) < 2:
+        for job in jobs:
+            yield job, _run(job)
+            progress(job.title)
+        return
+    with ProcessPoolExecutor(max_workers=min(len(jobs), _cpus())) as pool:
+        running = {pool.submit(_run, job): job for job in jobs}
+        for done in as_completed(running):
+            yield running[done], done.result()
+            progress(running[done].title)
+
+
+def _run(job: Job) -> Outcome:
+    try:
+        return Outcome(job=job, emitted=job.emit())
+    except Tile2CuError as error:
+        return Outcome(job=job, error=error)
+
+
+def _cpus() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

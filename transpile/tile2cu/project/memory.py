@@ -1,0 +1,113 @@
+"""`.tile2cu/`: what tile2cu remembers of a project besides its output. Git ignores it, and it can be deleted.
+
+base/SHA256    a text that was emitted, deflated: what a later three-way merge starts from
+built.json     of each job: the hashes of what it read and wrote, so that nothing is emitted twice
+"""
+
+import contextlib
+import json
+import subprocess
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tile2cu.files import write_files
+from tile2cu.project.job import Job, Outcome
+from tile2cu.project.on_disk import content_of, sha256
+from tile2cu.tool import this_tool
+
+FOLDER = ".tile2cu"
+_IGNORE = "*\n"
+
+
+class Memory:
+    """What is remembered below `root`. Nothing is written before `save`."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / FOLDER
+        self._built: dict[str, Any] = self._read()
+        self._new: dict[str, bytes] = {}
+
+    def is_current(self, job: Job) -> bool:
+        """Whether the job's files are what it would write now: nothing that decides them has changed, nor they."""
+        entry = self._built.get(job.key)
+        if not isinstance(entry, dict) or entry.get("tool") != this_tool().sha256:
+            return False
+        sources, outputs = entry.get("sources", {}), entry.get("outputs", {})
+        return bool(outputs) and (
+            all(_source_sha256(job.file.parent / name) == digest for name, digest in sources.items())
+            and all(_file_sha256(job.folder / name) == digest for name, digest in outputs.items())
+        )
+
+    def note(self, outcome: Outcome) -> None:
+        """Remembers what a job wrote, and from what."""
+        job, files = outcome.job, {name: text for one in outcome.emitted for name, text in one.files.items()}
+        sources: dict[str, str] = {}
+        for one in outcome.emitted:
+            source = json.loads(one.manifest)["source"]
+            sources |= {source["file"]: source["sha256"], **source["imports"]}
+        outputs = {name: sha256(text) for name, text in files.items()}
+        self._built[job.key] = {"tool": this_tool().sha256, "sources": sources, "outputs": outputs}
+        self.keep(files.values())
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Remembers texts as bases of later merges."""
+        self._new |= {f"base/{sha256(text)}": zlib.compress(text.encode(), 9) for text in texts}
+
+    def outputs(self, job: Job) -> list[Path]:
+        """The files that the job wrote when it was last built."""
+        return [job.folder / name for name in self._built.get(job.key, {}).get("outputs", {})]
+
+    def base(self, path: Path, digest: str) -> bytes | None:
+        """The text with that hash that lay at `path`: remembered here, or else found in the history of git."""
+        packed = content_of(self.folder / "base" / digest)
+        with contextlib.suppress(zlib.error):
+            if packed is not None and sha256(text := zlib.decompress(packed)) == digest:
+                return text
+        return _from_git(path, digest)
+
+    def save(self, jobs: Iterable[Job] = ()) -> None:
+        """Writes what is remembered; of the jobs that are listed no more nothing is kept if `jobs` are given."""
+        listed = {job.key for job in jobs}
+        built = {key: entry for key, entry in sorted(self._built.items()) if not listed or key in listed}
+        new: Mapping[str, bytes] = {name: data for name, data in self._new.items() if not (self.folder / name).exists()}
+        write_files({".gitignore": _IGNORE, "built.json": json.dumps(built, indent=1) + "\n", **new}, self.folder)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            found = json.loads((self.folder / "built.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def _source_sha256(path: Path) -> str | None:
+    """The hash of a source as the front end reads it: its text, with newlines as Python has them."""
+    try:
+        return sha256(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _file_sha256(path: Path) -> str | None:
+    content = content_of(path)
+    return None if content is None else sha256(content)
+
+
+def _from_git(path: Path, digest: str) -> bytes | None:
+    """The version of a committed file that has the hash, newest first; None without git or such a version."""
+    listed = _git(path, "log", "--format=%H", "--", path.name)
+    for commit in (listed or b"").decode().split():
+        content = _git(path, "show", f"{commit}:./{path.name}")
+        if content is not None and sha256(content) == digest:
+            return content
+    return None
+
+
+def _git(path: Path, *arguments: str) -> bytes | None:
+    try:
+        done = subprocess.run(["git", "-C", str(path.parent), *arguments], capture_output=True)
+    except OSError:
+        return None
+    return done.stdout if done.returncode == 0 else None
