@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from tile2cu_runtime.compilers import Compiler, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
+from tile2cu_runtime.hip import find_hip_library
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -47,6 +48,17 @@ def find_clang_hip() -> str | None:
     """clang-19 with the linker that turns its objects into a code object, and the reader of their notes."""
     tools = [shutil.which(tool) for tool in ("clang-19", "ld.lld-19", "llvm-readelf-19")]
     return tools[0] if all(tools) else None
+
+
+def find_rocm() -> str | None:
+    """HIP's runtime with its headers, and the bundler that clang calls for a library with host and device code."""
+    try:
+        library = find_hip_library()
+    except CompileError:
+        return None
+    headers = any((folder / "include" / "hip" / "hip_runtime.h").is_file() for folder in library.parents)
+    bundler = shutil.which("clang-offload-bundler-19")
+    return str(library) if headers and bundler else None
 
 
 def find_cutlass() -> str | None:
@@ -79,6 +91,7 @@ NEEDS = {
             install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH",
         ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
+        Need(name="rocm", find=find_rocm, install="apt-get install libamdhip64-dev clang-tools-19, or ROCm"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),

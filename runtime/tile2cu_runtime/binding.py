@@ -31,7 +31,7 @@ from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
 _FAILURE = "failure.json"
 _BUILD = "build.json"
-_ABI_HEADER = Path(__file__).with_name("python_abi.h")
+_OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "hip_launches.h"))
 
 _TEMPLATE = Template("""\
 // cppimport
@@ -99,24 +99,53 @@ _LAUNCH_WITH_WORKSPACE = Template("""\
   if (workspace_bytes != 0) $allocate
   if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, reinterpret_cast<void*>(stream));
   if (workspace != nullptr) $release""")
-_ON_CPU = {
-    "allocate": "workspace = tl_engine_alloc(workspace_bytes, 0);",
-    "release": "tl_engine_free(workspace);",
-    "declarations": """
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Platform:
+    """What a binding knows of where its kernel runs: memory for the workspace, and the runtime's name for an error."""
+
+    allocate: str
+    release: str
+    memory_declarations: str
+    declarations: str = ""
+    name_of_error: str = ""
+
+
+def _gpu(api: str) -> _Platform:
+    """The runtime of a GPU: every function's name begins with `api`, cuda or hip."""
+    return _Platform(
+        allocate=f"""{{
+    const int error = {api}MallocAsync(&workspace, workspace_bytes, reinterpret_cast<void*>(stream));
+    if (error != 0) status = TL_LAUNCH_FAILED + error;
+  }}""",
+        release=f"{api}FreeAsync(workspace, reinterpret_cast<void*>(stream));",
+        memory_declarations=f"""
+extern "C" int {api}MallocAsync(void**, size_t, void*);
+extern "C" int {api}FreeAsync(void*, void*);
+""",
+        declarations=f'\nextern "C" const char* {api}GetErrorString(int);\n',
+        name_of_error=f"status >= 1000 ? {api}GetErrorString(status - 1000) : ",
+    )
+
+
+_PLATFORMS = {
+    "cuda": _gpu("cuda"),
+    "hip": _gpu("hip"),
+    "cpu": _Platform(
+        allocate="workspace = tl_engine_alloc(workspace_bytes, 0);",
+        release="tl_engine_free(workspace);",
+        memory_declarations="""
 extern "C" void* tl_engine_alloc(size_t, int);
 extern "C" void tl_engine_free(void*);
 """,
-}
-_ON_GPU = {
-    "allocate": """{
-    const int error = cudaMallocAsync(&workspace, workspace_bytes, reinterpret_cast<void*>(stream));
-    if (error != 0) status = TL_LAUNCH_FAILED + error;
-  }""",
-    "release": "cudaFreeAsync(workspace, reinterpret_cast<void*>(stream));",
-    "declarations": """
-extern "C" int cudaMallocAsync(void**, size_t, void*);
-extern "C" int cudaFreeAsync(void*, void*);
-""",
+    ),
+    "sim": _Platform(
+        allocate="workspace = tile2cu::allocate_workspace(workspace_bytes);",
+        release="tile2cu::free_workspace();",
+        memory_declarations="",
+        declarations='#include "hip_launches.h"\n',
+    ),
 }
 
 # How a number crosses, by the first letter of its dtype: PyArg_ParseTuple's format and the variable that it fills.
@@ -136,19 +165,23 @@ class Library:
     seconds: float
 
 
-def binding_text(manifest: Manifest, module: str, build: Build, *, cuda: bool) -> str:
+def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) -> str:
     """The binding's .cpp. It holds the kernel's whole compiler command: what cppimport hashes includes the flags."""
     arguments = manifest.arguments
     kinds = [_number(argument) for argument in arguments]
     values = ", ".join(_value(argument) for argument in arguments)
-    declarations = '\nextern "C" const char* cudaGetErrorString(int);\n' if cuda else ""
+    platform = _PLATFORMS[device]
+    declarations = platform.declarations
     launch = _LAUNCH.substitute(entry=manifest.entry, values=values)
     if manifest.workspace:
-        memory = _ON_GPU if cuda else _ON_CPU
-        sizes = ", ".join(_value(size) for size in manifest.sizes)
-        launch = _LAUNCH_WITH_WORKSPACE.substitute(memory, entry=manifest.entry, values=values, sizes=sizes)
-        declarations += memory["declarations"]
-    cuda_name = "status >= 1000 ? cudaGetErrorString(status - 1000) : "
+        launch = _LAUNCH_WITH_WORKSPACE.substitute(
+            entry=manifest.entry,
+            values=values,
+            sizes=", ".join(_value(size) for size in manifest.sizes),
+            allocate=platform.allocate,
+            release=platform.release,
+        )
+        declarations += platform.memory_declarations
     return _TEMPLATE.substitute(
         entry=manifest.entry,
         module=module,
@@ -158,7 +191,7 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, cuda: bool) -
         variables="\n".join(f"  {kind} {a.name};" for (_, kind), a in zip(kinds, arguments, strict=True)),
         formats="".join(letter for letter, _ in kinds),
         addresses="".join(f", &given.{argument.name}" for argument in arguments),
-        name_of_status=(cuda_name if cuda else "") + "tl_status_string(static_cast<tl_status>(status))",
+        name_of_status=platform.name_of_error + "tl_status_string(static_cast<tl_status>(status))",
         compile=ascii(list(build.compile)),
         link=ascii(list(build.link)),
         include=ascii(str(paths.headers_dir())),
@@ -180,22 +213,25 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
     cfg["dependencies"] = [*cfg["dependencies"], *_own_files(read_dependencies(folder / DEPENDENCIES), include)]
 
 
-def build_library(manifest: Manifest, folder: Path, build: Build, *, cuda: bool) -> Library:
+def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> Library:
     """The library of an emitted kernel, from the cache or built now. Errors: T2C-R01x when a compiler fails."""
     if not has_python_header() and sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise CompileError("T2C-R010", "a free-threaded Python needs its Python.h", help="install python3-dev")
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
-    key = _key(manifest, sources, build, suffix, cuda=cuda)
+    key = _key(manifest, sources, build, suffix, device=device)
     module = f"{manifest.entry}_{key[:16]}"
 
     def make(temporary: Path, place: Path) -> None:
         started = time.perf_counter()
         for name, content in sources.items():
             (temporary / name).write_bytes(content)
-        shutil.copy(_ABI_HEADER, temporary)
-        command = (*build.compile, *_path_map(temporary, place, cuda=cuda))
-        text = binding_text(manifest, module, replace(build, compile=command), cuda=cuda)
+        for header in _OWN_HEADERS:
+            shutil.copy(header, temporary)
+        for step in build.before:
+            run_compiler(step, temporary, f"the emitted text {manifest.text_file}")
+        command = (*build.compile, *_path_map(temporary, place, cuda=device == "cuda"))
+        text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")
         _remove_scraps(temporary)
@@ -207,14 +243,14 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, cuda: bool)
     return Library(folder=entry.folder, module=module, path=entry.folder / (module + suffix), seconds=seconds)
 
 
-def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, cuda: bool) -> str:
+def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, device: str) -> str:
     """All that decides what is in the library. Paths do not: a compiler is known by its version, headers by content."""
-    text = binding_text(manifest, "module", build, cuda=cuda)
+    text = binding_text(manifest, "module", build, device=device) + repr(build.before)
     for path, name in ((str(paths.headers_dir()), "<headers>"), (build.compile[0], "<compiler>")):
         text = text.replace(ascii(path)[1:-1], name)
-    abi = (suffix, str(has_python_header()), _ABI_HEADER.read_bytes())
+    headers = [header.read_bytes() for header in _OWN_HEADERS]
     versions = (build.identity, find_gxx().version, cache.tree_key(paths.headers_dir()))
-    return cache.content_key(text, *sources.values(), *abi, *versions)
+    return cache.content_key(text, *sources.values(), suffix, str(has_python_header()), *headers, *versions)
 
 
 def import_library(library: Library) -> ModuleType:

@@ -30,13 +30,14 @@ _FATAL_WARNING = re.compile(r"\(C75\d\d\)")
 class Build:
     """How a text becomes part of a library.
 
-    `compile` runs in the folder of the text and writes `kernel.o` and `kernel.d` there; `link` goes to the linker after
-    the object. `identity` names the compilers by version.
+    `compile` runs in the folder of the text and writes `kernel.o` and `kernel.d` there, after the commands `before`;
+    `link` goes to the linker after the object. `identity` names the compilers by version.
     """
 
     compile: tuple[str, ...]
     link: tuple[str, ...]
     identity: str
+    before: tuple[tuple[str, ...], ...] = ()
 
 
 def host_flags(*, check: bool) -> tuple[str, ...]:

@@ -1,14 +1,17 @@
-"""What this machine has: NVIDIA GPUs and their compute capability."""
+"""What this machine has: NVIDIA GPUs and their compute capability, AMD GPUs and their chips."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import sys
+from pathlib import Path
 
 _NO_GPU = "cuda:sm_80"
 # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR in cuda.h.
 _MAJOR, _MINOR = 75, 76
+_TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
 def compute_capability(index: int = 0) -> tuple[int, int] | None:
@@ -20,6 +23,19 @@ def compute_capability(index: int = 0) -> tuple[int, int] | None:
         major, minor = torch.cuda.get_device_capability(index)
         return major, minor
     return _driver_capability(index)
+
+
+def amd_architectures(topology: Path = _TOPOLOGY) -> tuple[str, ...]:
+    """The chips of this machine's AMD GPUs, such as gfx942, in the driver's order.
+
+    Source: Linux, amdkfd, kfd_topology.c: gfx_target_version is 90402 for gfx942, 0 for a CPU; ROCm prints the last
+    two digits, the stepping, in hexadecimal.
+    """
+    versions = []
+    for node in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
+        found = re.search(r"^gfx_target_version (\d+)$", node.read_text(), re.MULTILINE)
+        versions.append(int(found[1]) if found else 0)
+    return tuple(f"gfx{each // 10000}{each // 100 % 100}{each % 100:x}" for each in versions if each)
 
 
 def auto_target() -> str:

@@ -1,4 +1,4 @@
-"""A loaded kernel: called from Python, launched on a GPU or on the CPU engine."""
+"""A loaded kernel: called from Python, launched on a GPU, on the CPU engine or on the simulator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tile2cu_runtime import binding
 from tile2cu_runtime.arguments import BoundCall, bind_call
@@ -17,12 +17,20 @@ from tile2cu_runtime.errors import ArgumentError, LaunchError, status_name
 from tile2cu_runtime.report import CheckError, Finding, Report, SourceMap, read_report
 from tile2cu_runtime.spec import Manifest, TensorArgument
 
-Device = Literal["cpu", "cuda"]
+if TYPE_CHECKING:
+    from tile2cu_runtime.amdgcn import CostReport
+
+Device = Literal["cpu", "cuda", "hip", "sim"]
+# Where the tensors of a device are, as their libraries spell it: torch calls AMD GPUs "cuda", too.
+TENSORS_ON = {"cpu": "cpu", "sim": "cpu", "cuda": "cuda", "hip": "cuda"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How a kernel is run: where, and on the CPU with which options, when checked under each of the schedules."""
+    """How a kernel is run: where, and on the CPU with which options, when checked under each of the schedules.
+
+    The simulator has one schedule; of the options it takes `check` and `statistics`.
+    """
 
     device: Device
     options: EngineOptions
@@ -45,15 +53,20 @@ class Kernel:
         self.folder = folder
         self.source = source_map.text
         self.report: Report | None = None
+        self.costs: tuple[CostReport, ...] = ()
         self._library = library
         self._run = run
         self._source_map = source_map
         self._engine = load_engine() if run.device == "cpu" else None
         self._module = binding.import_library(library)
+        if run.device == "sim":
+            from tile2cu_runtime.simulator import Simulator  # NumPy is imported where it is needed
+
+            self._simulator = Simulator(library)
 
     @property
     def device(self) -> Device:
-        """Where it runs: "cpu", on the engine, or "cuda"."""
+        """Where it runs: "cpu", on the engine; "sim", on the AMD simulator; "cuda" or "hip", on a GPU."""
         return self._run.device
 
     @property
@@ -75,13 +88,16 @@ class Kernel:
 
         Arguments: tensors and scalars, positional or by keyword, with or without the outputs; outputs that are not
         passed are allocated and returned. A size may be given by keyword. On a GPU, `stream` is a stream of torch, or
-        its address; by default torch's current one.
+        its address; by default torch's current one. A checked run leaves its findings in `report`, a simulated one the
+        cost of each launch in `costs`.
         Errors: ArgumentError before anything is launched; LaunchError; CheckError in a checked run.
         """
         stream = kwargs.pop("stream", None) if all(a.name != "stream" for a in self.manifest.arguments) else None
-        call = bind_call(self.manifest, self.device, args, kwargs)
-        if self.device == "cuda":
+        call = bind_call(self.manifest, TENSORS_ON[self.device], args, kwargs)
+        if self.device in ("cuda", "hip"):
             self._launch_on_gpu(call, stream)
+        elif self.device == "sim":
+            self._launch_simulated(call)
         elif self._run.is_checked:
             self._launch_checked(call)
         else:
@@ -104,6 +120,17 @@ class Kernel:
                 said = (self._run.options.schedule, self._engine.report())
                 raise self._launch_error(status, read_report([said], self._source_map).findings)
 
+    def _launch_simulated(self, call: BoundCall) -> None:
+        from tile2cu_runtime.simulator import read_results
+
+        options = self._run.options
+        addresses = {name: view.address for name, view in call.tensors.items()}
+        with self._simulator.turn(call.tensors, check=options.check, measure=options.statistics) as launches:
+            status = self._status(call, addresses, 0)
+        self.costs = tuple(result.cost for result in launches.results)
+        self.report = read_results(launches.results, self._source_map)
+        self._raise_faults(status)
+
     def _launch_checked(self, call: BoundCall) -> None:
         """Runs on copies in checked memory, once a schedule; what the first run wrote is copied back."""
         assert self._engine is not None
@@ -119,10 +146,15 @@ class Kernel:
         first, *others = contents
         unstable = tuple(name for name in first if any(other[name] != first[name] for other in others))
         self.report = replace(read_report(reports, self._source_map), unstable=unstable)
+        self._raise_faults(max(statuses))
+
+    def _raise_faults(self, status: int) -> None:
+        """Raises for what the report found, else for a launcher that refused."""
+        assert self.report is not None
         if self.report.findings and self._run.raise_findings:
             raise CheckError(self.report)
-        if not self.report.findings and any(statuses):
-            raise self._launch_error(max(statuses))
+        if not self.report.findings and status:
+            raise self._launch_error(status)
 
     def _status(self, call: BoundCall, addresses: Mapping[str, int], stream: int) -> int:
         """Calls the launcher: addresses (0 of an empty tensor) and numbers in its order, then the stream."""
@@ -165,7 +197,7 @@ def _written(manifest: Manifest, call: BoundCall, addresses: Mapping[str, int]) 
 def _gpu(device: str) -> Iterator[int]:
     """Makes the GPU current; gives the address of torch's current stream on it, 0 (the default one) without torch."""
     torch = sys.modules.get("torch")
-    if torch is None or torch.version.cuda is None:
+    if torch is None or not torch.cuda.is_available():
         yield 0
         return
     index = int(device.partition(":")[2] or torch.cuda.current_device())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from tile2cu_runtime import binding
+from tile2cu_runtime import binding, hip
 from tile2cu_runtime import device as devices
 from tile2cu_runtime.compile import Build, cuda_build, host_build
 from tile2cu_runtime.engine import EngineOptions
@@ -34,12 +34,13 @@ def load_kernel(
 ) -> Kernel:
     """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless the cache has it.
 
-    `device`: "cpu" runs the text on the CPU engine, "cuda" on a GPU; by default a GPU when this machine has one that
-    runs the target's code, and the CPU for `check`. `check` looks for races, accesses out of bounds or of uninitialised
-    memory, and wrong synchronisation, under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings
-    raise CheckError, or are only left in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and
-    sectors. `landing`, `preempt`, `seed` and `workers` are those of EngineOptions. `source` is the Python file, if it
-    lies neither beside the manifest nor in the current folder: reports then show its lines.
+    `device`: "cpu" runs the text on the CPU engine, "cuda" and "hip" on a GPU, "sim" the AMD code object instruction by
+    instruction; by default a GPU when this machine has one that runs the target's code, and the CPU for `check`.
+    `check` looks for races, accesses out of bounds or of uninitialised memory, and wrong synchronisation, on the CPU
+    under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings raise CheckError, or are only left in
+    `.report` with `on_finding="report"`. `statistics` counts bank conflicts and sectors. `landing`, `preempt`, `seed`
+    and `workers` are those of EngineOptions. `source` is the Python file, if it lies neither beside the manifest nor in
+    the current folder: reports then show its lines.
     Errors: ManifestError, OptionError, DeviceError, CompileError.
     """
     manifest_path = _manifest_path(Path(path))
@@ -67,7 +68,7 @@ def load_kernel(
         schedules=tuple(schedules),
         raise_findings=on_finding == "raise",
     )
-    library = binding.build_library(manifest, folder, _build(manifest, run), cuda=run.device == "cuda")
+    library = binding.build_library(manifest, folder, _build(manifest, run), device=run.device)
     return Kernel(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
 
 
@@ -84,13 +85,14 @@ def _manifest_path(path: Path) -> Path:
     return path if path.suffix == ".json" else path.with_suffix(".json")
 
 
-def _architecture(manifest: Manifest) -> str:
-    language, architecture = manifest.target.split(":")
-    if language != "cuda":
+def _architecture(manifest: Manifest, language: str, device: str) -> str:
+    """The chip, sm_80 or gfx942, of a kernel in the device's language. Errors: T2C-R022 for one in the other."""
+    found, architecture = manifest.target.split(":")
+    if found != language:
         raise DeviceError(
             "T2C-R022",
-            f"{manifest.kernel} is for {manifest.target}; this runtime launches on NVIDIA GPUs only",
-            help='device="cpu" runs it on the CPU engine',
+            f'{manifest.kernel} is for {manifest.target}, and device="{device}" runs what is for {language}',
+            help='device="cpu" runs any text on the CPU engine',
         )
     return architecture
 
@@ -98,25 +100,37 @@ def _architecture(manifest: Manifest) -> str:
 def _device(manifest: Manifest, wanted: str | None, *, checked: bool) -> Device:
     """The device that was asked for; else a GPU when there is one that runs the kernel, and the run is not checked."""
     match wanted:
-        case "cpu":
-            return "cpu"
-        case "cuda" if checked:
-            raise OptionError("T2C-R031", "checks and statistics are the CPU engine's", help='device="cpu"')
-        case "cuda":
-            return "cuda"
+        case "cpu" | "sim":
+            return wanted
+        case "cuda" | "hip" if checked:
+            others = '"cpu", or "sim" for an AMD chip'
+            raise OptionError("T2C-R031", "a GPU runs without checks and statistics", help=f"device={others}")
+        case "cuda" | "hip":
+            return wanted
         case None:
-            capability = None if checked else devices.compute_capability()
-            if capability is None or not manifest.target.startswith("cuda:"):
-                return "cpu"
-            return "cuda" if devices.can_run(_architecture(manifest), capability) else "cpu"
-    raise OptionError("T2C-R030", f"there is no device {wanted!r}", help='"cpu" or "cuda"')
+            return "cpu" if checked else _gpu(manifest) or "cpu"
+    raise OptionError("T2C-R030", f"there is no device {wanted!r}", help='"cpu", "cuda", "hip" or "sim"')
+
+
+def _gpu(manifest: Manifest) -> Literal["cuda", "hip"] | None:
+    """The kind of GPU of this machine that runs the kernel's code."""
+    language, architecture = manifest.target.split(":")
+    if language == "hip":
+        return "hip" if architecture in devices.amd_architectures() else None
+    capability = devices.compute_capability()
+    return "cuda" if capability is not None and devices.can_run(architecture, capability) else None
 
 
 def _build(manifest: Manifest, run: Run) -> Build:
     """How the text is compiled. Errors: T2C-R020 without a GPU, T2C-R021 and T2C-R022 when it cannot run the text."""
-    if run.device == "cpu":
-        return host_build(manifest.text_file, check=run.is_checked)
-    architecture = _architecture(manifest)
+    match run.device:
+        case "cpu":
+            return host_build(manifest.text_file, check=run.is_checked)
+        case "sim":
+            return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
+        case "hip":
+            return _hip_build(manifest)
+    architecture = _architecture(manifest, "cuda", "cuda")
     capability = devices.compute_capability()
     if capability is None:
         raise DeviceError("T2C-R020", "this machine has no NVIDIA GPU", help='device="cpu" runs the same text')
@@ -127,3 +141,22 @@ def _build(manifest: Manifest, run: Run) -> Build:
             help=f"emit it for {devices.auto_target()}",
         )
     return cuda_build(manifest.text_file, architecture=architecture, device=capability[0] * 10 + capability[1])
+
+
+def _hip_build(manifest: Manifest) -> Build:
+    """AMD's code objects run on the very chip that they are for."""
+    architecture = _architecture(manifest, "hip", "hip")
+    found = devices.amd_architectures()
+    if not found:
+        raise DeviceError(
+            "T2C-R020",
+            "this machine has no AMD GPU",
+            help='device="sim" runs the same code object, device="cpu" the text',
+        )
+    if architecture not in found:
+        raise DeviceError(
+            "T2C-R021",
+            f"{manifest.kernel} is for {manifest.target}, the GPU here is {found[0]}",
+            help=f"emit it for hip:{found[0]}",
+        )
+    return hip.rocm_build(manifest.text_file, architecture=architecture)

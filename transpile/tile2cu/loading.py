@@ -28,14 +28,14 @@ def load(
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
     `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or
-    "auto"; `device` is "cpu" (the engine), "cuda", or None for what this machine has. `check` runs on the engine with
-    every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like. The emitted files
-    are kept in the build cache: `.folder` says where.
+    "auto"; `device` is "cpu" (the engine), "cuda", "hip", "sim" (the AMD simulator), or None for what this machine has.
+    `check` runs on the engine or the simulator with every check on. `options` go to tile2cu_runtime.load_kernel:
+    schedules, statistics and the like. The emitted files are kept in the build cache: `.folder` says where.
     Raises Tile2CuError, and the errors of load_kernel.
     """
     chip = find(auto_target() if target == "auto" else target)
     folder = _emitted_folder(Path(path), kernel, chip, bindings)
-    (text,) = folder.glob("*.cu")
+    (text,) = (path for path in folder.iterdir() if path.suffix in (".cu", ".hip"))
     return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
 
 

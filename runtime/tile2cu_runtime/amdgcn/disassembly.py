@@ -126,11 +126,11 @@ def _with_number(line: Line, labels: Mapping[str, int]) -> Line:
     return Line(line.address, f"{name} {(labels[label] - line.address - 4) // 4 & 0xFFFF}", line.size)
 
 
-def source_line(path: Path, address: int) -> tuple[str, int]:
-    """File and line of an instruction by the file's debug information; ("", 0) without it."""
+def source_frames(path: Path, address: int) -> tuple[tuple[str, int], ...]:
+    """File and line of an instruction by the debug information, then of each call that it was inlined through."""
     tool = next(filter(shutil.which, SYMBOLIZERS), None)
     if tool is None:
-        return "", 0
-    answer = _run([tool, f"--obj={path}", "--no-inlines", "--functions=none", f"{address:#x}"]).strip()
-    found = re.match(r"(.*):(\d+):\d+$", answer)
-    return (found[1], int(found[2])) if found and int(found[2]) else ("", 0)
+        return ()
+    answer = _run([tool, f"--obj={path}", "--functions=none", f"{address:#x}"])
+    found = re.findall(r"^(.*):(\d+):\d+$", answer, re.MULTILINE)
+    return tuple((file, int(line)) for file, line in found if int(line))

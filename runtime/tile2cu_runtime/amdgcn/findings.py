@@ -14,12 +14,22 @@ LDS_UNINITIALIZED = "lds-uninitialized"
 
 @dataclass(frozen=True, kw_only=True)
 class CodePlace:
-    """An instruction: its address in the code object, its text, and the source line if there is line information."""
+    """An instruction: its address in the code object, its text, and where there is line information its source line.
+
+    `frames` are file and line of that place and of the calls it was inlined through, from inside out.
+    """
 
     pc: int
     instruction: str
-    file: str = ""
-    line: int = 0
+    frames: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def file(self) -> str:
+        return self.frames[0][0] if self.frames else ""
+
+    @property
+    def line(self) -> int:
+        return self.frames[0][1] if self.frames else 0
 
     def __str__(self) -> str:
         source = f" ({self.file}:{self.line})" if self.line else ""

@@ -16,7 +16,17 @@ from tile2cu_runtime.amdgcn.code_object import Kernel
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 
 Extent = tuple[int, int, int]
-ArgumentValue = int | float | bytes | np.generic | Array
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An argument that points into an array, `offset` bytes from its start."""
+
+    array: Array
+    offset: int
+
+
+ArgumentValue = int | float | bytes | np.generic | Array | Pointer
 
 # The kernel_code_properties bits and how many scalar registers each enables, in the order of the registers.
 _PRIVATE_BUFFER, _DISPATCH, _QUEUE, _KERNARG, _DISPATCH_ID, _FLAT_SCRATCH, _PRIVATE_SIZE = (

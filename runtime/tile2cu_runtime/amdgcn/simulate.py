@@ -18,7 +18,7 @@ from tile2cu_runtime.amdgcn.byte_store import ByteStore
 from tile2cu_runtime.amdgcn.code_object import LDS_BYTES, CodeObject, Kernel
 from tile2cu_runtime.amdgcn.cohort import Cohort
 from tile2cu_runtime.amdgcn.cost import CostReport, Measured, cost_report, lds_bytes_of
-from tile2cu_runtime.amdgcn.disassembly import source_line
+from tile2cu_runtime.amdgcn.disassembly import source_frames
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.findings import CodePlace, Recorder, SimulatorFinding
 from tile2cu_runtime.amdgcn.global_memory import Buffer, GlobalMemory
@@ -28,6 +28,7 @@ from tile2cu_runtime.amdgcn.kernarg import (
     ArgumentValue,
     Extent,
     Launch,
+    Pointer,
     dispatch_packet,
     kernarg_bytes,
     user_scalars,
@@ -70,11 +71,12 @@ def simulate(
     measure: bool = False,
     dynamic_lds: int = 0,
     limit: int = INSTRUCTION_LIMIT,
+    names: Sequence[str] = (),
 ) -> Result:
     """Launches a kernel. Arrays among `args` are global buffers and hold the result afterwards.
 
     Shapes: `grid` in workgroups, `block` in work-items, up to three extents each; `dynamic_lds` in bytes. Other
-    arguments are int, float, NumPy scalars, or bytes for what is passed by value.
+    arguments are int, float, NumPy scalars, or bytes for what is passed by value. `names` are what findings call them.
     Gives: findings instead of errors for faults of the kernel. `check` looks for missing waits and for LDS races and
     uninitialised reads; bounds are always checked. `measure` counts cache lines of global requests and
     cycles of the LDS banks.
@@ -83,7 +85,7 @@ def simulate(
     loaded = code_object if isinstance(code_object, CodeObject) else CodeObject.load(code_object)
     launch = Launch(grid=_extent(grid), block=_extent(block), dynamic_lds=dynamic_lds)
     with np.errstate(all="ignore"):
-        return _Simulation(loaded, loaded.kernel(kernel), launch, args, check=check, measure=measure).run(limit)
+        return _Simulation(loaded, loaded.kernel(kernel), launch, args, names, check=check, measure=measure).run(limit)
 
 
 def _extent(value: int | Sequence[int]) -> Extent:
@@ -101,6 +103,7 @@ class _Simulation:
         kernel: Kernel,
         launch: Launch,
         args: Sequence[ArgumentValue],
+        names: Sequence[str],
         *,
         check: bool,
         measure: bool,
@@ -112,9 +115,8 @@ class _Simulation:
             raise SimulatorError(
                 f"{kernel.name} wants {self._lds_bytes} bytes of LDS, {code.target} has {LDS_BYTES[code.target]}"
             )
-        self._arrays = {
-            number: _checked(number, value) for number, value in enumerate(args) if isinstance(value, np.ndarray)
-        }
+        self._pointers = _pointers(args)
+        self._names = names or [f"argument {number}" for number in range(len(args))]
         self._memory, self._buffers = self._load(args)
         self._program = _decoded(code, kernel)
         self._recorder = Recorder()
@@ -129,10 +131,13 @@ class _Simulation:
             ("the kernel arguments", bytes(round_up(self._kernel.kernarg_bytes, 64))),
             ("the dispatch packet", dispatch_packet(self._launch)),
         ]
-        contents += [(f"argument {number}", array) for number, array in self._arrays.items()]
+        named = {id(pointer.array): (self._names[number], pointer.array) for number, pointer in self._pointers.items()}
+        contents += named.values()
         memory = GlobalMemory(contents)
-        buffers = dict(zip(self._arrays, memory.buffers[3:], strict=True))
-        addresses = {number: buffer.address for number, buffer in buffers.items()}
+        buffers = dict(zip(named, memory.buffers[3:], strict=True))
+        addresses = {
+            number: buffers[id(pointer.array)].address + pointer.offset for number, pointer in self._pointers.items()
+        }
         kernarg = kernarg_bytes(self._kernel, args, addresses, self._launch)
         memory.write(memory.buffers[1], kernarg)
         self._user_scalars = user_scalars(self._kernel, kernarg, memory.buffers[1].address, memory.buffers[2].address)
@@ -163,9 +168,9 @@ class _Simulation:
             self._global_lines += batch.global_lines
             self._bank_use += batch.lds.bank_use
         seconds = time.perf_counter() - begun
-        for number, buffer in self._buffers.items():
-            if self._arrays[number].flags.writeable:
-                self._arrays[number].reshape(-1).view(np.uint8)[:] = self._memory.read(buffer)
+        for array in {id(pointer.array): pointer.array for pointer in self._pointers.values()}.values():
+            if array.flags.writeable:
+                array.reshape(-1).view(np.uint8)[:] = self._memory.read(self._buffers[id(array)])
         executed = [(self._program.block(address), count) for address, count in machine.executed.items()]
         measured = Measured(global_lines=self._global_lines, lds=self._bank_use) if self._measure else None
         cost = cost_report(self._kernel.name, self._code.target, waves, executed, measured)
@@ -247,8 +252,7 @@ class _Simulation:
         )
 
     def _located(self, place: CodePlace) -> CodePlace:
-        file, line = source_line(self._code.path, place.pc)
-        return replace(place, file=file, line=line)
+        return replace(place, frames=source_frames(self._code.path, place.pc))
 
 
 def _decoded(code: CodeObject, kernel: Kernel) -> Program:
@@ -258,10 +262,16 @@ def _decoded(code: CodeObject, kernel: Kernel) -> Program:
     return code.decoded[kernel.name]
 
 
-def _checked(number: int, array: Array) -> Array:
-    if not array.flags.c_contiguous:
-        raise SimulatorError(f"argument {number} must be a contiguous array")
-    return array
+def _pointers(args: Sequence[ArgumentValue]) -> dict[int, Pointer]:
+    """The arguments that are pointers, by number. Those into one array share its buffer."""
+    pointers = {}
+    for number, value in enumerate(args):
+        pointer = Pointer(value, 0) if isinstance(value, np.ndarray) else value
+        if isinstance(pointer, Pointer):
+            if not pointer.array.flags.c_contiguous:
+                raise SimulatorError(f"argument {number} must be a contiguous array")
+            pointers[number] = pointer
+    return pointers
 
 
 def _lds_width(name: str) -> int:

@@ -39,7 +39,7 @@ def test_each_part_of_the_key_builds_anew(axpy: Path, monkeypatch: pytest.Monkey
     assert built(axpy) and not built(axpy)
     manifest = read_manifest(axpy / "axpy.json")
     for expected in (True, False):
-        library = binding.build_library(manifest, axpy, host_build("axpy.cu", check=True), cuda=False)
+        library = binding.build_library(manifest, axpy, host_build("axpy.cu", check=True), device="cpu")
         assert (library.seconds > 0) == expected, "flags are in the key"
     headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
     monkeypatch.setattr(paths, "headers_dir", lambda: headers)
@@ -208,6 +208,14 @@ def test_a_device_that_is_not_there(axpy: Path, monkeypatch: pytest.MonkeyPatch)
     assert raised.value.code == "T2C-R021"
 
 
+def test_amd_chips_by_the_drivers_numbers(tmp_path: Path) -> None:
+    for node, version in enumerate((0, 90402, 90010, 90500)):
+        (tmp_path / str(node)).mkdir()
+        (tmp_path / str(node) / "properties").write_text(f"cpu_cores_count 0\ngfx_target_version {version}\n")
+    assert devices.amd_architectures(tmp_path) == ("gfx942", "gfx90a", "gfx950")
+    assert devices.amd_architectures(tmp_path / "none") == ()
+
+
 @pytest.mark.parametrize(
     ("capability", "target"),
     [
@@ -255,7 +263,7 @@ def test_nvcc_builds_the_binding(axpy: Path, nvcc: str, cache: Path) -> None:
     """No GPU is needed to build and import: the CUDA runtime is linked statically and loads the driver late."""
     manifest = read_manifest(axpy / "axpy.json")
     build = cuda_build("axpy.cu", architecture="sm_80", device=90)
-    library = binding.build_library(manifest, axpy, build, cuda=True)
+    library = binding.build_library(manifest, axpy, build, device="cuda")
     module = binding.import_library(library)
     assert module.status_string(1100) == "no CUDA-capable device is detected"
     assert library.seconds > 0 and "-arch" not in build.compile

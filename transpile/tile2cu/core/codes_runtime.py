@@ -21,7 +21,8 @@ _LOADING: Mapping[str, Explanation] = {
     ),
     "T2C-R010": Explanation(
         "a compiler is missing, or does not run",
-        "g++ is taken from TILE2CU_CXX or PATH; nvcc from CUDA_HOME, PATH, the PyPI packages or /usr/local/cuda.",
+        "g++ is taken from TILE2CU_CXX or PATH; nvcc from CUDA_HOME, PATH, the PyPI packages or /usr/local/cuda; "
+        "clang for AMD chips from TILE2CU_HIP_CLANG, PATH or the ziglang wheel.",
     ),
     "T2C-R011": Explanation(
         "a compiler failed",
@@ -41,17 +42,23 @@ _LOADING: Mapping[str, Explanation] = {
         "the cache cannot be written",
         "Builds are kept in TILE2CU_CACHE, else under XDG_CACHE_HOME or ~/.cache.",
     ),
-    "T2C-R020": Explanation("there is no NVIDIA GPU", 'device="cpu" runs the same text on the CPU engine.'),
+    "T2C-R020": Explanation(
+        "there is no GPU of the kernel's kind",
+        'device="cpu" runs the same text on the CPU engine; for an AMD chip device="sim" runs the same code object.',
+    ),
     "T2C-R021": Explanation(
         "the GPU here cannot run the kernel",
-        "Code for sm_80 runs on later GPUs; code for sm_90a runs on compute capability 9.0 only.",
+        "Code for sm_80 runs on later GPUs, code for sm_90a on compute capability 9.0 only, code for an AMD chip on "
+        "that very chip.",
     ),
     "T2C-R022": Explanation(
-        "the runtime does not launch this language",
-        "Texts for AMD are compiled ahead of time; only NVIDIA GPUs are launched on.",
+        "the device does not run this language",
+        '"cuda" runs texts for cuda targets, "hip" and "sim" those for hip targets; "cpu" runs both.',
     ),
     "T2C-R030": Explanation("an option has no such value", "The message lists the values."),
-    "T2C-R031": Explanation("checks were asked for on a GPU", "Checks and statistics belong to the CPU engine."),
+    "T2C-R031": Explanation(
+        "checks were asked for on a GPU", "Checks and statistics belong to the CPU engine and the AMD simulator."
+    ),
 }
 
 # Calls of a loaded kernel. All but the last two are raised before anything is launched.
