@@ -46,11 +46,15 @@ def host_flags(*, check: bool) -> tuple[str, ...]:
     return (*_HOST_FLAGS, *f16c, *_HOST_WARNINGS, *(_CHECK_FLAGS if check else ("-O2",)))
 
 
-def host_build(text_file: str, *, check: bool) -> Build:
-    """Compiles an emitted text with g++ for the CPU engine. It is linked without -fsanitize: libtsan stays out."""
+def host_build(text_file: str, *, check: bool, warp_size: int = 32) -> Build:
+    """Compiles an emitted text with g++ for the CPU engine, in warps (AMD: waves) of `warp_size` threads.
+
+    It is linked without -fsanitize: libtsan stays out.
+    """
     gxx = find_gxx()
     # Hidden: two kernels with types of the same name live in one process.
-    command = (gxx.path, "-x", "c++", *host_flags(check=check), "-fvisibility=hidden", *_common(text_file))
+    flags = (*host_flags(check=check), f"-DTL_WARP_SIZE={warp_size}", "-fvisibility=hidden")
+    command = (gxx.path, "-x", "c++", *flags, *_common(text_file))
     return Build(compile=command, link=(), identity=gxx.version)
 
 

@@ -125,7 +125,7 @@ def _build(manifest: Manifest, run: Run) -> Build:
     """How the text is compiled. Errors: T2C-R020 without a GPU, T2C-R021 and T2C-R022 when it cannot run the text."""
     match run.device:
         case "cpu":
-            return host_build(manifest.text_file, check=run.is_checked)
+            return host_build(manifest.text_file, check=run.is_checked, warp_size=manifest.warp_size)
         case "sim":
             return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
         case "hip":

@@ -123,6 +123,11 @@ class Manifest:
     lines: tuple[tuple[int, int], ...] = ()
 
     @property
+    def warp_size(self) -> int:
+        """The threads of a warp on the target: 64 on AMD's, which call it a wave."""
+        return 64 if self.target.startswith("hip:") else 32
+
+    @property
     def text_file(self) -> str:
         """Name of the kernel's .cu (or .hip) file."""
         return next(name for name, _ in self.files if name.endswith((".cu", ".hip")))

@@ -40,5 +40,7 @@ GOLDEN = (
     Golden("cuda/sm_80/static", "gemm_relu.py", bindings={"M": 1024, "N": 1024, "K": 1024}),
     Golden("cuda/sm_90a", "gemm_relu.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64, "threads": 256}),
     Golden("cuda/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}),
+    Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
+    Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),
     Golden("cuda/sm_90a/causal", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
 )

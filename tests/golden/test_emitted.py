@@ -34,7 +34,9 @@ def test_nothing_else_lies_in_emitted(update_emitted: bool) -> None:
     assert found == known
 
 
-@pytest.mark.parametrize("path", sorted(EMITTED.rglob("*.cu")), ids=lambda path: str(path.relative_to(EMITTED)))
+@pytest.mark.parametrize(
+    "path", sorted([*EMITTED.rglob("*.cu"), *EMITTED.rglob("*.hip")]), ids=lambda path: str(path.relative_to(EMITTED))
+)
 def test_a_reviewer_can_read_it(path: Path) -> None:
     text = path.read_text()
     assert text.isascii()

@@ -35,7 +35,7 @@ def load(
     """
     chip = find(auto_target() if target == "auto" else target)
     folder = _emitted_folder(Path(path), kernel, chip, bindings)
-    (text,) = (path for path in folder.iterdir() if path.suffix in (".cu", ".hip"))
+    (text,) = folder.glob(f"*{chip.suffix}")
     return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
 
 

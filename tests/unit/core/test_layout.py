@@ -81,3 +81,7 @@ def test_blocked_counts_the_places_past_the_edge() -> None:
 
 def test_a_row_over_four_warps_needs_all_of_them() -> None:
     assert Blocked((1, 4096), (1, 128), 4, 128).along(1) == Along(32, 4, 32)
+
+
+def test_waves_of_64_need_half_as_many_parts() -> None:
+    assert Blocked((1, 4096), (1, 128), 4, 128, warp_size=64).along(1) == Along(64, 2, 32)

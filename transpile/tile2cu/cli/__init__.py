@@ -39,7 +39,8 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tile2cu",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Transpiles tile-language Python to CUDA C++ that a reviewer can read. The file is never executed.",
+        description="Transpiles tile-language Python to CUDA C++ or HIP that a reviewer can read. "
+        "The file is never executed.",
         epilog=f"verbs (tile2cu VERB --help says more):\n{verbs}",
     )
     parser.add_argument("--version", action="version", version=f"tile2cu {VERSION}")

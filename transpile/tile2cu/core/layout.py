@@ -4,7 +4,7 @@ Every layout prints as the C++ type of headers/tl that means the same (`cpp`), a
 (thread, value) -> coordinate shape for people (`about`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 
 
@@ -167,6 +167,7 @@ class Blocked(FragmentLayout):
     threads: tuple[int, ...]
     vector: int
     block_threads: int
+    warp_size: int = field(default=32, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,7 +179,7 @@ class Blocked(FragmentLayout):
 
     def along(self, dim: int) -> Along:
         vector = self.vector if dim == len(self.extents) - 1 else 1
-        lanes = min(self.threads[dim], max(1, 32 // prod(self.threads[dim + 1 :])))
+        lanes = min(self.threads[dim], max(1, self.warp_size // prod(self.threads[dim + 1 :])))
         registers = -(-self.extents[dim] // (self.threads[dim] * vector)) * vector
         return Along(lanes, -(-self.threads[dim] // lanes), registers)
 
@@ -186,8 +187,8 @@ class Blocked(FragmentLayout):
         last = len(self.extents) - 1
         extents = tuple(extent if dim in kept else self.threads[dim] for dim, extent in enumerate(self.extents))
         if last in kept:
-            return Blocked(extents, self.threads, self.vector, self.block_threads)
-        return Blocked(extents, self.threads, 1, self.block_threads)
+            return replace(self, extents=extents)
+        return replace(self, extents=extents, vector=1)
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | 
     if (len(layout.shape), kept) not in SLICES:
         return None
     if kept == (0, 1) and isinstance(layout, Blocked) and layout.threads[2] == 1:
-        return Blocked(layout.extents[:2], layout.threads[:2], 1, layout.block_threads)
+        return replace(layout, extents=layout.extents[:2], threads=layout.threads[:2], vector=1)
     of = layout.narrowest(kept)
     return None if of is None else Slice(of, kept)
 

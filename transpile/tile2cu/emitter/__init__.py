@@ -27,11 +27,12 @@ class Emitted:
     """The files of one kernel: name to text. `kernel` names it; `source` is the kernel's own text."""
 
     kernel: str
+    suffix: str  # of the text: ".cu" or ".hip"
     files: dict[str, str]
 
     @property
     def source(self) -> str:
-        return self.files[f"{self.kernel}.cu"]
+        return self.files[self.kernel + self.suffix]
 
     @property
     def manifest(self) -> str:
@@ -40,12 +41,12 @@ class Emitted:
 
 def emit_kernel(settled: Settled, *, tool: Tool, look: Look) -> Emitted:
     """The text, header and manifest of a settled kernel. The same input gives the same bytes."""
-    name = settled.program.name
+    name, suffix = settled.program.name, settled.target.suffix
     printer = Printer(Names(_all_names(settled), kept=_kept_names(settled)), settled.bounds)
     text, header, lines = render(_view(settled, printer, tool, look), look)
-    hashes = {f"{name}.cu": _sha256(text), f"{name}.h": _sha256(header)}
+    hashes = {f"{name}{suffix}": _sha256(text), f"{name}.h": _sha256(header)}
     described = manifest(settled, printer, tool=tool, look=look, files=hashes, lines=lines)
-    return Emitted(name, {f"{name}.cu": text, f"{name}.h": header, f"{name}.json": described})
+    return Emitted(name, suffix, {f"{name}{suffix}": text, f"{name}.h": header, f"{name}.json": described})
 
 
 def _view(settled: Settled, printer: Printer, tool: Tool, look: Look) -> KernelView:

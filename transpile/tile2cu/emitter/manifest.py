@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from tile2cu.core.expr import Expr, static_value
@@ -60,7 +61,7 @@ def manifest(
             "stages": _stages(settled),
         },
         "numerics": _numerics(settled),
-        "licences": _licences(program.name),
+        "licences": _licences(files),
         "facts": _facts(settled.facts),
         "lines": lines,
     }
@@ -129,9 +130,9 @@ def _numerics(settled: Settled) -> dict[str, Any]:
     }
 
 
-def _licences(name: str) -> dict[str, str]:
+def _licences(text_files: Iterable[str]) -> dict[str, str]:
     """Who owns what: the emitted text belongs to the owner of its source, the headers it includes are tile2cu's."""
-    return {f"{name}.cu": "as its source", f"{name}.h": "as its source", "tl/": "MIT"}
+    return dict.fromkeys(text_files, "as its source") | {"tl/": "MIT"}
 
 
 def _facts(facts: Facts) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ class HostView:
 
 @dataclass(frozen=True)
 class KernelView:
-    """A whole .cu file and its header."""
+    """A whole .cu or .hip file and its header."""
 
     name: str
     namespace: str

@@ -3,14 +3,17 @@
 import difflib
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.targets.gfx90a import GFX90A
+from tile2cu.targets.gfx942 import GFX942
+from tile2cu.targets.gfx950 import GFX950
 from tile2cu.targets.sm80 import SM80
 from tile2cu.targets.sm89 import SM89
 from tile2cu.targets.sm90a import SM90A
-from tile2cu.targets.table import Mma, Target
+from tile2cu.targets.table import Mfma, Mma, Target
 
-__all__ = ["TARGETS", "Mma", "Target", "find"]
+__all__ = ["TARGETS", "Mfma", "Mma", "Target", "find"]
 
-TARGETS = (SM80, SM89, SM90A)
+TARGETS = (SM80, SM89, SM90A, GFX90A, GFX942, GFX950)
 
 
 def find(name: str) -> Target:

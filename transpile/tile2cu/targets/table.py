@@ -1,6 +1,7 @@
 """What a chip is: the shape of every target's table."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tile2cu.core.dtype import DType
 
@@ -42,8 +43,57 @@ class Wgmma:
 
 
 @dataclass(frozen=True)
+class Mfma:
+    """One v_mfma_* of a wave of 64: `size` rows by `size` columns, `k` in elements of `operand`.
+
+    A lane holds `lane_elements` consecutive k of one row of A (or column of B), and `run` consecutive
+    rows of one column of D at a time, again and again until it has size * size / 64 of them.
+    """
+
+    name: str
+    operand: DType
+    accumulator: DType
+    size: int
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.size not in (16, 32):
+            raise ValueError("an MFMA without broadcast has 16 or 32 rows and columns")
+        if self.lane_bytes not in (4, 8, 16):
+            raise ValueError("a lane's operand is one, two or four registers")
+        if self.accumulator.bits not in (32, 64):
+            raise ValueError("an MFMA accumulates in 32 or 64 bits")
+
+    @property
+    def lane_elements(self) -> int:
+        return self.size * self.k // 64
+
+    @property
+    def lane_bytes(self) -> int:
+        return self.lane_elements * self.operand.bits // 8
+
+    @property
+    def run(self) -> int:
+        return 1 if self.accumulator.bits == 64 else 4
+
+    def place_of_a(self, i: int, k: int) -> tuple[int, int]:
+        """(item, lane) of A[i][k], and of B[k][i]."""
+        return k % self.lane_elements, i + self.size * (k // self.lane_elements)
+
+    def place_of_d(self, i: int, j: int) -> tuple[int, int]:
+        """(item, lane) of D[i][j]."""
+        groups = 64 // self.size
+        return i % self.run + self.run * (i // (self.run * groups)), j + self.size * (i // self.run % groups)
+
+
+@dataclass(frozen=True)
 class Target:
-    """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line."""
+    """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line.
+
+    `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
+    `load_lds` are the bytes a lane that global_load_lds copies at once; `fp8` says whose 8-bit floating
+    point the chip's instructions mean: OCP's, or FNUZ, without infinities and negative zero.
+    """
 
     name: str
     arch: str
@@ -57,6 +107,19 @@ class Target:
     multiprocessors: int = 108  # what a driver that asks for their number is told
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
+    mfma: tuple[Mfma, ...] = ()
+    load_lds: tuple[int, ...] = ()
+    fp8: Literal["ocp", "fnuz", ""] = "ocp"
+    banks: int = 32
+
+    def __post_init__(self) -> None:
+        if self.mfma and (self.warp_size != 64 or self.mma or self.wgmma):
+            raise ValueError("MFMA runs on waves of 64, and nowhere where mma.sync does")
+
+    @property
+    def suffix(self) -> str:
+        """Of the text's file: the language's own."""
+        return {"cuda": ".cu", "hip": ".hip"}[self.name.partition(":")[0]]
 
     def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
         """The row of the table for these types, or None."""

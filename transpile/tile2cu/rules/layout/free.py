@@ -11,7 +11,6 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
 
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
-_WARP = 32
 _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory'"
 
 
@@ -40,8 +39,8 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     for op in context.statements:
         if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
-            vector = _vector(op.src.static_shape, op.src.dtype.bytes)
-            yield op.src, "layout", _blocked(op.src.static_shape, vector, launch.threads, lanes=_WARP)
+            vector, lanes = _vector(op.src.static_shape, op.src.dtype.bytes), context.target.warp_size
+            yield op.src, "layout", _blocked(op.src.static_shape, vector, context, lanes=lanes)
             return
 
 
@@ -67,7 +66,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
         vector = _vector(tile.static_shape, tile.dtype.bytes)
-        yield tile, "layout", _blocked(tile.static_shape, vector, launch.threads, lanes=launch.threads)
+        yield tile, "layout", _blocked(tile.static_shape, vector, context, lanes=launch.threads)
 
 
 @rule(
@@ -133,7 +132,7 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
-    return _blocked(shape, _vector(shape, widest), context.launch.threads, lanes=context.launch.threads)
+    return _blocked(shape, _vector(shape, widest), context, lanes=context.launch.threads)
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
@@ -145,8 +144,9 @@ def _vector(shape: tuple[int, ...], element_bytes: int) -> int:
     return gcd(VECTOR_BYTES // min(element_bytes, VECTOR_BYTES), shape[-1])
 
 
-def _blocked(shape: tuple[int, ...], vector: int, threads: int, lanes: int) -> Blocked:
+def _blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -> Blocked:
     """Threads over the tile: up to `lanes` along a row, more when there are fewer rows than threads left."""
+    threads = context.launch.threads
     along_row = min(lanes, _power_of_two_up(-(-shape[-1] // vector)), _largest_power_of_two(threads))
     rows = prod(shape[:-1])
     while threads // along_row > rows and along_row * vector < shape[-1] and 2 * along_row <= threads:
@@ -156,7 +156,7 @@ def _blocked(shape: tuple[int, ...], vector: int, threads: int, lanes: int) -> B
     for extent in reversed(shape[:-1]):
         grid.insert(0, min(left, _largest_power_of_two(extent)))
         left //= grid[0]
-    return Blocked(shape, tuple(grid), vector, threads)
+    return Blocked(shape, tuple(grid), vector, threads, context.target.warp_size)
 
 
 def _power_of_two_up(value: int) -> int:

@@ -1,0 +1,39 @@
+"""The MFMA tables of the AMD targets say what AMD's own tables say, as tests/amdgcn/mfma_tables.py has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.amdgcn.mfma_tables import ALL
+from tests.amdgcn.mfma_tables import Mfma as AmdRow
+from tile2cu.core.dtype import FLOAT16, FLOAT32
+from tile2cu.targets import TARGETS, Mfma, Target
+
+AMD = [target for target in TARGETS if target.mfma]
+ROWS = [pytest.param(target, row, id=f"{target.arch}-{row.name}") for target in AMD for row in target.mfma]
+TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32"}
+
+
+def amd_row(target: Target, row: Mfma) -> AmdRow:
+    """AMD's row of that mnemonic; what gfx950 takes over from gfx942 stands there."""
+    of_chip = [each for each in ALL if each.name == row.name and each.target == target.arch]
+    return next(iter([*of_chip, *(each for each in ALL if each.name == row.name)]))
+
+
+@pytest.mark.parametrize(("target", "row"), ROWS)
+def test_row_is_amds(target: Target, row: Mfma) -> None:
+    amd = amd_row(target, row)
+    assert (amd.m, amd.n, amd.k, amd.blocks) == (row.size, row.size, row.k, 1)
+    assert (amd.a, amd.d) == (TYPES[row.operand.name], TYPES[row.accumulator.name])
+    for i in range(row.size):
+        for k in range(row.k):
+            assert row.place_of_a(i, k) == amd.place_of_a(i, k, 0)
+        for j in range(row.size):
+            assert row.place_of_d(i, j) == amd.place_of_d(i, j, 0)
+
+
+def test_a_row_that_no_hardware_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="16 or 32"):
+        Mfma("v_mfma_f32_4x4x4_f16", FLOAT16, FLOAT32, size=4, k=4)
+    with pytest.raises(ValueError, match="registers"):
+        Mfma("v_mfma_f32_16x16x4_f16", FLOAT16, FLOAT32, size=16, k=4)

@@ -1,0 +1,40 @@
+"""AMD Instinct MI300.
+
+https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/amd-instinct-mi300-cdna3-instruction-set-architecture.pdf
+"""
+
+from dataclasses import replace
+
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
+from tile2cu.targets.gfx90a import GFX90A
+from tile2cu.targets.table import Mfma
+
+# Products of float stay exact to their last digit: xf32 (16x16x8, 32x32x4) would round the operands to 10 digits.
+FLOAT = (
+    Mfma("v_mfma_f32_16x16x4_f32", FLOAT32, FLOAT32, size=16, k=4),
+    Mfma("v_mfma_f32_32x32x2_f32", FLOAT32, FLOAT32, size=32, k=2),
+    Mfma("v_mfma_f64_16x16x4_f64", FLOAT64, FLOAT64, size=16, k=4),
+)
+HALF = (
+    Mfma("v_mfma_f32_16x16x16_f16", FLOAT16, FLOAT32, size=16, k=16),
+    Mfma("v_mfma_f32_32x32x8_f16", FLOAT16, FLOAT32, size=32, k=8),
+    Mfma("v_mfma_f32_16x16x16_bf16", BFLOAT16, FLOAT32, size=16, k=16),
+    Mfma("v_mfma_f32_32x32x8_bf16", BFLOAT16, FLOAT32, size=32, k=8),
+)
+INTEGER = (
+    Mfma("v_mfma_i32_16x16x32_i8", INT8, INT32, size=16, k=32),
+    Mfma("v_mfma_i32_32x32x16_i8", INT8, INT32, size=32, k=16),
+)
+
+GFX942 = replace(
+    GFX90A,
+    name="hip:gfx942",
+    arch="gfx942",
+    mfma=HALF + INTEGER + FLOAT,
+    load_lds=(4,),
+    fp8="fnuz",
+    source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"
+    "amd-instinct-mi300-cdna3-instruction-set-architecture.pdf",
+    capability=(9, 4),
+    multiprocessors=304,
+)

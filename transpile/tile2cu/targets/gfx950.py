@@ -1,0 +1,36 @@
+"""AMD Instinct MI350.
+
+https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/amd-instinct-cdna4-instruction-set-architecture.pdf
+"""
+
+from dataclasses import replace
+
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32
+from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER
+from tile2cu.targets.table import Mfma
+
+# The wider shapes read 16 bytes a lane; those of gfx942 are for a K that is too short for them.
+WIDE = (
+    Mfma("v_mfma_f32_16x16x32_f16", FLOAT16, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_f16", FLOAT16, FLOAT32, size=32, k=16),
+    Mfma("v_mfma_f32_16x16x32_bf16", BFLOAT16, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_bf16", BFLOAT16, FLOAT32, size=32, k=16),
+    Mfma("v_mfma_i32_16x16x64_i8", INT8, INT32, size=16, k=64),
+    Mfma("v_mfma_i32_32x32x32_i8", INT8, INT32, size=32, k=32),
+)
+
+# "Local Data Share": 160 KB, 64 banks.
+GFX950 = replace(
+    GFX942,
+    name="hip:gfx950",
+    arch="gfx950",
+    shared_limit=160 * 1024,
+    mfma=WIDE + HALF + INTEGER + FLOAT,
+    load_lds=(4, 12, 16),
+    fp8="ocp",
+    banks=64,
+    source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"
+    "amd-instinct-cdna4-instruction-set-architecture.pdf",
+    capability=(9, 5),
+    multiprocessors=256,
+)
