@@ -6,19 +6,24 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
 
 if TYPE_CHECKING:
-    from tile2cu.api import emit
+    from tile2cu.api import dispatch, emit
+    from tile2cu.core.dispatch import Dispatch, Entry
     from tile2cu.loading import load
 
 __version__ = VERSION
-__all__ = ["Tile2CuError", "__version__", "emit", "load"]
+__all__ = ["Dispatch", "Entry", "Tile2CuError", "__version__", "dispatch", "emit", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """`emit` and `load` bring their modules when first asked for, so that `import tile2cu` stays quick."""
-    if name == "emit":
-        from tile2cu.api import emit
+    """The public functions bring their modules when first asked for, so that `import tile2cu` stays quick."""
+    if name in ("emit", "dispatch"):
+        from tile2cu import api
 
-        return emit
+        return getattr(api, name)
+    if name in ("Dispatch", "Entry"):
+        from tile2cu.core import dispatch
+
+        return getattr(dispatch, name)
     if name == "load":
         from tile2cu.loading import load
 

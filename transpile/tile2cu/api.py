@@ -1,8 +1,10 @@
 """The path of a kernel: text, Program, facts, text."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program
@@ -38,6 +40,44 @@ def emit_text(
 
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer.
     """
+    look = look or Look()
+    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, name=look.name)
+    return tuple(emit_kernel(settled, tool=tool or this_tool(), look=look) for settled in found)
+
+
+def dispatch(wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = None) -> dict[str, str]:
+    """The files of several specialisations of a kernel under one C entry, by name; writes nothing.
+
+    `folder` is where the entries' Python files are looked for. Raises Tile2CuError: T2C-E020 to E023 when the entries
+    do not make one function.
+    """
+    from tile2cu.emitter.dispatch import emit_dispatch
+
+    kernels: list[Settled] = []
+    files: dict[str, str] = {}
+    for entry in wanted.entries:
+        file, kernel = wanted.source(entry)
+        own = replace(look or Look(), name=f"{wanted.name}_{entry.name}")
+        kernels += settled_kernels(
+            Path(folder) / file, kernel=kernel, target=find(entry.target), bindings=entry.bindings, name=own.name
+        )
+        files |= emit_kernel(kernels[-1], tool=this_tool(), look=own).files
+    return files | emit_dispatch(wanted, kernels, tool=this_tool(), look=look or Look())
+
+
+def settled_kernels(
+    path: Path,
+    *,
+    kernel: str | None,
+    target: Target,
+    bindings: Mapping[str, object],
+    text: str | None = None,
+    name: str = "",
+) -> list[Settled]:
+    """The kernels of a source file, or the one named, with all that is decided about them.
+
+    `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function.
+    """
     source = read(path) if text is None else text
     found = programs(
         path,
@@ -47,7 +87,10 @@ def emit_text(
         capability=target.capability,
         multiprocessors=target.multiprocessors,
     )
-    return tuple(_emit_one(program, target, look or Look(), tool or this_tool()) for program in found)
+    if name and len(found) > 1:
+        names = ", ".join(program.name for program in found)
+        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    return [_settled(program, target, name) for program in found]
 
 
 def settle(program: Program, target: Target) -> Context:
@@ -78,7 +121,8 @@ def read(path: Path) -> str:
         raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
-def _emit_one(program: Program, target: Target, look: Look, tool: Tool) -> Emitted:
+def _settled(program: Program, target: Target, name: str) -> Settled:
     context = settle(program, target)
-    settled = Settled(program, context.launch, target, context.facts, context.bounds)
-    return emit_kernel(settled, tool=tool, look=look)
+    if name and name != program.name:
+        program = replace(program, name=name, alias_of=program.name)
+    return Settled(program, context.launch, target, context.facts, context.bounds)

@@ -22,6 +22,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a value for an argument of the kernel's factory; sizes that get none stay run-time arguments",
     )
+    parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(
         "--line",
@@ -35,7 +36,8 @@ def look(options: argparse.Namespace) -> Look:
     """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
     from tile2cu.api import read
 
-    return Look(clang_format=read(options.clang_format) if options.clang_format else "", line=options.line)
+    clang_format = read(options.clang_format) if options.clang_format else ""
+    return Look(clang_format=clang_format, name=options.name, line=options.line)
 
 
 def bindings(options: argparse.Namespace) -> dict[str, object]:

@@ -154,6 +154,26 @@ _EMISSION: Mapping[str, Explanation] = {
         "tensor as a parameter.",
     ),
     "T2C-E004": Explanation("a function launches several kernels", "One text holds one kernel and its launcher."),
+    "T2C-E020": Explanation(
+        "a dispatch is not well formed",
+        "A dispatch has a name, a Python file and entries; an entry has a name and, if it needs them, a target, "
+        "bindings, a condition and a measurement. Names become parts of C functions.",
+    ),
+    "T2C-E021": Explanation(
+        "the condition of an entry cannot be read",
+        "`when` is made of comparisons and integer arithmetic (+ - * // %) of the kernel's sizes and integer "
+        "arguments, joined with `and` and `or`.",
+    ),
+    "T2C-E022": Explanation(
+        "the entries of a dispatch are not one function",
+        "All kernels under one entry take the same tensors and scalars in the same order. Sizes may be compiled in or "
+        "left open, element types may differ.",
+    ),
+    "T2C-E023": Explanation(
+        "a dispatch has no fallback",
+        "For each combination of element types, the last entry takes every call: it has no condition, leaves open the "
+        "sizes that another entry leaves open, asks for no multiples, and runs wherever the others do.",
+    ),
     "T2C-E010": Explanation(
         "clang-format failed",
         "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "

@@ -17,9 +17,11 @@ class Look:
     """How the text is written.
 
     `style` is a folder of templates; `clang_format` the content of a .clang-format file, empty for tile2cu's own;
-    `line` "python" gives the text #line directives, so that compilers and profilers name the Python file.
+    `name` the C function's, empty for that of the kernel's outermost function; `line` "python" gives the text #line
+    directives, so that compilers and profilers name the Python file.
     """
 
     style: str = "cuda"
     clang_format: str = ""
+    name: str = ""
     line: Literal["off", "python"] = "off"

@@ -363,7 +363,8 @@ class Program:
     `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
     into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
     extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
-    values given with -D, as they were given. `workspaces` are tensors in global memory that the launches share
+    values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one,
+    given with --name. `workspaces` are tensors in global memory that the launches share
     (T.alloc_global): the launcher provides them, callers do not see them.
     """
 
@@ -380,6 +381,7 @@ class Program:
     comments: tuple[str, ...] = ()
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
     workspaces: tuple[Buffer, ...] = ()
+    alias_of: str = ""
 
 
 def _static_extents(region: Region) -> tuple[int, ...]:

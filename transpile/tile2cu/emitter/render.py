@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
-from tile2cu.emitter.view import KernelView
+from tile2cu.emitter.view import DispatchView, KernelView
 
 _STYLES = Path(__file__).parent / "styles"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")
@@ -33,6 +33,15 @@ def render(view: KernelView, look: Look) -> tuple[str, str, list[tuple[int, int]
         kernel, header = _format(texts, option)
     text, lines = _take_markers(kernel)
     return text, header, lines
+
+
+def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:
+    """The two files of a dispatch, by name."""
+    environment = _environment(look.style)
+    texts = [environment.get_template(f"dispatch.{end}.jinja").render(d=view) for end in ("cpp", "h")]
+    with _format_option(look.clang_format) as option:
+        table, header = _format(texts, option)
+    return {f"{view.name}_dispatch.cpp": table, f"{view.name}_dispatch.h": header}
 
 
 @functools.cache

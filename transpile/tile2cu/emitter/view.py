@@ -84,3 +84,30 @@ class KernelView:
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
     host: HostView
+
+
+@dataclass(frozen=True)
+class DispatchEntryView:
+    """A row of a dispatch table: `guard` is what must hold of the call, `sizes` and `arguments` are its members."""
+
+    name: str
+    function: str
+    comments: tuple[str, ...]
+    guard: str
+    sizes: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DispatchView:
+    """NAME_dispatch.cpp and its header. `queried` are the parameters that queries take, without tensors."""
+
+    name: str
+    provenance: tuple[str, ...]
+    about: tuple[str, ...]
+    params: tuple[str, ...]
+    values: tuple[str, ...]
+    queried: tuple[str, ...]
+    queried_values: tuple[str, ...]
+    has_dtypes: bool
+    entries: tuple[DispatchEntryView, ...]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,8 @@ class Job:
     @property
     def key(self) -> str:
         """A name for the job: it is another when any part of it is."""
-        look = (self.look.style, self.look.clang_format, self.look.line)
-        parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()), look)
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()))
+        return hashlib.sha256(json.dumps((*parts, astuple(self.look))).encode()).hexdigest()[:32]
 
     @property
     def title(self) -> str:

@@ -121,6 +121,11 @@ class Target:
         """Of the text's file: the language's own."""
         return {"cuda": ".cu", "hip": ".hip"}[self.name.partition(":")[0]]
 
+    def code_runs_on(self, other: "Target") -> bool:
+        """Whether code for this chip runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone]"""
+        exact = self.arch.endswith("a")
+        return self.capability == other.capability if exact else self.capability <= other.capability
+
     def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
         """The row of the table for these types, or None."""
         rows = (row for row in self.mma if (row.operand, row.accumulator) == (operand, accumulator))

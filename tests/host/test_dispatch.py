@@ -1,0 +1,53 @@
+"""A dispatch on the CPU engine: which kernel takes a call, and that the result is right whichever it is."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from tile2cu import Dispatch, Entry, dispatch
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.engine import load_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+HOPPER = {"block_N": 64, "block_K": 64, "threads": 128, "block_M": 64}
+GEMM = Dispatch(
+    name="gemm",
+    file="gemm_relu.py",
+    entries=(
+        Entry(name="tall", bindings={"block_M": 64, "block_N": 32, "N": 32}, when="M >= 64"),
+        Entry(name="hopper", target="cuda:sm_90a", bindings=HOPPER, when="M * N > 4096"),
+        Entry(name="any", bindings={"block_M": 64, "block_N": 64}),
+    ),
+)
+
+
+def build(gxx: str, folder: Path) -> ctypes.CDLL:
+    for name, text in dispatch(GEMM, ROOT / "examples").items():
+        (folder / name).write_text(text)
+    objects = []
+    for source in sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cpp")):
+        objects.append(f"{source.stem}.o")
+        command = [gxx, "-x", "c++", *host_flags(check=False), "-O0", "-Werror", f"-I{ROOT / 'headers'}", "-c"]
+        subprocess.run([*command, source.name, "-o", objects[-1]], cwd=folder, check=True)
+    subprocess.run([gxx, "-shared", *objects, str(load_engine().path), "-o", "gemm.so"], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "gemm.so"))
+
+
+def test_the_first_kernel_that_supports_a_call_runs(gxx: str, tmp_path: Path) -> None:
+    library = build(gxx, tmp_path)
+    library.gemm_choice.restype = ctypes.c_char_p
+    library.gemm_workspace_size.restype = ctypes.c_size_t
+    calls = {(64, 8, 32): "tall", (63, 8, 32): "any", (80, 16, 64): "hopper", (80, 12, 64): "any", (5, 7, 9): "any"}
+    rng = np.random.default_rng(0)
+    for (m, k, n), name in calls.items():
+        assert library.gemm_choice(m, k, n, -1) == name.encode()
+        assert library.gemm_workspace_size(m, k, n) == 0
+        a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+        c = np.full((m, n), np.nan, np.float16)
+        status = library.gemm(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, c)), m, k, n, None, 0, None)
+        assert status == library.gemm_supports(m, k, n, -1) == 0
+        np.testing.assert_array_equal(c, np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0))
+    assert library.gemm_supports(-1, 8, 32, -1) == 1  # TL_INVALID_SIZE, as the fallback says
+    assert library.gemm_choice(64, 8, 32, 5) == b""
