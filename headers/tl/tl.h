@@ -25,6 +25,7 @@
 #include "common/copy_async.h"
 #include "common/pipeline.h"
 #include "common/gemm.h"
+#include "common/gemm_fma.h"
 #include "common/reduce.h"
 #include "common/scan.h"
 #include "common/vote.h"

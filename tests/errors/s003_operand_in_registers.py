@@ -7,9 +7,9 @@ def kernel(M, N, block=64):
     @T.prim_func
     def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
-            A_shared = T.alloc_shared((64, 32), "float16")
-            B_local = T.alloc_fragment((32, 64), "float16")
-            C_local = T.alloc_fragment((64, 64), "float32")
+            A_shared = T.alloc_shared((64, 32), "int8")
+            B_local = T.alloc_fragment((32, 64), "int8")
+            C_local = T.alloc_fragment((64, 64), "int32")
             T.gemm(A_shared, B_local, C_local)
 
     return main
@@ -20,5 +20,5 @@ def kernel(M, N, block=64):
 #    |
 # 13 |             T.gemm(A_shared, B_local, C_local)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: A may be a shared tile, or a fragment that is not transposed; B must be a shared tile
+#   = note: in registers, A may not be transposed, and B must have elements of 16 bits
 #   = help: T.copy `B_local` to a shared tile first

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include "../primitives.h"
 #include "float8.h"
+#include "tfloat32.h"
 
 // A machine's primitives may define these; elsewhere they mean nothing special.
 #ifndef TL_BOTH
@@ -20,7 +21,9 @@ namespace tl {
 
 // half and bfloat16: arithmetic that is not their own is done in float and rounded once.
 template <class T> constexpr bool is_small_float = std::is_same<T, half>::value || std::is_same<T, bfloat16>::value;
-template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_small_float<T> || is_float8<T>;
+// Of these, and of what is only stored and multiplied by tensor cores, arithmetic is done in float.
+template <class T> constexpr bool is_widened = is_small_float<T> || is_float8<T> || std::is_same<T, tfloat32>::value;
+template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_widened<T>;
 
 // The bits of `from` as another type of the same size.
 template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
@@ -34,7 +37,7 @@ template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
 template <class To, class From> TL_DEVICE To convert(From from) {
   if constexpr (std::is_same<To, From>::value)
     return from;
-  else if constexpr (is_small_float<To> || is_small_float<From> || is_float8<To> || is_float8<From>)
+  else if constexpr (is_widened<To> || is_widened<From>)
     return static_cast<To>(static_cast<float>(from));
   else
     return static_cast<To>(from);

@@ -1,8 +1,6 @@
 // C += A B on the tensor cores, by mma.sync on the registers of warps.
 #pragma once
-#include "fragment.h"
-#include "mma_accumulator.h"
-#include "shared_tile.h"
+#include "mma_operands.h"
 
 namespace tl {
 
@@ -10,9 +8,6 @@ namespace tl {
 enum Overwrite { overwrite };
 
 // ---- one instruction ---------------------------------------------------------------------------------------------
-
-// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32).
-template <class T> constexpr int mma_k = 32 / static_cast<int>(sizeof(T));
 
 // Machines without 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
 // K become two pairs of two instructions: k is taken in another order, the same for A and B.
@@ -33,12 +28,21 @@ template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const 
 
 template <class T> TL_DEVICE void mma(float* d, const uint32_t* a, const uint32_t* b) {
   static_assert(is_float<T> && sizeof(T) <= 4, "float accumulates half, bfloat16, float or 8-bit floating point");
-  if constexpr (std::is_same<T, float>::value)
+  if constexpr (sizeof(T) == 4)
     mma_m16n8k8_tf32(d, a, b);
   else if constexpr (is_float8<T>)
     mma_float8<T>(d, a, b);
   else
     mma_m16n8k16(d, a, b, T());
+}
+// k4 of double is two instructions of 8 rows: registers 2h and 2h + 1 of A are the words of the element in row half h.
+template <class T> TL_DEVICE void mma(double* d, const uint32_t* a, const uint32_t* b) {
+  static_assert(std::is_same<T, double>::value, "double accumulates double");
+  const auto element = [](const uint32_t* words) {
+    return bit_cast<double>(words[0] | static_cast<uint64_t>(words[1]) << 32);
+  };
+  TL_UNROLL
+  for (int h = 0; h < 2; ++h) mma_m8n8k4_double(d + 2 * h, element(a + 2 * h), element(b));
 }
 template <class T> TL_DEVICE void mma(half* d, const uint32_t* a, const uint32_t* b) {
   static_assert(std::is_same<T, half>::value, "half accumulates half");
@@ -50,121 +54,6 @@ template <class T> TL_DEVICE void mma(half* d, const uint32_t* a, const uint32_t
 template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint32_t* b) {
   static_assert(std::is_same<T, int8_t>::value, "int32 accumulates int8");
   mma_m16n8k32_int8(d, a, b);
-}
-
-// ---- operands of one step of K, for one warp ---------------------------------------------------------------------
-// `row` or `col` is where the warp's part starts, `m` counts its tiles of 16 rows, `k` is where the step starts.
-
-// An operand in shared memory: every warp can read all of it.
-struct InSharedMemory {
-  template <class Warps> static constexpr bool fits = true;
-};
-// A in shared memory, M x K as it lies: 16 rows x 32 bytes are the four matrices of one ldmatrix.
-template <class Tile> struct SharedA : InSharedMemory {
-  using type = typename Tile::type;
-  static constexpr int rows = Tile::rows, cols = Tile::cols;
-  const Tile& tile;
-  TL_DEVICE void load(uint32_t (&a)[4], int row, int m, int k) const {
-    ldmatrix_x4(a, tile.at(row + 16 * m + lane() % 16, k + lane() / 16 * (mma_k<type> / 2)));
-  }
-};
-// A stored as K x M: the same matrices, each transposed by the load.
-template <class Tile> struct SharedTransposedA : InSharedMemory {
-  using type = typename Tile::type;
-  static constexpr int rows = Tile::cols, cols = Tile::rows;
-  static_assert(sizeof(type) == 2, "ldmatrix transposes 16-bit elements only: store this operand with K contiguous");
-  const Tile& tile;
-  TL_DEVICE void load(uint32_t (&a)[4], int row, int m, int k) const {
-    ldmatrix_x4_trans(a, tile.at(k + lane() / 16 * 8 + lane() % 8, row + 16 * m + lane() / 8 % 2 * 8));
-  }
-};
-// A in registers, in the layout of accumulators: two neighbouring m16n8 tiles are one m16k16 operand.
-template <class T, class Layout> struct RegisterA {
-  using type = T;
-  static constexpr int rows = Layout::M, cols = Layout::N;
-  static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
-  template <class W> static constexpr bool fits = std::is_same<Layout, MmaOperandA<rows, cols, W>>::value;
-  const Fragment<T, Layout>& fragment;
-  TL_DEVICE void load(uint32_t (&a)[4], int, int m, int k) const {
-    const T* const reg = fragment.reg + (m * Layout::n_tiles + k / 8) * 4;
-    TL_UNROLL
-    for (int i = 0; i < 4; ++i) a[i] = pack_bits(reg[2 * i], reg[2 * i + 1]);
-  }
-};
-
-// B in shared memory, K x N as it lies: 16 of K x 16 columns, two instructions' worth, transposed by the load.
-template <class Tile> struct SharedB : InSharedMemory {
-  using type = typename Tile::type;
-  static constexpr int rows = Tile::rows, cols = Tile::cols;
-  static_assert(sizeof(type) == 2, "ldmatrix transposes 16-bit elements only: store this operand with K contiguous");
-  const Tile& tile;
-  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
-    ldmatrix_x4_trans(b, tile.at(k + lane() % 16, col + 8 * n + lane() / 16 * 8));
-  }
-  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col, int n) const {
-    ldmatrix_x2_trans(b, tile.at(k + lane() % 16, col + 8 * n));
-  }
-};
-// B stored as N x K.
-template <class Tile> struct SharedTransposedB : InSharedMemory {
-  using type = typename Tile::type;
-  static constexpr int rows = Tile::cols, cols = Tile::rows, half_step = mma_k<type> / 2;
-  const Tile& tile;
-  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
-    ldmatrix_x4(b, tile.at(col + 8 * n + lane() / 16 * 8 + lane() % 8, k + lane() / 8 % 2 * half_step));
-  }
-  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int col, int n) const {
-    ldmatrix_x2(b, tile.at(col + 8 * n + lane() % 8, k + lane() / 8 % 2 * half_step));
-  }
-};
-// B in registers.
-template <class T, class Registers, class Layout> struct RegisterB {
-  using type = T;
-  static constexpr int rows = Registers::k_tiles * 8, cols = Registers::along_n::extent;
-  static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
-  template <class W> static constexpr bool fits = std::is_same<typename Registers::Warps, W>::value;
-  const Fragment<T, Layout>& fragment;
-  TL_DEVICE void load_one(uint32_t (&b)[2], int k, int, int n) const {
-    const T* const reg = fragment.reg + (n * Registers::k_tiles + k / 8) * 2;
-    TL_UNROLL
-    for (int i = 0; i < 2; ++i) b[i] = pack_bits(reg[2 * i], reg[2 * i + 1]);
-  }
-  TL_DEVICE void load_pair(uint32_t (&b)[4], int k, int col, int n) const {
-    uint32_t one[2][2];
-    load_one(one[0], k, col, n);
-    load_one(one[1], k, col, n + 1);
-    TL_UNROLL
-    for (int i = 0; i < 4; ++i) b[i] = one[i / 2][i % 2];
-  }
-};
-
-template <class T, int rows, int cols, class S> TL_DEVICE auto operand_a(const SharedTile<T, rows, cols, S>& tile) {
-  return SharedA<SharedTile<T, rows, cols, S>>{{}, tile};
-}
-template <class Tile> TL_DEVICE auto operand_a(const Transposed<Tile>& a) {
-  return SharedTransposedA<Tile>{{}, a.tile};
-}
-template <class T, class Layout> TL_DEVICE auto operand_a(const Fragment<T, Layout>& a) {
-  return RegisterA<T, Layout>{a};
-}
-template <class Tile, int rows, int cols> TL_DEVICE auto operand_a(const SubTile<Tile, rows, cols>& tile) {
-  return SharedA<SubTile<Tile, rows, cols>>{{}, tile};
-}
-template <class T, int rows, int cols, class S> TL_DEVICE auto operand_b(const SharedTile<T, rows, cols, S>& tile) {
-  return SharedB<SharedTile<T, rows, cols, S>>{{}, tile};
-}
-template <class Tile> TL_DEVICE auto operand_b(const Transposed<Tile>& b) {
-  return SharedTransposedB<Tile>{{}, b.tile};
-}
-template <class Tile, int rows, int cols> TL_DEVICE auto operand_b(const SubTile<Tile, rows, cols>& tile) {
-  return SharedB<SubTile<Tile, rows, cols>>{{}, tile};
-}
-template <class T, int K, int N, class W> TL_DEVICE auto operand_b(const Fragment<T, MmaOperandB<K, N, W>>& b) {
-  return RegisterB<T, MmaRegistersB<K, N, W>, MmaOperandB<K, N, W>>{b};
-}
-template <class T, int N, int K, class W>
-TL_DEVICE auto operand_b(const Transposed<Fragment<T, MmaTransposedOperandB<N, K, W>>>& b) {
-  return RegisterB<T, MmaRegistersB<K, N, W>, MmaTransposedOperandB<N, K, W>>{b.tile};
 }
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
@@ -188,17 +77,17 @@ template <int m_tiles, int n_tiles> struct MmaStep {
   }
 };
 
-// C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MmaOperandA (or an
+// C += A B on the tensor cores. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MmaOperandA (or an
 // accumulator's layout with all warps along M); b: a shared tile K x N, or tl::transposed of one stored N x K, or a
-// fragment with MmaOperandB, or tl::transposed of one with MmaTransposedOperandB. A shared tile may be tl::rows or
+// fragment of 16-bit elements with MmaOperandB, or tl::transposed of one with MmaTransposedOperandB. A shared tile may be tl::rows or
 // tl::cols of one. The operands of the next step of K are loaded before the products of this one are started.
 // Who: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>& C) {
   using Layout = MmaAccumulator<M, N, W>;
   const auto from_a = operand_a(a);
-  const auto from_b = operand_b(b);
   using FromA = std::decay_t<decltype(from_a)>;
+  const auto from_b = operand_b<FromA::order>(b);
   using FromB = std::decay_t<decltype(from_b)>;
   using Element = typename FromA::type;
   static_assert(FromA::rows == M, "A has as many rows as C");

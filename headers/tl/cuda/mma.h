@@ -46,5 +46,12 @@ TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* 
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+// A: (T32,V1) -> (M8,K4), B: (T32,V1) -> (N8,K4), D: (T32,V2) -> (M8,N8), row-major.
+// [PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"]
+TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(d[0]), "+d"(d[1])
+               : "d"(a), "d"(b));
+}
 
 }  // namespace tl

@@ -5,6 +5,7 @@
 #include "engine.h"
 #include "kernel.h"
 #include "numeric.h"
+#include "warp.h"
 
 namespace tl {
 
@@ -21,6 +22,13 @@ TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) 
 }
 TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
   tl_engine_mma(d, a, b, TL_ENGINE_INT8);
+}
+// Each lane has one element of A (row lane / 4, k = lane % 4) and of B, and two of D.
+TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
+  for (int k = 0; k < 4; ++k) {
+    const double left = shuffle(a, lane() / 4 * 4 + k);
+    for (int i = 0; i < 2; ++i) d[i] += left * shuffle(b, (lane() % 4 * 2 + i) * 4 + k);
+  }
 }
 
 }  // namespace tl

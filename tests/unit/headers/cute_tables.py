@@ -28,6 +28,9 @@ INT8_B = Table(8, ((4, 8), (32, 1)), ((4, 2), (8, 128)))
 TF32_A = Table(16, ((4, 8), (16, 1)), ((2, 2), (8, 64)))  # MMA_Traits<SM80_16x8x8_F32TF32TF32F32_TN>
 TF32_B = Table(8, ((4, 8), (8, 1)), ((2,), (32,)))
 
+DOUBLE_A = Table(16, ((4, 8), (16, 1)), ((2,), (8,)))  # two MMA_Traits<SM80_8x8x4_F64F64F64F64_TN>, 8 rows apart
+DOUBLE_B = Table(8, ((4, 8), (8, 1)), ((1,), (0,)))
+
 
 def wgmma_64xn(n: int) -> Table:
     """GMMA::CLayout_64xN; with n = 16 also GMMA::ALayout_64x16."""

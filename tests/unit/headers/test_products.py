@@ -7,7 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from cute_tables import HALF_A, HALF_B, INT8_A, INT8_B, TF32_A, TF32_B, Table, places
+from cute_tables import DOUBLE_A, DOUBLE_B, HALF_A, HALF_B, INT8_A, INT8_B, TF32_A, TF32_B, Table, places
 from engine_kernels import Kernels, Written
 
 HALF, BFLOAT16 = np.float16, ml_dtypes.bfloat16
@@ -30,6 +30,12 @@ SHARED = [
     ("e4m3_nt", 64, 64, 64, False, True, ml_dtypes.float8_e4m3fn, np.float32),
     ("e5m2_nt", 32, 24, 128, False, True, ml_dtypes.float8_e5m2, np.float32),
     ("tf32_nt", 64, 64, 32, False, True, np.float32, np.float32),
+    ("tf32_tn", 64, 96, 32, True, False, np.float32, np.float32),
+    ("tf32_rounded", 32, 48, 64, False, False, np.float32, np.float32),
+    ("int8_tn", 32, 64, 64, True, False, np.int8, np.int32),
+    ("e4m3_tt", 48, 32, 32, True, True, ml_dtypes.float8_e4m3fn, np.float32),
+    ("double_nn", 64, 64, 32, False, False, np.float64, np.float64),
+    ("double_tt", 32, 48, 20, True, True, np.float64, np.float64),
 ]
 REGISTERS = [("registers_41", 64, HALF), ("registers_22", 64, HALF), ("registers_bfloat16", 32, BFLOAT16)]
 
@@ -58,8 +64,11 @@ def test_operands_in_shared_memory(
         name, a.T if trans_a else a, b.T if trans_b else b, Written(shape=(m, n), dtype=accumulator)
     )
     np.testing.assert_array_equal(run.written[0].astype(float), a.astype(float) @ b.astype(float))
-    if name != "half_plain":  # eight rows without a swizzle share banks
-        assert run.worst_ways("read", 16) == 1
+    size = np.dtype(dtype).itemsize
+    gathered = size if size == 8 or (trans_a and size != 2) else 16
+    # Eight rows without a swizzle share banks; rows of bytes lie 16 bytes apart at best, which is half of the banks.
+    expected = {"half_plain": 2, "int8_tn": 2, "e4m3_tt": 2}.get(name, 1)
+    assert run.worst_ways("read", gathered) == expected
 
 
 @pytest.mark.needs("g++")
@@ -76,6 +85,10 @@ OPERANDS = [
     ("operands_half_trans", HALF, True, HALF_A, HALF_B),
     ("operands_int8", np.int8, False, INT8_A, INT8_B),
     ("operands_tf32", np.float32, False, TF32_A, TF32_B),
+    ("operands_int8_trans", np.int8, True, INT8_A, INT8_B),
+    ("operands_tf32_trans", np.float32, True, TF32_A, TF32_B),
+    ("operands_double", np.float64, False, DOUBLE_A, DOUBLE_B),
+    ("operands_double_trans", np.float64, True, DOUBLE_A, DOUBLE_B),
 ]
 
 
@@ -119,3 +132,44 @@ def test_right_operand_in_registers_and_parts_of_tiles(
     a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
     run = kernels("products")(name, a, b.T if trans_b else b, Written(shape=(m, n), dtype=np.float32))
     np.testing.assert_array_equal(run.written[0], a.astype(float) @ b.astype(float))
+
+
+# name, M, N, K, B is stored N x K, operand type: A lies where an accumulator of its type would.
+WIDE_REGISTERS = [
+    ("wide_tf32", 64, 32, 32, False, np.float32),
+    ("wide_tf32_t", 32, 32, 24, True, np.float32),
+    ("wide_e4m3", 64, 32, 64, False, ml_dtypes.float8_e4m3fn),
+    ("wide_int8_t", 32, 32, 32, True, np.int8),
+    ("wide_double", 32, 16, 24, False, np.float64),
+]
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(("name", "m", "n", "k", "trans_b", "dtype"), WIDE_REGISTERS)
+def test_left_operand_of_other_widths_in_registers(
+    kernels: Callable[[str], Kernels], name: str, m: int, n: int, k: int, trans_b: bool, dtype: type
+) -> None:
+    rng = np.random.default_rng(10)
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    accumulator = {np.int8: np.int32, np.float64: np.float64}.get(dtype, np.float32)
+    run = kernels("products")(name, a, b.T if trans_b else b, Written(shape=(m, n), dtype=accumulator))
+    np.testing.assert_array_equal(run.written[0], a.astype(float) @ b.astype(float))
+
+
+@pytest.mark.needs("g++")
+@pytest.mark.parametrize(
+    ("name", "m", "n", "k", "trans", "dtype", "accumulator"),
+    [
+        ("fma_half_double", 33, 20, 7, False, HALF, np.float64),
+        ("fma_transposed", 16, 40, 24, True, np.float64, np.float32),
+        ("fma_int16", 8, 8, 5, False, np.int16, np.int32),
+    ],
+)
+def test_products_without_tensor_cores(
+    kernels: Callable[[str], Kernels], name: str, m: int, n: int, k: int, trans: bool, dtype: type, accumulator: type
+) -> None:
+    rng = np.random.default_rng(11)
+    a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
+    stored = (a.T, b.T) if trans else (a, b)
+    run = kernels("products")(name, *stored, Written(shape=(m, n), dtype=accumulator))
+    np.testing.assert_array_equal(run.written[0], 2 * (a.astype(float) @ b.astype(float)))

@@ -106,9 +106,9 @@ _PIPELINE: Mapping[str, Explanation] = {
 # What the choice of instructions refuses.
 _SELECT: Mapping[str, Explanation] = {
     "T2C-S001": Explanation(
-        "no instruction multiplies these types",
-        "The chip's table of matrix instructions has no row for the types of the operands and of the accumulator. The"
-        " note lists the rows that it has.",
+        "no instruction multiplies these types, and they are in registers",
+        "The chip's table of matrix instructions has no row for the types of the operands and of the accumulator. Each "
+        "thread then multiplies and adds, and reads its operands from shared memory. The note lists the rows.",
     ),
     "T2C-S002": Explanation(
         "K of a product is not a multiple of the instruction's",
@@ -117,12 +117,8 @@ _SELECT: Mapping[str, Explanation] = {
     ),
     "T2C-S003": Explanation(
         "an operand of a product lies where it cannot be read",
-        "A comes from shared memory, or from registers that a previous product left in the right order; B comes from "
-        "shared memory.",
-    ),
-    "T2C-S004": Explanation(
-        "an operand of a product lies across",
-        "ldmatrix transposes elements of 16 bits only. Wider and narrower ones have to lie with K along their rows.",
+        "Operands come from shared memory or from registers. There A may not be transposed, and B has elements of 16 "
+        "bits.",
     ),
     "T2C-S005": Explanation(
         "this copy has no text yet",

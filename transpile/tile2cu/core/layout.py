@@ -126,6 +126,37 @@ def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
 
 
 @dataclass(frozen=True)
+class MmaOperandB(FragmentLayout):
+    """The B operand of mma.m16n8k16: columns over warps.n, replicated over warps.m.
+
+    It is stored as it lies in the product, K x N, or `transposed`, N x K.
+    """
+
+    k: int
+    n: int
+    warps: Warps
+    transposed: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n, self.k) if self.transposed else (self.k, self.n)
+
+    @property
+    def threads_of_block(self) -> int:
+        return 32 * self.warps.count
+
+    def along(self, dim: int) -> Along:
+        if dim == int(self.transposed):
+            return Along(4, 1, self.k // 4)
+        return Along(8, self.warps.n, self.n // (8 * self.warps.n))
+
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        keeps_k = kept == (int(self.transposed),)
+        k, n = (self.k, 8 * self.warps.n) if keeps_k else (16, self.n)
+        return MmaOperandB(k, n, self.warps, self.transposed)
+
+
+@dataclass(frozen=True)
 class WgmmaAccumulator(FragmentLayout):
     """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
 

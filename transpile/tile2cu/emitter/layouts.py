@@ -6,6 +6,7 @@ from tile2cu.core.layout import (
     FragmentLayout,
     MmaAccumulator,
     MmaOperandA,
+    MmaOperandB,
     Replicated,
     Slice,
     WgmmaAccumulator,
@@ -77,6 +78,10 @@ class Layouts:
                 rows, cols = self._extents(layout)
                 kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+            case MmaOperandB():
+                rows, cols = self._extents(layout)
+                kind = "MmaTransposedOperandB" if layout.transposed else "MmaOperandB"
+                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
             case WgmmaAccumulator():
                 rows, cols = self._extents(layout)
                 groups = (
@@ -119,6 +124,9 @@ def _about(layout: FragmentLayout, threads: int) -> str:
     match layout:
         case MmaAccumulator() | MmaOperandA():
             text += f"; {_warp_part(layout)}"
+        case MmaOperandB():
+            cols = layout.n // layout.warps.n
+            text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the product's B"
         case WgmmaAccumulator():
             rows = layout.rows // layout.warpgroups
             text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, "

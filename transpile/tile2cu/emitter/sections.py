@@ -85,7 +85,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
     """How many warps, and how they share the first product."""
     count = settled.launch.threads // settled.target.warp_size
     for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Gemm):
+        if isinstance(op, Gemm) and settled.facts.get(op, "warps") is not None:
             warps: Warps = settled.facts[op, "warps"]
             rule = settled.facts.rule(op, "warps")
             return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)

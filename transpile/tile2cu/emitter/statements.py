@@ -147,7 +147,7 @@ class Statements:
             case Fill():
                 return StatementView("call", self._fill(op))
             case Gemm():
-                return StatementView("call", self._gemm(op))
+                return StatementView("call", self._gemm(op), comments=self._gemm_comments(op))
             case Reduce():
                 return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
             case AtomicTile():
@@ -256,7 +256,20 @@ class Statements:
             f"tl::transposed({b})" if op.transpose_b else b,
             c,
         ]
-        return {"name": "gemm", "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
+        name = "gemm_fma" if self.facts[op, "instruction"] == "fma" else "gemm"
+        return {"name": name, "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
+
+    def _gemm_comments(self, op: Gemm) -> tuple[str, ...]:
+        """Why a product does not run on the tensor cores, or not as its types say."""
+        instruction, rule = str(self.facts[op, "instruction"]), self.facts.rule(op, "instruction")
+        a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+        arch = self.settled.target.arch
+        if instruction == "fma":
+            return (
+                f"no tensor core of {arch} multiplies {a} by {b} into {c}: each thread multiplies and adds  [{rule}]",
+            )
+        _, _, through = instruction.partition(" through ")
+        return (f"{arch} multiplies {a} as {through}, which holds its values exactly  [{rule}]",) if through else ()
 
     def _reduce(self, op: Reduce) -> Mapping[str, str]:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]

@@ -15,7 +15,8 @@ from tile2cu.rules.hopper import (
     wgmma_accumulator,
 )
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
-from tile2cu.rules.layout.gemm import mma_accumulator, mma_operand, mma_sync, widest_swizzle
+from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
+from tile2cu.rules.layout.operands import gathered_rows, widest_swizzle
 from tile2cu.rules.layout.propagate import (
     copy_same,
     index_constant,
@@ -51,9 +52,11 @@ RULES: tuple[Rule, ...] = (
     wgmma,
     wgmma_accumulator,
     mma_sync,
+    fma,
     mma_accumulator,
     mma_operand,
     widest_swizzle,
+    gathered_rows,
     index_constant,
     copy_same,
     reduce_kept_dimension,

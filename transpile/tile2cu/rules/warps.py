@@ -7,6 +7,7 @@ from tile2cu.core.layout import Warps
 from tile2cu.core.program import Gemm, Launch, Policy
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.targets import Mma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -57,7 +58,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.SQUARE and not _on_wgmma(context):
+    if op.policy is Policy.SQUARE and _on_mma(op, context):
         m, n, _ = op.mnk
         yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
 
@@ -75,7 +76,7 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.FULL_ROW and not _on_wgmma(context):
+    if op.policy is Policy.FULL_ROW and _on_mma(op, context):
         yield op, "warps", max(_partitions(op, context), key=lambda w: w.m)
 
 
@@ -92,8 +93,26 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.FULL_COL and not _on_wgmma(context):
+    if op.policy is Policy.FULL_COL and _on_mma(op, context):
         yield op, "warps", max(_partitions(op, context), key=lambda w: w.n)
+
+
+FMA_ROW = 16  # threads along a row of a product without tensor cores: their parts of A and B are about as large
+
+
+def mma_of(op: Gemm, context: Context) -> Mma | None:
+    """The row of the target's table for the product's types; None when there is none."""
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    return context.target.instruction(a, c) if a == b else None
+
+
+def on_fma(op: Gemm, context: Context) -> bool:
+    """Whether no tensor core takes the product's types, so that each thread multiplies and adds."""
+    return not _on_wgmma(context) and mma_of(op, context) is None
+
+
+def _on_mma(op: Gemm, context: Context) -> bool:
+    return not _on_wgmma(context) and mma_of(op, context) is not None
 
 
 def _on_wgmma(context: Context) -> bool:

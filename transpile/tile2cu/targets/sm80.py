@@ -1,6 +1,6 @@
 """NVIDIA A100. https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-shape"""
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, TFLOAT32
 from tile2cu.targets.table import Mma, Target
 
 MMA = (
@@ -8,7 +8,13 @@ MMA = (
     Mma(FLOAT16, FLOAT16, m=16, n=8, k=16),
     Mma(BFLOAT16, FLOAT32, m=16, n=8, k=16),
     Mma(FLOAT32, FLOAT32, m=16, n=8, k=8),  # operands are rounded to tf32
+    Mma(TFLOAT32, FLOAT32, m=16, n=8, k=8),
     Mma(INT8, INT32, m=16, n=8, k=32),
+    Mma(FLOAT64, FLOAT64, m=16, n=8, k=4),  # two m8n8k4
+)
+# Halves hold the values of 8-bit floating point exactly.
+FP8_THROUGH_HALF = tuple(
+    Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in (FLOAT8_E4M3, FLOAT8_E5M2)
 )
 
 # CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications": 163 KB a block.
@@ -19,6 +25,6 @@ SM80 = Target(
     warp_size=32,
     max_threads=1024,
     cp_async=True,
-    mma=MMA,
+    mma=MMA + FP8_THROUGH_HALF,
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities",
 )

@@ -10,8 +10,8 @@ from tile2cu.core.dtype import DType
 class Mma:
     """One shape of mma.sync: `m`, `n`, `k` in elements of `operand`.
 
-    `transposable` says that ldmatrix can hand over an operand whose K is not contiguous: it
-    transposes 16-bit elements only (PTX ISA, "ldmatrix", .trans).
+    `through` is the type that operands are converted to first, exactly, where the chip has no
+    instruction of its own for them.
     """
 
     operand: DType
@@ -19,14 +19,11 @@ class Mma:
     m: int
     n: int
     k: int
+    through: DType | None = None
 
     def __post_init__(self) -> None:
         if self.k * self.operand.bits != 256:
             raise ValueError("mma.sync reads 256 bits of K from each row")
-
-    @property
-    def transposable(self) -> bool:
-        return self.operand.bits == 16
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,64 @@ __global__ void __launch_bounds__(Case::threads)
   tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
 }
 
+// The same for other widths of elements, into any accumulator.
+template <class T_, class Acc_, int M_, int N_, int K_, class W_, bool trans_b_> struct WideRegisters {
+  using T = T_;
+  using Acc = Acc_;
+  using W = W_;
+  static constexpr int M = M_, N = N_, K = K_, threads = 32 * W::m * W::n;
+  static constexpr bool trans_b = trans_b_;
+  using B = tl::SharedTile<T, trans_b ? N : K, trans_b ? K : N, tl::Padded<16>>;
+  B b;
+};
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product_from_wide_registers(const typename Case::T* __restrict__ A_data,
+                                const typename Case::T* __restrict__ B_data, typename Case::Acc* __restrict__ C_data) {
+  constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
+  auto& b = tl::shared<Case>().b;
+  tl::copy<threads>(tl::tensor<tl::RowStart<8>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
+  tl::sync_threads();
+  tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, typename Case::W>> a;
+  tl::copy(tl::tensor<tl::RowStart<8>>(A_data, M, K).tile(0, 0), a);
+  tl::Fragment<typename Case::Acc, tl::MmaAccumulator<M, N, typename Case::W>> C;
+  if constexpr (Case::trans_b)
+    tl::gemm(a, tl::transposed(b), C, tl::overwrite);
+  else
+    tl::gemm(a, b, C, tl::overwrite);
+  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+}
+
+// C = 2 A B without tensor cores.
+template <class T_, class Acc_, int M_, int N_, int K_, bool trans_> struct Fma {
+  using T = T_;
+  using Acc = Acc_;
+  static constexpr int M = M_, N = N_, K = K_, threads = 64;
+  static constexpr bool trans = trans_;
+  tl::SharedTile<T, trans ? K : M, trans ? M : K, tl::NoSwizzle> a;
+  tl::SharedTile<T, trans ? N : K, trans ? K : N, tl::NoSwizzle> b;
+};
+template <class Case>
+__global__ void __launch_bounds__(Case::threads)
+    product_by_fma(const typename Case::T* __restrict__ A_data, const typename Case::T* __restrict__ B_data,
+                   typename Case::Acc* __restrict__ C_data) {
+  constexpr int M = Case::M, N = Case::N, threads = Case::threads;
+  auto& a = tl::shared<Case>().a;
+  auto& b = tl::shared<Case>().b;
+  tl::copy<threads>(tl::tensor<tl::RowStart<1>>(A_data, a.rows, a.cols).tile(0, 0), a);
+  tl::copy<threads>(tl::tensor<tl::RowStart<1>>(B_data, b.rows, b.cols).tile(0, 0), b);
+  tl::sync_threads();
+  tl::Fragment<typename Case::Acc, tl::Blocked<tl::Shape<M, N>, tl::Shape<4, 16>, 1>> C;
+  if constexpr (Case::trans) {
+    tl::gemm_fma(tl::transposed(a), tl::transposed(b), C, tl::overwrite);
+    tl::gemm_fma(tl::transposed(a), tl::transposed(b), C);
+  } else {
+    tl::gemm_fma(a, b, C, tl::overwrite);
+    tl::gemm_fma(a, b, C);
+  }
+  tl::copy(C, tl::tensor<tl::RowStart<1>>(C_data, M, N).tile(0, 0));
+}
+
 // B in registers, as K x N or, transposed, as N x K; A in registers too, or in shared memory.
 template <class T_, int M_, int N_, int K_, class W_, bool trans_b_, bool rr_> struct RegistersB {
   using T = T_;
@@ -148,20 +206,19 @@ template <class Case, class Kernel> tl_status run(Kernel kernel, const void* A, 
 // B's two instructions. The tiles hold numbers of elements.
 template <class A, class B> TL_DEVICE void store_operands(const A& a, const B& b, uint32_t* Y) {
   tl::MmaStep<1, 2> step;
-  step.load(tl::operand_a(a), tl::operand_b(b), 0, 0, 0);
+  step.load(tl::operand_a(a), tl::operand_b<tl::KOrder::memory>(b), 0, 0, 0);
   for (int r = 0; r < 4; ++r) Y[tl::lane() * 8 + r] = step.a[0][r];
   for (int r = 0; r < 4; ++r) Y[tl::lane() * 8 + 4 + r] = step.b[r / 2][r % 2];
 }
 template <class T, bool transposes> __global__ void operands(const T* A_data, const T* B_data, uint32_t* Y) {
-  constexpr int k = tl::mma_k<T>;
-  using Square = tl::SharedTile<T, 16, k, tl::Swizzle32B>;
+  constexpr int k = tl::mma_k<T>, rows = transposes ? k : 16, cols = transposes ? 16 : k;
   struct Shared {
-    Square a, b;
+    tl::SharedTile<T, rows, cols, tl::NoSwizzle> a, b;
   };
   auto& a = tl::shared<Shared>().a;
   auto& b = tl::shared<Shared>().b;
-  tl::copy<32>(tl::tensor<tl::RowStart<16>>(A_data, 16, k).tile(0, 0), a);
-  tl::copy<32>(tl::tensor<tl::RowStart<16>>(B_data, 16, k).tile(0, 0), b);
+  tl::copy<32>(tl::tensor<tl::RowStart<16>>(A_data, rows, cols).tile(0, 0), a);
+  tl::copy<32>(tl::tensor<tl::RowStart<16>>(B_data, rows, cols).tile(0, 0), b);
   tl::sync_threads();
   if constexpr (transposes)
     store_operands(tl::transposed(a), b, Y);
@@ -184,6 +241,16 @@ template <class T, bool transposes> tl_status run_operands(const void* A, const 
   extern "C" tl_status name(const void* A, const void* B, void* C) {             \
     using Case = products::FromRegisters<__VA_ARGS__>;                           \
     return products::run<Case>(products::product_from_registers<Case>, A, B, C); \
+  }
+#define TL_WIDE_REGISTERS(name, ...)                                                  \
+  extern "C" tl_status name(const void* A, const void* B, void* C) {                  \
+    using Case = products::WideRegisters<__VA_ARGS__>;                                \
+    return products::run<Case>(products::product_from_wide_registers<Case>, A, B, C); \
+  }
+#define TL_FMA(name, ...)                                                \
+  extern "C" tl_status name(const void* A, const void* B, void* C) {     \
+    using Case = products::Fma<__VA_ARGS__>;                             \
+    return products::run<Case>(products::product_by_fma<Case>, A, B, C); \
   }
 #define TL_REGISTERS_B(name, ...)                                              \
   extern "C" tl_status name(const void* A, const void* B, void* C) {           \
@@ -220,6 +287,12 @@ TL_CASE(int8_nt, int8_t, int32_t, 64, 64, 128, Warps<2, 2>, Swizzle128B, Swizzle
 TL_CASE(e4m3_nt, tl::float8_e4m3, float, 64, 64, 64, Warps<2, 2>, Swizzle64B, Swizzle64B, false, true)
 TL_CASE(e5m2_nt, tl::float8_e5m2, float, 32, 24, 128, Warps<2, 1>, Swizzle128B, Swizzle128B, false, true)
 TL_CASE(tf32_nt, float, float, 64, 64, 32, Warps<2, 2>, Swizzle128B, Swizzle128B, false, true)
+TL_CASE(tf32_tn, float, float, 64, 96, 32, Warps<2, 2>, Padded<32>, Padded<32>, true, false)
+TL_CASE(tf32_rounded, tl::tfloat32, float, 32, 48, 64, Warps<1, 2>, Swizzle128B, Padded<96>, false, false)
+TL_CASE(int8_tn, int8_t, int32_t, 32, 64, 64, Warps<2, 2>, Padded<16>, Padded<16>, true, false)
+TL_CASE(e4m3_tt, tl::float8_e4m3, float, 48, 32, 32, Warps<1, 1>, Padded<32>, Padded<16>, true, true)
+TL_CASE(double_nn, double, double, 64, 64, 32, Warps<2, 2>, Padded<32>, Padded<32>, false, false)
+TL_CASE(double_tt, double, double, 32, 48, 20, Warps<1, 2>, Padded<32>, NoSwizzle, true, true)
 TL_REGISTERS_B(rr_22, half, 32, 48, 32, Warps<2, 2>, false, true)
 TL_REGISTERS_B(rr_14, half, 16, 32, 48, Warps<1, 4>, true, true)
 TL_REGISTERS_B(sr_41, bfloat16, 64, 24, 32, Warps<4, 1>, false, false)
@@ -227,6 +300,14 @@ TL_REGISTERS_B(sr_22, half, 64, 32, 16, Warps<2, 2>, true, false)
 TL_PARTS(parts, Swizzle128B, Swizzle64B, false)
 TL_PARTS(parts_padded, Padded<16>, Padded<16>, false)
 TL_PARTS(parts_transposed, Swizzle32B, Swizzle128B, true)
+TL_WIDE_REGISTERS(wide_tf32, float, float, 64, 32, 32, Warps<2, 2>, false)
+TL_WIDE_REGISTERS(wide_tf32_t, float, float, 32, 32, 24, Warps<2, 1>, true)
+TL_WIDE_REGISTERS(wide_e4m3, tl::float8_e4m3, float, 64, 32, 64, Warps<4, 1>, false)
+TL_WIDE_REGISTERS(wide_int8_t, int8_t, int32_t, 32, 32, 32, Warps<1, 2>, true)
+TL_WIDE_REGISTERS(wide_double, double, double, 32, 16, 24, Warps<2, 2>, false)
+TL_FMA(fma_half_double, half, double, 33, 20, 7, false)
+TL_FMA(fma_transposed, double, float, 16, 40, 24, true)
+TL_FMA(fma_int16, int16_t, int32_t, 8, 8, 5, false)
 TL_REGISTERS(registers_41, half, 64, 64, 64, Warps<4, 1>)
 TL_REGISTERS(registers_22, half, 64, 64, 64, Warps<2, 2>)
 TL_REGISTERS(registers_bfloat16, bfloat16, 32, 64, 64, Warps<1, 4>)
@@ -239,3 +320,7 @@ TL_OPERANDS(operands_half, half, false)
 TL_OPERANDS(operands_half_trans, half, true)
 TL_OPERANDS(operands_int8, int8_t, false)
 TL_OPERANDS(operands_tf32, float, false)
+TL_OPERANDS(operands_int8_trans, int8_t, true)
+TL_OPERANDS(operands_tf32_trans, float, true)
+TL_OPERANDS(operands_double, double, false)
+TL_OPERANDS(operands_double_trans, double, true)

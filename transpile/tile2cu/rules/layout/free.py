@@ -40,7 +40,7 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     for op in context.statements:
         if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
             vector, lanes = _vector(op.src.static_shape, op.src.dtype.bytes), context.target.warp_size
-            yield op.src, "layout", _blocked(op.src.static_shape, vector, context, lanes=lanes)
+            yield op.src, "layout", blocked(op.src.static_shape, vector, context, lanes=lanes)
             return
 
 
@@ -66,7 +66,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
         vector = _vector(tile.static_shape, tile.dtype.bytes)
-        yield tile, "layout", _blocked(tile.static_shape, vector, context, lanes=launch.threads)
+        yield tile, "layout", blocked(tile.static_shape, vector, context, lanes=launch.threads)
 
 
 @rule(
@@ -132,7 +132,7 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
-    return _blocked(shape, _vector(shape, widest), context, lanes=context.launch.threads)
+    return blocked(shape, _vector(shape, widest), context, lanes=context.launch.threads)
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
@@ -144,7 +144,7 @@ def _vector(shape: tuple[int, ...], element_bytes: int) -> int:
     return gcd(VECTOR_BYTES // min(element_bytes, VECTOR_BYTES), shape[-1])
 
 
-def _blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -> Blocked:
+def blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -> Blocked:
     """Threads over the tile: up to `lanes` along a row, more when there are fewer rows than threads left."""
     threads = context.launch.threads
     along_row = min(lanes, _power_of_two_up(-(-shape[-1] // vector)), _largest_power_of_two(threads))

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.layout import MmaAccumulator, SharedLayout, mma_operand_a
-from tile2cu.core.program import Buffer, Gemm, Scope
+from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
+from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.layout.free import blocked
+from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma
 from tile2cu.targets import Mma
 
 _GEMM = """
@@ -28,10 +30,45 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Shapes: M in 16s, N in 8s, K in the row's k; all in elements.
     Gives: the instruction.
-    Errors: T2C-S001 when no row has these types; T2C-S002 when K does not fit the row.
+    Errors: T2C-S002 when K does not fit the row; T2C-S001 when the chip's matrix instructions are others.
     """
-    if context.facts.get(op, "instruction") is None:  # not on wgmma
-        yield op, "instruction", _name(_instruction(op, context))
+    row = mma_of(op, context)
+    if context.target.mfma:
+        raise _no_instruction(op, context, "")
+    if context.facts.get(op, "instruction") is None and row is not None:  # not on wgmma
+        _check_k(op, row)
+        yield op, "instruction", _name(row)
+
+
+@rule(
+    "select.gemm.fma",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="PTX ISA, 'mma': the element types of each shape",
+    examples=(
+        Example(
+            'A_shared = T.alloc_shared((32, 24), "float16")\n'
+            'B_shared = T.alloc_shared((24, 20), "float16")\n'
+            'C_local = T.alloc_fragment((32, 20), "float64")\n'
+            "T.gemm(A_shared, B_shared, C_local)",
+            "C_local",
+            "layout",
+            "Blocked(extents=(32, 20), threads=(8, 16), vector=1, block_threads=128)",
+        ),
+    ),
+)
+def fma(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A product of types that no instruction multiplies is computed by each thread, with multiply-and-add.
+
+    Gives: the instruction, and the layout of the result.
+    Errors: T2C-S001 when an operand lies in registers, where other threads cannot read it.
+    """
+    if not on_fma(op, context):
+        return
+    _refuse_fma_in_registers(op, context)
+    yield op, "instruction", "fma"
+    m, n, _ = op.mnk
+    yield op.c.buffer, "layout", blocked((m, n), 1, context, lanes=FMA_ROW)
 
 
 @rule(
@@ -77,71 +114,26 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A first operand in registers lies where mma.sync reads it.
+    """An operand in registers lies where mma.sync reads it.
 
-    Where a warp owns whole rows, that is the place of an accumulator.
+    Where a warp owns whole rows, that is for the first operand the place of an accumulator.
 
-    Gives: the fragment's layout.
-    Errors: T2C-S003 when the second operand is in registers, or the first is there transposed.
+    Gives: the fragments' layouts.
+    Errors: T2C-S003 when the first operand is there transposed, or the second has not 16 bits.
     """
     _refuse_register_operands(op)
-    if op.a.buffer.scope is Scope.FRAGMENT and _on_mma_sync(op, context):
-        m, _, k = op.mnk
-        yield op.a.buffer, "layout", mma_operand_a(m, k, context.facts[op, "warps"])
-
-
-@rule(
-    "layout.gemm.widest-swizzle",
-    phase=Phase.STRICT,
-    on=Gemm,
-    source="PTX ISA, 'Swizzling Modes'; shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide)",
-    examples=(
-        Example(_GEMM, "A_shared", "layout", "64-byte swizzle"),
-        Example(_GEMM, "B_shared", "layout", "128-byte swizzle"),
-    ),
-)
-def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A shared operand takes the widest swizzle that divides its row, so that ldmatrix meets no bank conflict.
-
-    Shapes: a row is compared in bytes with spans of 128, 64 and 32; a row of no such multiple is
-    padded by 16 bytes, which is free of conflicts too when the row is an even number of chunks.
-    Gives: a SharedLayout for each shared operand.
-    """
-    for buffer in (op.a.buffer, op.b.buffer):
-        if buffer.scope is Scope.SHARED:
-            yield buffer, "layout", _swizzled(buffer)
+    if not _on_mma_sync(op, context):
+        return
+    m, n, k = op.mnk
+    warps = context.facts[op, "warps"]
+    if op.a.buffer.scope is Scope.FRAGMENT:
+        yield op.a.buffer, "layout", mma_operand_a(m, k, warps)
+    if op.b.buffer.scope is Scope.FRAGMENT:
+        yield op.b.buffer, "layout", MmaOperandB(k, n, warps, transposed=op.transpose_b)
 
 
 def _on_mma_sync(op: Gemm, context: Context) -> bool:
     return str(context.facts[op, "instruction"]).startswith("mma.")
-
-
-def _swizzled(buffer: Buffer) -> SharedLayout:
-    shape = buffer.static_shape
-    row = shape[-1] * buffer.dtype.bytes
-    span = next((span for span in (128, 64, 32) if row % span == 0), 0)
-    return SharedLayout(shape, buffer.dtype.bytes, swizzle=span, padding=0 if span else _padding(row))
-
-
-def _padding(row: int) -> int:
-    """Bytes that make the row an odd number of 16-byte chunks, so that 8 rows touch all banks."""
-    return 16 if row // 16 % 2 == 0 else 0
-
-
-def _instruction(op: Gemm, context: Context) -> Mma:
-    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    found = context.target.instruction(a, c) if a == b else None
-    if found is None:
-        known = sorted({f"{row.operand} x {row.operand} -> {row.accumulator}" for row in context.target.mma})
-        raise Tile2CuError(
-            "T2C-S001",
-            f"no instruction of {context.target.name} multiplies {a} by {b} into {c}",
-            op.span,
-            notes=(Note("it has " + ", ".join(known)),),
-            help="allocate the operands or the accumulator with one of these types",
-        )
-    _check_k(op, found)
-    return found
 
 
 def _check_k(op: Gemm, found: Mma) -> None:
@@ -153,32 +145,46 @@ def _check_k(op: Gemm, found: Mma) -> None:
             op.span,
             help=f"make K a multiple of {found.k}; tiles past the end of a tensor are filled with zeros",
         )
-    if not found.transposable and (op.transpose_a or not op.transpose_b):
-        wrong = "A" if op.transpose_a else "B"
-        raise Tile2CuError(
-            "T2C-S004",
-            f"{found.operand} operands must have K along their rows, and {wrong} has it along its columns",
-            op.span,
-            notes=(Note("ldmatrix transposes 16-bit elements only (PTX ISA, 'ldmatrix')"),),
-            help="keep A as (M, K) and B as (N, K) with transpose_B=True",
-        )
 
 
 def _refuse_register_operands(op: Gemm) -> None:
     a, b = op.a.buffer, op.b.buffer
-    in_registers = [] if b.scope is Scope.SHARED else [b]
-    if a.scope is not Scope.SHARED and (a.scope is not Scope.FRAGMENT or op.transpose_a):
+    in_registers = []
+    if b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
+        in_registers.append(b)
+    if a.scope is Scope.FRAGMENT and op.transpose_a:
         in_registers.append(a)
+    in_registers += [tile for tile in (a, b) if tile.scope not in (Scope.SHARED, Scope.FRAGMENT)]
     if in_registers:
         name = in_registers[0].name
         raise Tile2CuError(
             "T2C-S003",
             f"`{name}` cannot be an operand of T.gemm where it is",
             op.span,
-            notes=(Note("A may be a shared tile, or a fragment that is not transposed; B must be a shared tile"),),
+            notes=(Note("in registers, A may not be transposed, and B must have elements of 16 bits"),),
             help=f"T.copy `{name}` to a shared tile first",
         )
 
 
+def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
+    tile = next((region.buffer for region in (op.a, op.b) if region.buffer.scope is not Scope.SHARED), None)
+    if tile is not None:
+        raise _no_instruction(op, context, tile.name)
+
+
+def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuError:
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    known = sorted({f"{row.operand} x {row.operand} -> {row.accumulator}" for row in context.target.mma})
+    return Tile2CuError(
+        "T2C-S001",
+        f"no instruction of {context.target.name} multiplies {a} by {b} into {c}"
+        + (f", and `{in_registers}` is in registers" if in_registers else ""),
+        op.span,
+        notes=(Note("it has " + ", ".join(known)),),
+        help="use one of these types" + (f", or T.copy `{in_registers}` to a shared tile" if in_registers else ""),
+    )
+
+
 def _name(row: Mma) -> str:
-    return f"mma.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}"
+    through = f" through {row.through}" if row.through else ""
+    return f"mma.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}{through}"

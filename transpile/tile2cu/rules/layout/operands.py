@@ -1,0 +1,139 @@
+"""How the shared operands of products are stored, so that reading them meets no bank conflict."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.banks import bank_ways
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Gemm, Scope
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.warps import FMA_ROW, on_fma
+
+_LANES = range(32)
+_LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX ISA, 'ldmatrix', .b16
+_CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
+
+
+@rule(
+    "layout.gemm.widest-swizzle",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="PTX ISA, 'Swizzling Modes'; shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide)",
+    examples=tuple(
+        Example(
+            'A_shared = T.alloc_shared((128, 32), "float16")\n'
+            'B_shared = T.alloc_shared((32, 128), "float16")\n'
+            'C_local = T.alloc_fragment((128, 128), "float32")\n'
+            "T.gemm(A_shared, B_shared, C_local)",
+            name,
+            "layout",
+            swizzle,
+        )
+        for name, swizzle in (("A_shared", "64-byte swizzle"), ("B_shared", "128-byte swizzle"))
+    ),
+)
+def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A shared operand takes the widest swizzle that divides its row, so that ldmatrix meets no bank conflict.
+
+    Shapes: a row is compared in bytes with spans of 128, 64 and 32; a row of no such multiple is
+    padded by 16 bytes, which is free of conflicts too when the row is an even number of chunks.
+    Gives: a SharedLayout for each shared operand that some product reads by ldmatrix or wgmma.
+    """
+    for buffer in (op.a.buffer, op.b.buffer):
+        if buffer.scope is Scope.SHARED and not _only_gathered(buffer, context):
+            yield buffer, "layout", _swizzled(buffer)
+
+
+@rule(
+    "layout.gemm.gathered-rows",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes",
+    examples=(
+        Example(
+            'A_shared = T.alloc_shared((32, 64), "float32")\n'
+            'B_shared = T.alloc_shared((32, 64), "float32")\n'
+            'C_local = T.alloc_fragment((64, 64), "float32")\n'
+            "T.gemm(A_shared, B_shared, C_local, transpose_A=True)",
+            "A_shared",
+            "layout",
+            "rows padded by 32 bytes",
+        ),
+    ),
+)
+def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A shared operand that lanes read element by element gets the padding that leaves the fewest bank conflicts.
+
+    Its rows stay at multiples of 16 bytes, so that they are filled at full width.
+
+    Gives: a SharedLayout for each shared operand that no product reads by ldmatrix.
+    """
+    for buffer in (op.a.buffer, op.b.buffer):
+        if buffer.scope is Scope.SHARED and _only_gathered(buffer, context):
+            yield buffer, "layout", _padded(buffer, context)
+
+
+def _only_gathered(buffer: Buffer, context: Context) -> bool:
+    """Whether no product reads the tile by ldmatrix or wgmma."""
+    return not any(
+        region.buffer is buffer and not _is_gathered(op, region is op.a, context)
+        for op in _products(context)
+        for region in (op.a, op.b)
+    )
+
+
+def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
+    """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
+    bytes_ = (op.a if is_a else op.b).buffer.dtype.bytes
+    if on_fma(op, context):
+        return True
+    if str(context.facts[op, "instruction"]).startswith("wgmma") or bytes_ == _LDMATRIX_BYTES:
+        return False
+    in_order = is_a or op.a.buffer.scope is not Scope.FRAGMENT
+    return bytes_ > 4 or _k_across_rows(op, is_a) or not in_order
+
+
+def _k_across_rows(op: Gemm, is_a: bool) -> bool:
+    return op.transpose_a if is_a else not op.transpose_b
+
+
+def _padded(buffer: Buffer, context: Context) -> SharedLayout:
+    """The layout with the smallest padding of those with the fewest conflicts."""
+    row, bytes_ = buffer.static_shape[-1] * buffer.dtype.bytes, buffer.dtype.bytes
+    reads = [
+        _places(op, region is op.a, context)
+        for op in _products(context)
+        for region in (op.a, op.b)
+        if region.buffer is buffer
+    ]
+
+    def ways(padding: int) -> int:
+        return max(bank_ways([r * (row + padding) + c * bytes_ for r, c in places], bytes_) for places in reads)
+
+    padding = min(range(0, 128, _CHUNK_BYTES), key=lambda padding: (ways(padding), padding))
+    return SharedLayout(buffer.static_shape, bytes_, padding=padding)
+
+
+def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
+    """(row, column) of the tile that each lane reads at once."""
+    if on_fma(op, context):  # the rows (of A) or columns (of B) of the lane's elements, at one k
+        lines = [(lane // FMA_ROW if is_a else lane % FMA_ROW, 0) for lane in _LANES]
+    else:  # lane 4g + t reads line g at word t
+        each = max(1, 4 // (op.a if is_a else op.b).buffer.dtype.bytes)
+        lines = [(lane // 4, lane % 4 * each) for lane in _LANES]
+    return [(k, line) for line, k in lines] if _k_across_rows(op, is_a) else lines
+
+
+def _products(context: Context) -> list[Gemm]:
+    return [op for op in context.statements if isinstance(op, Gemm)]
+
+
+def _swizzled(buffer: Buffer) -> SharedLayout:
+    shape = buffer.static_shape
+    row = shape[-1] * buffer.dtype.bytes
+    span = next((span for span in (128, 64, 32) if row % span == 0), 0)
+    return SharedLayout(shape, buffer.dtype.bytes, swizzle=span, padding=0 if span else _padding(row))
+
+
+def _padding(row: int) -> int:
+    """Bytes that make the row an odd number of 16-byte chunks, so that 8 rows touch all banks."""
+    return 16 if row // 16 % 2 == 0 else 0
