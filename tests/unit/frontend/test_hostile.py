@@ -81,10 +81,10 @@ IN_A_FACTORY = {
 
 def refused(text: str, code: str) -> None:
     """A file ends in this diagnostic, in time."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(Tile2CuError) as caught:
         programs(Path("hostile.py"), text, kernel=None, bindings={})
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
     assert caught.value.code == f"T2C-{code}", caught.value.render()
     assert len(caught.value.render()) < 5_000
 
