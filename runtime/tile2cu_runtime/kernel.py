@@ -70,6 +70,11 @@ class Kernel:
         return self._run.device
 
     @property
+    def is_checked(self) -> bool:
+        """Whether its runs are checked, or counted: on copies in checked memory, on the CPU engine."""
+        return self._run.is_checked
+
+    @property
     def build_seconds(self) -> float:
         """What building cost in this process; 0 when the library came from the cache."""
         return self._library.seconds

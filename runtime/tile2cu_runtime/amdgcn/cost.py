@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tile2cu_runtime.amdgcn.block import Block
 from tile2cu_runtime.amdgcn.instruction import Instruction
@@ -66,8 +67,20 @@ class CostReport:
         """Wave instructions of a kind: mfma, vector, scalar, lds, global, wait, barrier, ..."""
         return dict(self.kinds).get(kind, 0)
 
+    def executed(self, *prefixes: str) -> int:
+        """Wave instructions whose names begin with one of these, such as ds_read."""
+        return sum(each.executed for each in self.instructions if each.name.startswith(prefixes))
+
+    def as_data(self) -> dict[str, Any]:
+        """The report as JSON takes it."""
+        return asdict(self) | {
+            "wave_instructions": self.wave_instructions,
+            "instructions": {each.name: each.executed for each in self.instructions},
+            "kinds": dict(self.kinds),
+        }
+
     def __str__(self) -> str:
-        lines = [f"{self.kernel}: {self.wave_instructions} wave instructions in {self.waves} waves"]
+        lines = [f"{readable(self.kernel)}: {self.wave_instructions} wave instructions in {self.waves} waves"]
         lines += [f"  {kind:<14}{count:>12}" for kind, count in self.kinds]
         lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} a wave)")
         lines.append(f"  LDS bytes {self.lds_bytes}, global bytes {self.global_bytes}")
@@ -101,6 +114,20 @@ def cost_report(
         global_bytes=totals["global"],
         measured=measured,
     )
+
+
+def readable(symbol: str) -> str:
+    """A kernel's name as C++ spells it, without its template's arguments: _ZN4gemm6kernelILi1EEEvv is gemm::kernel<>.
+
+    Source: Itanium C++ ABI, "Mangling": names stand behind their lengths.
+    """
+    found = re.match(r"_ZN?(?=\d)", symbol)
+    names, at = [], found.end() if found else 0
+    while found and (length := re.match(r"\d+", symbol[at:])):
+        start = at + length.end()
+        at = start + int(length[0])
+        names.append(symbol[start:at])
+    return "::".join(names) + ("<>" if symbol[at : at + 1] == "I" else "") if names else symbol
 
 
 def kind_of(instruction: Instruction) -> str:

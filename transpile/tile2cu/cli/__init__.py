@@ -14,6 +14,7 @@ from tile2cu.version import VERSION
 
 VERBS = {
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
+    "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
 }
 _FILE = "emit"  # the module for `tile2cu kernel.py`
 

@@ -46,18 +46,23 @@ def bindings(options: argparse.Namespace) -> dict[str, object]:
 
 
 def _binding(text: str) -> tuple[str, object]:
-    """`NAME=VALUE`, the value as a Python int, float or bool where it reads as one, else as text."""
+    """`NAME=VALUE`, split."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise Tile2CuError(
             "T2C-C002", f"`-D {text}` is not of the form NAME=VALUE", help="write for instance -D M=1024"
         )
+    return name, number_or_text(value)
+
+
+def number_or_text(value: str) -> object:
+    """A Python int, float, bool or None where the text reads as one, else the text."""
     named: dict[str, object] = {"True": True, "False": False, "None": None}
     if value in named:
-        return name, named[value]
+        return named[value]
     for number in (int, float):
         try:
-            return name, number(value)
+            return number(value)
         except ValueError:
             continue
-    return name, value
+    return value

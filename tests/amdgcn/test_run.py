@@ -1,0 +1,47 @@
+"""`tile2cu run --device sim`: one text, one seed, and the CPU engine's answer."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.amdgcn.emitted import portable
+from tile2cu.cli import main
+from tile2cu_runtime.amdgcn.cost import readable
+
+
+@pytest.mark.parametrize(("name", "size", "tolerance"), [("vector_add", "N=3001", 0), ("row_softmax", "M=9", 1e-5)])
+def test_simulator_and_engine_agree(name: str, size: str, tolerance: float, tmp_path: Path) -> None:
+    manifest = portable(name, "hip:gfx942", tmp_path)
+    found = {}
+    for device in ("sim", "cpu"):
+        saved = tmp_path / f"{device}.npz"
+        assert main(["run", str(manifest), "--device", device, "--size", size, "--save", str(saved)]) == 0
+        found[device] = dict(np.load(saved))
+    assert found["sim"].keys() == found["cpu"].keys()
+    for tensor in found["sim"]:
+        np.testing.assert_allclose(found["sim"][tensor], found["cpu"][tensor], rtol=tolerance, atol=0)
+
+
+def test_costs_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest, report = portable("vector_add", "hip:gfx942", tmp_path), tmp_path / "report.json"
+    assert main(["run", str(manifest), "--device", "sim", "--size", "N=2048", "--stats", "--json", str(report)]) == 0
+    (cost,) = json.loads(report.read_text())["costs"]
+    assert cost["waves"] == 8 and cost["global_bytes"] == 3 * 4 * 2048
+    assert cost["measured"]["global_lines"] >= 3 * 4 * 2048 // 64
+    assert sum(cost["instructions"].values()) == sum(cost["kinds"].values()) == cost["wave_instructions"]
+    assert "vector_add_kernel::kernel: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZN4gemm6kernelILi1EEEvPKfi", "gemm::kernel<>"),
+        ("_Z6kernelPf", "kernel"),
+        ("gemm", "gemm"),
+        ("_Z", "_Z"),
+    ],
+)
+def test_symbols_are_spelled_as_in_the_text(symbol: str, name: str) -> None:
+    assert readable(symbol) == name

@@ -1,0 +1,93 @@
+"""`tile2cu run` on the CPU engine: what it prints, writes and answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tile2cu.cli import main
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+GEMM = str(EXAMPLES / "gemm_relu.py")
+ADD = str(EXAMPLES / "vector_add.py")
+SIZES = ["--size", "M=200", "--size", "N=96", "--size", "K=64"]
+
+
+def test_a_product_is_what_numpy_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved, report = tmp_path / "out.npz", tmp_path / "report.json"
+    assert main(["run", GEMM, *SIZES, "--stats", "--save", str(saved), "--json", str(report)]) == 0
+    tensors = dict(np.load(saved))
+    expected = np.maximum(tensors["A"].astype(np.float64) @ tensors["B"].astype(np.float64), 0)
+    assert np.abs(tensors["C"] - expected).max() <= 1e-3 * expected.max()
+    data = json.loads(report.read_text())
+    assert (data["kernel"], data["device"], data["findings"]) == ("gemm_relu", "cpu", [])
+    assert data["numbers"] == {"M": 200, "N": 96, "K": 64}
+    (line,) = (tensor for tensor in data["tensors"] if tensor["name"] == "C")
+    assert line["shape"] == [200, 96] and line["largest"] == float(tensors["C"].max()) and line["not_finite"] == 0
+    assert {access["access"] for access in data["shared"]} == {"read", "write"}
+    printed = capsys.readouterr().out
+    assert "gemm_relu for cuda:sm_80 on cpu, seed 0, M = 200, K = 64, N = 96" in printed
+    assert line["sha256"][:12] in printed and "no findings" in printed and "wavefronts" in printed
+
+
+def test_one_seed_gives_one_answer_and_two_give_two(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for seed in (1, 1, 2):
+        assert main(["run", ADD, "--size", "N=100", "--no-check", "--seed", str(seed)]) == 0
+        printed.append(capsys.readouterr().out.partition("\n")[2])
+    assert printed[0] == printed[1] != printed[2]
+
+
+def test_given_tensors_tell_their_sizes(tmp_path: Path) -> None:
+    a, b = np.arange(10, dtype=np.float32), np.full(10, 0.5, np.float32)
+    np.savez(tmp_path / "in.npz", A=a, B=b)
+    assert main(["run", ADD, "--input", str(tmp_path / "in.npz"), "--save", str(tmp_path / "out.npz")]) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["C"], a + b)
+
+
+def test_an_emitted_kernel_runs_without_its_python(tmp_path: Path) -> None:
+    assert main([ADD, "-o", str(tmp_path)]) == 0
+    assert main(["run", str(tmp_path / "vector_add.cu"), "--size", "N=5"]) == 0
+
+
+RACE = """\
+import tilelang.language as T
+
+
+def race(N=128):
+    @T.prim_func
+    def body(A: T.Tensor((N,), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            for i in T.Parallel(N):
+                A[i] = bx
+
+    return body
+"""
+
+
+def test_findings_are_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two blocks write the same elements."""
+    path = tmp_path / "race.py"
+    path.write_text(RACE)
+    assert main(["run", str(path)]) == 1
+    printed = capsys.readouterr().out
+    assert "error[" in printed and "race.py:9" in printed and "1 finding" in printed
+    assert main(["run", str(path), "--no-check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([GEMM, "--size", "M=8"], "nothing tells the size `K`\n  = help: give --size K=... --size N=..."),
+        ([GEMM, *SIZES, "--size", "Q=8"], "gemm_relu has no size `Q`; it has M, K, N"),
+        ([GEMM, "--size", "M"], "`--size M` is not of the form NAME=NUMBER"),
+        ([GEMM, "--size", "M=x"], "`--size M=x` is not of the form NAME=NUMBER"),
+        ([GEMM, *SIZES, "--input", "nothing.npz"], "cannot read `nothing.npz`"),
+        ([ADD, "--size", "N=4", "--save", "no/such/folder.npz"], "cannot write `no/such/folder.npz`"),
+        ([GEMM, *SIZES, "--target", "cuda:sm_80", "--device", "sim"], 'device="sim" runs what is for hip'),
+    ],
+)
+def test_wrong_calls(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *arguments]) == 1
+    assert said in capsys.readouterr().err

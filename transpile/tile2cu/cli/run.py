@@ -1,0 +1,178 @@
+"""`tile2cu run`: a kernel on made-up data, on a GPU, on the CPU engine or on the AMD simulator, with a report."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile2cu.cli.request import DEFAULT_TARGET, bindings, number_or_text
+from tile2cu.core.errors import Tile2CuError
+
+if TYPE_CHECKING:
+    from tile2cu_runtime.kernel import Kernel
+    from tile2cu_runtime.trial import TensorSummary
+
+_AMD_TARGET = "hip:gfx942"
+_EMITTED = (".json", ".cu", ".hip")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
+    parser.add_argument("--target", help=f"the chip; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
+    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "sim", "cuda", "hip"),
+        default="cpu",
+        help="cpu: the text on the CPU engine (default); sim: the code object on the AMD simulator; or a GPU",
+    )
+    parser.add_argument(
+        "-D",
+        dest="bindings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value for an argument of the kernel's factory",
+    )
+    parser.add_argument(
+        "--size",
+        dest="sizes",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a size, or a scalar argument, of the call; a tensor of --input tells its own",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="what the inputs are made from (0)")
+    parser.add_argument("--input", type=Path, metavar="NPZ", help="tensors by name, in place of made-up ones")
+    parser.add_argument("--save", type=Path, metavar="NPZ", help="where to write all tensors after the call")
+    parser.add_argument("--stats", action="store_true", help="count instructions, bytes, sectors and bank conflicts")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
+    parser.add_argument("--no-check", action="store_true", help="do not look for races and the like: faster")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tile2cu_runtime.errors import Tile2CuRuntimeError
+
+    try:
+        return _run(options)
+    except Tile2CuRuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Exit status 1 when something was found."""
+    from tile2cu_runtime.trial import call_numbers, made_up_tensors, summaries, try_kernel
+
+    kernel = _load(options)
+    given = _read_tensors(options.input) if options.input else {}
+    numbers = call_numbers(kernel.manifest, _sizes(options.sizes), given)
+    tensors = made_up_tensors(kernel.manifest, numbers, options.seed) | given
+    after = try_kernel(kernel, tensors, numbers)
+    if options.save:
+        _save(options.save, after)
+    lines = list(summaries(kernel.manifest, after))
+    _print(kernel, numbers, lines, options)
+    if options.json:
+        _write(options.json, json.dumps(_as_data(kernel, numbers, lines, options), indent=1) + "\n")
+    return int(kernel.report is not None and not kernel.report.is_clean)
+
+
+def _load(options: argparse.Namespace) -> "Kernel":
+    on_gpu = options.device in ("cuda", "hip")
+    how: dict[str, Any] = {"statistics": options.stats and not on_gpu, "on_finding": "report"}
+    check = not options.no_check and not on_gpu
+    if options.file.suffix in _EMITTED:
+        from tile2cu_runtime import load_kernel
+
+        return load_kernel(options.file, device=options.device, check=check, **how)
+    from tile2cu.loading import load
+
+    return load(
+        options.file,
+        options.kernel,
+        target=options.target or (_AMD_TARGET if options.device in ("sim", "hip") else DEFAULT_TARGET),
+        device=options.device,
+        check=check,
+        options=how,
+        **bindings(options),
+    )
+
+
+def _sizes(texts: list[str]) -> dict[str, int | float]:
+    """The numbers given with --size, by name. Raises T2C-C002 when one is not NAME=NUMBER."""
+    found: dict[str, int | float] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        number = number_or_text(value)
+        if not name.isidentifier() or not isinstance(number, int | float):
+            raise Tile2CuError(
+                "T2C-C002", f"`--size {text}` is not of the form NAME=NUMBER", help="write for instance --size M=1024"
+            )
+        found[name] = number
+    return found
+
+
+def _read_tensors(path: Path) -> dict[str, Any]:
+    """Arrays of an .npz file. Raises T2C-C001 when it cannot be read; nothing in it is executed."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError) as error:
+        raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {error}") from error
+
+
+def _save(path: Path, tensors: dict[str, Any]) -> None:
+    """An .npz file of all tensors. Types that NumPy has not by itself are stored as float32."""
+    import io
+
+    import numpy as np
+
+    content = io.BytesIO()
+    plain = {name: array.astype(np.float32) if array.dtype.kind == "V" else array for name, array in tensors.items()}
+    np.savez(content, **plain)
+    _write(path, content.getvalue())
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    try:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise Tile2CuError("T2C-C005", f"cannot write `{path}`: {error.strerror}") from error
+
+
+def _print(
+    kernel: "Kernel", numbers: dict[str, Any], lines: list["TensorSummary"], options: argparse.Namespace
+) -> None:
+    sizes = "".join(f", {name} = {value}" for name, value in numbers.items())
+    print(f"{kernel.manifest.kernel} for {kernel.manifest.target} on {kernel.device}, seed {options.seed}{sizes}")
+    print("\n".join(f"  {line}" for line in lines))
+    report = kernel.report
+    if report is not None:
+        print(report)
+    if options.stats:
+        figures = [*kernel.costs, *(report.shared if report else ()), *(report.global_memory if report else ())]
+        print("\n".join(map(str, figures)))
+
+
+def _as_data(
+    kernel: "Kernel", numbers: dict[str, Any], lines: list["TensorSummary"], options: argparse.Namespace
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    report = kernel.report
+    return {
+        "kernel": kernel.manifest.kernel,
+        "target": kernel.manifest.target,
+        "device": kernel.device,
+        "seed": options.seed,
+        "numbers": numbers,
+        "tensors": [asdict(line) for line in lines],
+        "findings": [asdict(finding) for finding in report.findings] if report else [],
+        "costs": [cost.as_data() for cost in kernel.costs],
+        "shared": [asdict(access) for access in report.shared] if report else [],
+        "global": [asdict(access) for access in report.global_memory] if report else [],
+    }
