@@ -117,6 +117,33 @@ extern "C" __global__ void transpose(const short* a, short* c) {
 """
 
 
+def transposed_lanes(bits: int) -> np.ndarray:
+    """Which element of the 64 lanes' own, (64 * n), each lane gets as its n-th, by the two sources' words: of 16 bits
+    halfword l % 4 of lane l / 4 % 4 + 4 n of the 16; of 8 bits two 8x8 transposes, of even and of odd lanes."""
+    count = 64 // bits
+    source = np.empty((64, count), int)
+    for lane, number in np.ndindex(64, count):
+        group, within = lane & ~15, lane & 15
+        if bits == 16:
+            source[lane, number] = (group + within // 4 + 4 * number) * count + within % 4
+        else:
+            source[lane, number] = (group + 2 * number + within // 8) * count + within % 8
+    return source
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_transposed_read(bits: int) -> None:
+    state, code = cohort(), {16: np.uint16, 8: np.uint8}[bits]
+    content = RANDOM.integers(0, 1 << bits, 512 * 8 // bits).astype(code)
+    state.vgpr[0, 0] = 8 * np.arange(64)
+    for number, word in enumerate(content.view(np.uint32).reshape(64, 2).T):
+        state.vgpr[1 + number, 0] = word
+    execute(state, "ds_write_b64 v0, v[1:2]", "gfx950")
+    execute(state, f"ds_read_b64_tr_b{bits} v[4:5], v0", "gfx950")
+    found = np.ascontiguousarray(state.vgpr[4:6, 0].T).view(code)
+    np.testing.assert_array_equal(found, content[transposed_lanes(bits)])
+
+
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")

@@ -8,7 +8,7 @@ Workgroups run side by side in lockstep; findings name kernel, workgroup, wave, 
 Limits: no timing and no hazards (s_nop is not checked); transcendentals are correctly rounded where the hardware
 approximates; MFMAs round once; the MODE register is ignored (denormals are kept). Races are looked for in LDS only, not
 in global memory; an LDS atomic counts as a read there. Refused: sparse MFMA, MFMA broadcasts (cbsz, abid, blgp outside
-f8f6f4), ds_read_tr of 8, 6 and 4 bits, clamped integers, images; a flat atomic is taken to be on global memory.
+f8f6f4), ds_read_tr of 6 and 4 bits, clamped integers, images; a flat atomic is taken to be on global memory.
 It was never compared with AMD hardware.
 """
 

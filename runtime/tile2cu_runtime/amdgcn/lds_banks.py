@@ -6,6 +6,7 @@ Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": as many neigh
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,14 +48,22 @@ def phase_of_lane(width: int, banks: int, *, is_read: bool) -> Array:
 
 def bank_use(at: Array, width: int, mask: Array | None, banks: int, *, is_read: bool) -> BankUse:
     """The use of an access at byte offsets, (waves, 64), of active lanes `mask`. Lanes that want one word share it."""
-    phase = np.broadcast_to(phase_of_lane(width, banks, is_read=is_read), at.shape)
-    wave = np.broadcast_to(np.arange(len(at))[:, None], at.shape)
-    phases = int(phase.max()) + 1
-    words = (at // BANK_BYTES)[..., None] + np.arange(-(-width // BANK_BYTES))
-    group = (wave * phases + phase)[..., None]
-    keys = (group << 32) + words
-    chosen = np.unique(keys.ravel() if mask is None else keys[mask].ravel())
-    load = np.bincount((chosen >> 32) * banks + chosen % banks, minlength=len(at) * phases * banks)
+    active = np.ones(at.shape, np.bool_) if mask is None else mask
+    # Where the lanes are within their period of the banks decides, and a loop comes by again and again.
+    first = np.where(active, at, np.iinfo(at.dtype).max).min(axis=1, keepdims=True)
+    lanes = np.where(active, at - first // (banks * BANK_BYTES) * (banks * BANK_BYTES), -1).astype(np.int32)
+    return sum((_wave_use(wave.tobytes(), width, banks, is_read) for wave in lanes), BankUse())
+
+
+@functools.lru_cache(maxsize=4096)
+def _wave_use(lanes: bytes, width: int, banks: int, is_read: bool) -> BankUse:
+    """The use of one wave; `lanes` are its byte offsets as int32, -1 for those that are inactive."""
+    at = np.frombuffer(lanes, np.int32).astype(np.int64)
+    phase = phase_of_lane(width, banks, is_read=is_read)
+    words = (at // BANK_BYTES)[:, None] + np.arange(-(-width // BANK_BYTES))
+    keys = (phase[:, None] << 32) + words
+    chosen = np.unique(keys[at >= 0])
+    load = np.bincount((chosen >> 32) * banks + chosen % banks, minlength=(int(phase.max()) + 1) * banks)
     cycles = load.reshape(-1, banks).max(axis=1)
     needed = -(-load.reshape(-1, banks).sum(axis=1) // banks)
     return BankUse(int(cycles.sum()), int(needed.sum()))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import I64, LANES, U16, U32, Array
+from tile2cu_runtime.amdgcn.arrays import I64, LANES, U8, U16, U32, Array
 from tile2cu_runtime.amdgcn.cohort import Cohort, Getter, Step, Transfer
 from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import Instruction
@@ -16,6 +17,9 @@ from tile2cu_runtime.amdgcn.instructions.registers import Context, across_lanes,
 
 _READ = re.compile(r"ds_read_([biu])(8|16|32|64|96|128)(_d16)?(_hi)?")
 _WRITE = re.compile(r"ds_write_b(8|16|32|64|96|128)(_d16_hi)?")
+# Of 16 and 8 bits; no public source says where the lanes of 6- and 4-bit elements are.
+_TRANSPOSED = re.compile(r"ds_read_b64_tr_b(16|8)")
+_CODES: dict[str, type[np.unsignedinteger[Any]]] = {"16": U16, "8": U8}
 _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)")
 
 
@@ -30,8 +34,8 @@ def build(instruction: Instruction, context: Context) -> Step:
         offsets = instruction.number("offset0") * unit, instruction.number("offset1") * unit
         two = _read_two if found[1] == "read" else _write_two
         return two(instruction, context, offsets, Width(int(found[3]) // 8))
-    if instruction.name == "ds_read_b64_tr_b16":
-        return _read_transposed(instruction, context)
+    if found := _TRANSPOSED.fullmatch(instruction.name):
+        return _read_transposed(instruction, context, _CODES[found[1]])
     if instruction.name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, context)
     if instruction.name == "ds_swizzle_b32":
@@ -78,12 +82,15 @@ def _write(instruction: Instruction, context: Context, width: Width) -> Step:
     return step
 
 
-def _read_transposed(instruction: Instruction, context: Context) -> Step:
-    """ds_read_b64_tr_b16 (gfx950): every 16 lanes read a 4x16 matrix of halves and get its columns.
+def _read_transposed(instruction: Instruction, context: Context, code: type[np.unsignedinteger[Any]]) -> Step:
+    """ds_read_b64_tr_b16 and _b8 (gfx950): every 16 lanes read a matrix with 16 columns and get its columns.
 
-    Lane l reads 8 bytes: row l // 4, columns 4 (l % 4) to 4 (l % 4) + 3; it receives column l, rows 0 to 3.
-    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; the lanes also in ROCm/rocm-systems, pull request 10175.
+    A lane reads 8 bytes, n elements: of b16 lane l has row l // 4, columns 4 (l % 4) and 3 more; of b8 row l // 2,
+    columns 8 (l % 2) and 7 more. It receives column l, rows 0 to n - 1.
+    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; the lanes also in ROCm/rocm-systems, pull request 10175. For
+    b8: triton-lang/triton, pull request 8525, and Mojo's ds_read_tr8_b64, "two interleaved 8x8 byte transposes".
     """
+    rows = 8 // np.dtype(code).itemsize
     address, offset, data = lds_address(instruction, context, 1), instruction.number("offset"), instruction.operands[0]
     land, registers = landing(data, Width(8), context), data.register_bits()
 
@@ -91,7 +98,7 @@ def _read_transposed(instruction: Instruction, context: Context) -> Step:
         lds = c.batch.lds
         access = lds.place(c, instruction, address(c, offset), 8, active(c))
         words = np.ascontiguousarray(lds.read(c, access).transpose(1, 2, 0))
-        columns = words.view(U16).reshape(len(c), 4, 4, 16).swapaxes(2, 3)
+        columns = words.view(code).reshape(len(c), 4, rows, 16).swapaxes(2, 3)
         values = np.ascontiguousarray(columns).view(U32).reshape(len(c), 64, 2).transpose(2, 0, 1)
         issue_read(c, access, values, land, registers)
 
