@@ -8,7 +8,7 @@ import pytest
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import programs
 
-SECONDS = 20.0  # far above what any case takes (about 1 s), far below a hang; the machine may be busy
+SECONDS = 20.0  # of the processor, not of a busy machine's clock: far above any case (about 1 s), far below a hang
 
 FACTORY = """
 import tilelang
