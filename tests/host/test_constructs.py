@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.host.kernels import load_body
+from tile2cu_runtime import ArgumentError
 
 RNG = np.random.default_rng(0)
 
@@ -358,3 +359,18 @@ def test_python_division_and_remainder(tmp_path: Path) -> None:
     params = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
     x = np.arange(-64, 64, dtype=np.int32)
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), (x // 3) * 100 + x % 3)
+
+
+def test_a_size_that_no_shape_gives_is_passed_by_name(tmp_path: Path) -> None:
+    statements = """
+        if T.get_thread_binding() == 0:
+            for turn in T.serial(turns):
+                B[bx] = B[bx] + A[bx]
+    """
+    params = 'A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="blocks", arguments="N, blocks, turns")
+    a, b = integers(8, dtype=np.float32), np.zeros(8, np.float32)
+    kernel(a, b, blocks=5, turns=3)
+    np.testing.assert_array_equal(b, np.where(np.arange(8) < 5, 3 * a, 0))
+    with pytest.raises(ArgumentError, match="no given tensor's shape tells the size `blocks`"):
+        kernel(a, b, turns=3)

@@ -110,6 +110,39 @@ if unknown() > 3:
     block = 64
     scale(1, 2, block, False)
 """,
+    "branch that is not taken": """
+fast = True
+if fast:
+    other(1)
+else:
+    scale(1, 2, 64, False)
+""",
+    "branch that is taken, and one that is not": """
+if len(torch.empty(3)) == 3:
+    scale(1, 2, 64, False)
+else:
+    scale(1, 2, 32, True)
+""",
+    "shape of an unknown tensor": """
+def main(rows=8, block=64):
+    x = normalised(torch.empty(rows, block))
+    rows, block = x.shape
+    scale(rows, 2, block, False)
+
+main()
+""",
+    "after a long function of something else": """
+def reference(x):
+    for a in range(64):
+        for b in range(64):
+            for c in range(64):
+                x[a, b, c] = a * b * c
+    return x
+
+if __name__ == "__main__":
+    reference(torch.empty(64, 64, 64))
+    scale(1, 2, 64, False)
+""",
 }
 
 
@@ -145,6 +178,38 @@ def kernel(A, B, block=None, threads=128):
         T.copy(A[bx * block], tile)
         T.copy(tile, B[bx * block])
 """
+
+
+NAMESAKES = {
+    "call of `other` at <text>:": "@tilelang.jit\ndef other(block_M): pass\n\nother(64)\nscale(*unknown(), False)\n",
+    "option at <text>:": "argparse.ArgumentParser().add_argument('--block_M', default=64)\nscale(*unknown(), False)\n",
+    "default of `main` at <text>:": "def test(block_M=32): pass\ndef main(block_M=64): pass\nunknown(scale)\n",
+}
+
+
+@pytest.mark.parametrize("origin", NAMESAKES)
+def test_a_parameter_of_the_same_name_is_the_last_resort(origin: str) -> None:
+    text = FACTORY.replace("causal, dtype", "causal=False, dtype") + NAMESAKES[origin]
+    (program,) = programs(None, text, kernel="scale")
+    found = next(each for each in program.constants if each.name == "block_M")
+    assert (found.value, found.origin[: len(origin)]) == (64, origin)
+
+
+def test_a_count_that_no_shape_gives_is_an_argument(trace: Callable[..., Program]) -> None:
+    program = trace("""
+    import tilelang
+    import tilelang.language as T
+
+    @tilelang.jit
+    def kernel(batch, longest, turns, block=64):
+        @T.prim_func
+        def main(lengths: T.Tensor((batch + 1,), "int32")):
+            with T.Kernel(T.ceildiv(longest, block), batch) as (bx, by):
+                for turn in T.serial(turns):
+                    lengths[by] = turn
+        return main
+    """)
+    assert [size.name for size in program.sizes] == ["batch", "longest", "turns"]
 
 
 @pytest.mark.parametrize("configs", ["configs()", "configs", "[{'block': 64}]"])

@@ -115,13 +115,26 @@ def _edges(settled: Settled, printer: Printer) -> str:
         for tensor in tensors(settled)
         if (condition := settled.facts.get(tensor, "tma_when")) is not None and static_value(condition.value) is None
     }
+    unknown = [printer.names(size.name) for size in settled.program.sizes if size not in _extents(settled)]
     free = [printer.names(size.name) for size in settled.program.sizes if size not in multiples]
     text = f"{_list(free)} may be any size from 0. " if free else ""
+    if unknown:
+        text += f"No tensor's shape gives {_list(unknown)}: callers pass it by name. "
     for size, factor in multiples.items():
         text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, "ragged"]) for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
+
+
+def _extents(settled: Settled) -> frozenset[Expr]:
+    """The extents of the tensors: sizes among them follow from a call's tensors."""
+    return frozenset(
+        extent
+        for param in settled.program.params
+        if isinstance(param, Buffer)
+        for extent in (*param.shape, *(param.strides or ()))
+    )
 
 
 def _numerics(settled: Settled) -> str:

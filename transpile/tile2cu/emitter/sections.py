@@ -33,11 +33,16 @@ def sizes(settled: Settled, printer: Printer) -> Section:
 
 
 def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:
-    """Arguments of one type in one declaration, in the order in which they were given."""
-    for cpp in dict.fromkeys(constant.dtype.cpp for constant in constants):
-        group = [constant for constant in constants if constant.dtype.cpp == cpp]
+    """Arguments of one type and origin in one declaration, in the order in which they were given."""
+    for origin, cpp in dict.fromkeys((_taken_from(constant), constant.dtype.cpp) for constant in constants):
+        group = [each for each in constants if (_taken_from(each), each.dtype.cpp) == (origin, cpp)]
         values = ", ".join(f"{printer.names(c.name)} = {literal(c.value, c.dtype)}" for c in group)
-        yield Declaration(f"constexpr {cpp} {values};")
+        yield Declaration(f"constexpr {cpp} {values};", (f"from the {origin}",) if origin else ())
+
+
+def _taken_from(constant: Constant) -> str:
+    """The place in the user's file that gave an argument its value, where neither -D nor its own default did."""
+    return "" if constant.origin in ("", "-D", "default") else constant.origin
 
 
 def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declaration:

@@ -1,8 +1,9 @@
 """Values for open sizes from the file itself: from a call of the kernel in its driver, or from its autotuner's list."""
 
 import contextlib
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -12,10 +13,11 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host
-from tile2cu.frontend.context import Bindings, Context
+from tile2cu.frontend.context import Bindings, Context, Found
 from tile2cu.frontend.evaluate import evaluate
-from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.limits import MAX_STEPS, Budget
+from tile2cu.frontend.namesakes import namesakes
 from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.scope import Env
@@ -31,13 +33,18 @@ from tile2cu.frontend.values import (
 )
 
 MAX_HOST_STEPS = 50_000
+MAX_ASIDE_STEPS = 4_000  # of a function that does not lead to the kernel: its result may still say a shape
 
 
 @dataclass
 class _Call:
-    """One call of the kernel: what is known of its arguments, and of the tensors among them."""
+    """One call of the kernel: what is known of its arguments, and of the tensors among them.
+
+    `aside`: it stands in a branch that the driver does not take.
+    """
 
     span: Span
+    aside: bool = False
     values: dict[str, object] = field(default_factory=dict)
     tensors: dict[str, TorchTensor] = field(default_factory=dict)
     unknown: int = 0
@@ -55,26 +62,33 @@ class Calls:
         self._calls: list[_Call] = []
         self._ran: set[cst.CSTNode] = set()
         self._module: Env | None = None
-        self._configs: dict[str, tuple[object, Span]] = {}
-        self._stages: list[Callable[[], None]] = [self._run_driver, self._run_others, self._read_configs]
+        self._configs: dict[str, Found] = {}
+        self._elsewhere: dict[str, Found] = {}  # arguments of the file's other kernels
+        self._namesakes: dict[str, Found] = {}
+        self._options: dict[str, tuple[object, Span]] = {}
+        self._stages: list[Callable[[], None]] = [
+            self._run_driver,
+            self._run_others,
+            self._read_configs,
+            self._read_namesakes,
+        ]
 
     @property
-    def found(self) -> Mapping[str, tuple[object, Span]]:
+    def found(self) -> Mapping[str, Found]:
         """The value of each parameter, from the call that says most, and where that call stands."""
-        merged: dict[str, tuple[object, Span]] = {}
-        for call in sorted(self._calls, key=lambda call: call.unknown):
+        merged: dict[str, Found] = {}
+        for call in sorted(self._calls, key=lambda call: (call.aside, call.unknown)):
             for name, value in call.values.items():
-                merged.setdefault(name, (value, call.span))
-        return self._configs | merged
+                merged.setdefault(name, Found(value, call.span))
+        return self._namesakes | self._configs | merged
 
     def called(self) -> Mapping[str, object]:
         """What the driver's call gives, by parameter; not what a tuner would."""
         self.supply(("",), {})
-        return {
-            name: value for name, (value, _) in self.found.items() if any(name in each.values for each in self._calls)
-        }
+        noted = {name for each in self._calls for name in each.values}
+        return {name: found.value for name, found in self.found.items() if name in noted}
 
-    def ask(self, name: str) -> tuple[object, Span] | None:
+    def ask(self, name: str) -> Found | None:
         """The value of one parameter, or None."""
         self.supply((name,), {})
         return self.found.get(name)
@@ -94,7 +108,7 @@ class Calls:
 
     def static_names(self) -> frozenset[str]:
         """The parameters whose value cannot be an open size: flags, types, texts."""
-        return frozenset(name for name, (value, _) in self.found.items() if type(value) is not int)
+        return frozenset(name for name, found in self.found.items() if type(found.value) is not int)
 
     def _bounded(self, stage: Callable[[], None]) -> None:
         """A driver that cannot be read to its end says less: that is no error of the kernel."""
@@ -103,7 +117,9 @@ class Calls:
 
     def _context(self) -> Context:
         budget = Budget(steps=max(self._budget.steps, MAX_STEPS - MAX_HOST_STEPS))
-        return self._outside.context(self._source, budget, Bindings({}), self._call)
+        cx = self._outside.context(self._source, budget, Bindings({}), self._call)
+        cx.wanted, cx.options = self._name, self._options
+        return cx
 
     def _run_driver(self) -> None:
         """Run the file as a program, as far as it is static."""
@@ -117,13 +133,13 @@ class Calls:
         """The configuration of an AutoTuner that was made on the way."""
         for name, value in cx.tuned.items():
             if _is_known(value):
-                self._configs.setdefault(name, (plain(value), cx.here or cx.source.start()))
+                self._configs.setdefault(name, Found(plain(value), cx.here or cx.source.start(), "tuner"))
 
     def _run_others(self) -> None:
         """Run the functions that lead to the kernel, but that nothing called: tests, interfaces for other files."""
         cx = self._context()
         for function in self._uncalled():
-            if any(call.unknown == 0 for call in self._calls):
+            if any(call.unknown == 0 and not call.aside for call in self._calls):
                 return
             if function.node not in self._ran:
                 cx.here = cx.source.span(function.node)
@@ -135,27 +151,35 @@ class Calls:
                 finally:
                     self._keep_tuned(cx)
 
+    def _functions(self) -> list[Function]:
+        """The functions and methods of the file, in its order, without the kernel."""
+        values = [] if self._module is None else list(self._module.values.values())
+        methods = (method for value in values if isinstance(value, Class) for method in value.values.values())
+        found = [value for value in (*values, *methods) if isinstance(value, Function)]
+        return [each for each in found if isinstance(each.node, cst.FunctionDef) and each.name != self._name]
+
     def _uncalled(self) -> Iterator[Function]:
         """Functions and methods that name the kernel; those at the end of a file, which drive it, come first."""
-        values = [] if self._module is None else list(self._module.values.values())
-        functions = [value for value in values if isinstance(value, Function)]
-        functions += [
-            method
-            for value in values
-            if isinstance(value, Class)
-            for method in value.values.values()
-            if isinstance(method, Function)
-        ]
-        plain = [each for each in functions if isinstance(each.node, cst.FunctionDef) and each.name != self._name]
-        named = {self._name}
-        leads = [each for each in plain if self._mentions(each, named)]
-        outer = [each for each in plain if each not in leads and self._mentions(each, {each.name for each in leads})]
+        plain = self._functions()
+        leads = [each for each in plain if self._mentions(each.node, {self._name})]
+        names = {each.name for each in leads}
+        outer = [each for each in plain if each not in leads and self._mentions(each.node, names - {each.name})]
         yield from reversed(outer)
         yield from reversed(leads)
 
-    def _mentions(self, function: Function, names: set[str]) -> bool:
-        words = set(re.findall(r"\w+", self._source.code(function.node)))
-        return not words.isdisjoint(names - {function.name})
+    def _mentions(self, node: cst.CSTNode, names: Set[str]) -> bool:
+        return not names.isdisjoint(re.findall(r"\w+", self._source.code(node)))
+
+    @functools.cached_property
+    def _leads(self) -> frozenset[str]:
+        """The names of the file's functions and classes from which the kernel can be reached."""
+        body = self._source.module.body
+        defined = [node for node in body if isinstance(node, cst.FunctionDef | cst.ClassDef)]
+        words = {node.name.value: set(re.findall(r"\w+", self._source.code(node))) for node in defined}
+        reached = {self._name}
+        while more := {name for name, used in words.items() if name not in reached and used & reached}:
+            reached |= more
+        return frozenset(reached)
 
     def _read_configs(self) -> None:
         """The first configuration of `@tilelang.autotune(configs=...)`."""
@@ -163,33 +187,62 @@ class Calls:
         if not isinstance(kernel, Function) or kernel.configs is None:
             return
         cx = self._context()
+        cx.wanted = ""  # a list of configurations leads to no call, and is worth its steps
         cx.here = cx.source.span(kernel.configs)
         configs = evaluate(cx, kernel.configs, kernel.env)
         if isinstance(configs, Function):
-            known = {name: value for name, (value, _) in self.found.items()}
+            known = {name: found.value for name, found in self.found.items()}
             wanted = execute.parameter_list(configs)
             configs = self._call(cx, configs, Arguments((), {name: known[name] for name in wanted if name in known}))
         first = configs[0] if isinstance(configs, list) and configs else None
         if isinstance(first, dict):
-            self._configs = {str(name): (plain(value), cx.here) for name, value in first.items()}
+            how = "first configuration"
+            self._configs = {str(name): Found(plain(value), cx.here, how) for name, value in first.items()}
+
+    def _read_namesakes(self) -> None:
+        """What the rest of the file says of parameters with the same names."""
+        self._namesakes = namesakes(self._context(), self._functions(), self._elsewhere, self._leads)
 
     def _call(self, cx: Context, function: Function, arguments: Arguments) -> object:
         """Calls on the host: the kernel's arguments are noted, other functions are run as far as possible."""
         if function.name == self._name and function.env.parent is None:
             return self._note(cx, function, arguments)
         if function.kind is not FunctionKind.PLAIN:
+            self._note_elsewhere(cx, function, arguments)
             return Instance(function.name)
         execute.enter_call(cx, function)
         self._ran.add(function.node)
         try:
-            return host.call_host(cx, function, arguments)
+            return self._run(cx, function, arguments)
         finally:
             cx.budget.calls -= 1
+
+    def _run(self, cx: Context, function: Function, arguments: Arguments) -> object:
+        """Run a function of the driver; one that cannot reach the kernel may not spend what the others need."""
+        if not cx.wanted or self._mentions(function.node, self._leads):
+            return host.call_host(cx, function, arguments)
+        outer = cx.budget.limit
+        cx.budget.limit = min(outer, cx.budget.steps + MAX_ASIDE_STEPS)
+        try:
+            return host.call_host(cx, function, arguments)
+        except (Exhausted, Tile2CuError) as error:
+            if error.code != host.FATAL or cx.budget.steps >= outer:
+                raise
+            return Opaque(function.name, cx.here)
+        finally:
+            cx.budget.limit = outer
+
+    def _note_elsewhere(self, cx: Context, function: Function, arguments: Arguments) -> None:
+        """Note a call of another kernel of the file, for parameters with the same names."""
+        assert cx.here is not None
+        for name, value in (dict(arguments.named) | execute.bind_loosely(function, arguments)).items():
+            if _is_known(value):
+                self._elsewhere.setdefault(name, Found(plain(value), cx.here, f"call of `{function.name}`"))
 
     def _note(self, cx: Context, function: Function, arguments: Arguments) -> object:
         """Note a call of the kernel; the result stands for the compiled kernel."""
         assert cx.here is not None
-        call = _Call(cx.here)
+        call = _Call(cx.here, cx.aside > 0)
         self._calls.append(call)
         self._add(call, dict(arguments.named) | execute.bind_loosely(function, arguments))
         inner = _inner_factory(function)

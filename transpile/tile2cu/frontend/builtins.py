@@ -184,6 +184,8 @@ def _len(cx: Context, value: object) -> object:
         return value.shape[0] if value.shape else Opaque("the length of a tensor")
     if isinstance(value, Opaque):
         return value
+    if isinstance(value, Var) and value.role is Role.SIZE:
+        raise Demand("len()", (value.name,))
     raise Fault("T2C-F014", f"{describe(value)} has no length")
 
 

@@ -47,29 +47,40 @@ class Constants:
         return key
 
 
+@dataclass(frozen=True)
+class Found:
+    """A value for a parameter from the file itself; `how` says what stands at `span`: a call, a default, an option."""
+
+    value: object
+    span: Span
+    how: str = "call"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.how} at {Path(self.span.file).name}:{self.span.line}"
+
+
 @dataclass
 class Bindings:
     """Values for the parameters of a kernel.
 
-    `given` come from -D; `called` from a call in the file, used only for names in `demanded`: those whose value
+    `given` come from -D; `called` from the file's driver, used only for names in `demanded`: those whose value
     turned out to be needed at transpile time. `possible` are the names of all parameters of the kernel's functions,
     `known` those that were asked for.
     """
 
     given: Mapping[str, object]
-    called: Mapping[str, tuple[object, Span]] = field(default_factory=dict)
+    called: Mapping[str, Found] = field(default_factory=dict)
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
-    ask: Callable[[str], tuple[object, Span] | None] = lambda name: None  # what the file's own driver gives
+    ask: Callable[[str], Found | None] = lambda name: None  # what the file's own driver gives
 
     def instead_of_none(self, name: str) -> tuple[object, str] | None:
         """What the driver gives for a parameter whose default is None."""
         self.known[name] = None
         found = self.ask(name)
-        if found is None or found[0] is None:
-            return None
-        return found[0], f"call at {Path(found[1].file).name}:{found[1].line}"
+        return None if found is None or found.value is None else (found.value, found.origin)
 
     def find(self, name: str) -> tuple[object, str] | None:
         """The value of a name and where it came from, or None."""
@@ -77,8 +88,7 @@ class Bindings:
         if name in self.given:
             return self.given[name], "-D"
         if name in self.demanded and name in self.called:
-            value, span = self.called[name]
-            return value, f"call at {Path(span.file).name}:{span.line}"
+            return self.called[name].value, self.called[name].origin
         return None
 
 
@@ -103,6 +113,9 @@ class Context:
     constants: Constants = field(default_factory=Constants)
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out
+    wanted: str = ""  # the kernel whose calls are looked for, in a run of the file's driver
+    aside: int = 0  # how many branches around the current statement of a driver are not taken
+    options: dict[str, tuple[object, Span]] = field(default_factory=dict)  # of a driver's command line, with defaults
 
     def bind_static(
         self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = ""

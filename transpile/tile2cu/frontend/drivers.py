@@ -16,6 +16,8 @@ def _parser(cx: Context, *arguments: object, **options: object) -> object:
         name = _destination(names, options.get("dest"))
         if name:
             defaults.setdefault(name, _default(options))
+            if cx.here is not None:
+                cx.options.setdefault(name, (defaults[name], cx.here))
         return Opaque("add_argument(...)")
 
     def parse_args(cx: Context, *arguments: object) -> object:

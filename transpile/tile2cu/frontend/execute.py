@@ -156,6 +156,9 @@ def assign(
         case cst.Name(value=name):
             env.bind(name, named(cx, name, value, env, target, formula, comment), cx.source.span(target))
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            if isinstance(value, Opaque) and formula.endswith(".shape"):
+                _forget_unknown_sizes(cx, elements, value, env)
+                return
             parts = unpack(cx, value, len(elements))
             formulas = _part_formulas(cx, formula, target, len(elements))
             for element, part, text in zip(elements, parts, formulas, strict=True):
@@ -166,6 +169,14 @@ def assign(
             store_item(cx, evaluate(cx, target.value, env), subscript_items(cx, target, env), value)
         case _:
             raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be assigned to")
+
+
+def _forget_unknown_sizes(cx: Context, elements: Sequence[cst.BaseElement], shape: Opaque, env: Env) -> None:
+    """`M, K = x.shape` of a tensor that nothing is known of: names of numbers keep them, the others become unknown."""
+    for element in elements:
+        name = element.value.value if isinstance(element.value, cst.Name) else None
+        if name is None or not isinstance(env.values.get(name), int):
+            bind_target(cx, element.value, shape, env)
 
 
 def _store_attribute(cx: Context, target: cst.Attribute, value: object, env: Env) -> None:

@@ -4,6 +4,7 @@ Nothing here is an error: what cannot be evaluated becomes opaque. Module level 
 helpers; the rest is read only to find a call of a factory whose sizes were left open.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -128,7 +129,10 @@ def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
         _forget(cx, node, env)
         first = run_host(cx, statements(node.body), env)
     elif truth(condition):
+        _look_aside(cx, node.orelse, env)
         return run_host(cx, statements(node.body), env)
+    else:
+        _look_aside(cx, node, env)
     match node.orelse:
         case cst.If() as chained:
             second = run_host(cx, (chained,), env)
@@ -139,6 +143,17 @@ def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
     if isinstance(condition, Opaque | TorchTensor):
         return second if first is not None else None  # only where both ways leave
     return second
+
+
+def _look_aside(cx: Context, branch: cst.If | cst.Else | None, env: Env) -> None:
+    """A branch that is not taken: a call of the kernel that stands only there still says what it is called with."""
+    if branch is None or not cx.wanted or not re.search(rf"\b{cx.wanted}\(", cx.source.code(branch.body)):
+        return
+    cx.aside += 1
+    try:
+        run_host(cx, statements(branch.body), Env(env))
+    finally:
+        cx.aside -= 1
 
 
 def _forget(cx: Context, node: cst.CSTNode, env: Env) -> None:

@@ -22,7 +22,7 @@ from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
 from tile2cu.frontend.scope import Env
-from tile2cu.frontend.uses import constant_names, expressions, size_names, solvable_sizes
+from tile2cu.frontend.uses import constant_names, expressions, extents, size_names, solvable_sizes
 from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, Opaque, TensorType, describe
 
 MAX_FACTORIES = 8  # factories that return factories
@@ -303,7 +303,7 @@ class _Trace:
         workspaces = tuple(recorder.workspaces)
         used = tuple(expressions((*params, *workspaces), launches))
         sizes = size_names(used)
-        self._require_solvable(sizes, solvable_sizes(params), traced)
+        self._require_solvable(sizes, params, launches, traced)
         named = constant_names(used)
         constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
         names = naming(constants, [*recorder.params, *sizes], launches)
@@ -323,9 +323,19 @@ class _Trace:
             workspaces=_as_buffers(names.apply(workspaces)),
         )
 
-    def _require_solvable(self, sizes: Sequence[str], solvable: frozenset[str], traced: Function) -> None:
-        """Every open size must follow from the shapes of a caller's tensors."""
-        missing = tuple(size for size in sizes if size not in solvable)
+    def _require_solvable(
+        self, sizes: Sequence[str], params: Sequence[Buffer | Var], launches: Sequence[Launch], traced: Function
+    ) -> None:
+        """An open size that no tensor's shape gives is the driver's, or one more argument where it must be an integer.
+
+        It must be one where it counts blocks, elements or turns of a loop; any other may stand for a fraction.
+        """
+        missing = tuple(size for size in sizes if size not in solvable_sizes(params))
+        self.calls.supply(missing, self.cx.recorder.params)
+        called = {name for name, found in self.calls.found.items() if found.how == "call"}
+        given = tuple(size for size in missing if size in called - self.cx.bindings.demanded)
+        counts = frozenset(size_names(extents(params, launches)))
+        missing = given or tuple(size for size in missing if size not in counts)
         if not missing:
             return
         options = " ".join(f"-D {name}=..." for name in missing)

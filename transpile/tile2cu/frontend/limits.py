@@ -20,12 +20,13 @@ class Budget:
 
     steps: int = 0
     calls: int = 0
+    limit: int = MAX_STEPS
     _sizes: dict[int, tuple[int, int, Expr]] = field(default_factory=dict, repr=False)
 
     def step(self, count: int = 1) -> None:
         """Account for `count` units of work."""
         self.steps += count
-        if self.steps > MAX_STEPS:
+        if self.steps > self.limit:
             raise Exhausted(
                 "T2C-F015",
                 f"evaluating this file takes more than {MAX_STEPS:,} steps",

@@ -124,6 +124,7 @@ _CUDA: Mapping[str, Callable[..., object]] = MappingProxyType(
         "is_available": lambda cx: True,
         "current_device": lambda cx: 0,
         "device_count": lambda cx: 1,
+        "get_device_name": lambda cx, *device: "NVIDIA sm_{}{}".format(*cx.machine.capability),
         "get_device_capability": lambda cx, *device: cx.machine.capability,
         "get_device_properties": _device_properties,
     }

@@ -86,6 +86,17 @@ def size_names(exprs: Iterable[Expr]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(expr.name for expr in exprs if isinstance(expr, Var) and expr.role is Role.SIZE))
 
 
+def extents(params: Iterable[Buffer | Var], launches: Iterable[Launch]) -> Iterator[Expr]:
+    """What the extents of tensors, grids and loops are made of: integers all."""
+    for param in params:
+        if isinstance(param, Buffer):
+            yield from _of_buffer(param)
+    for launch in launches:
+        loops = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop | Parallel))
+        for extent in (*launch.grid, *(expr for loop in loops for expr in _of_stmt(loop))):
+            yield from walk(extent)
+
+
 def solvable_sizes(params: Iterable[Buffer | Var]) -> frozenset[str]:
     """The sizes that stand alone as an extent or stride of a tensor: a caller's tensors give their values."""
     return frozenset(

@@ -26,6 +26,7 @@
 namespace attention_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
+// from the call at attention.py:103
 constexpr int dim = 128;
 // queries a block
 constexpr int block_M = 64;
