@@ -53,7 +53,7 @@ def dispatch(wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = 
     """
     from tile2cu.emitter.dispatch import emit_dispatch
 
-    kernels: list[Settled] = []
+    kernels: list[tuple[Settled, ...]] = []
     files: dict[str, str] = {}
     for entry in wanted.entries:
         file, kernel = wanted.source(entry)
@@ -73,8 +73,8 @@ def settled_kernels(
     bindings: Mapping[str, object],
     text: str | None = None,
     name: str = "",
-) -> list[Settled]:
-    """The kernels of a source file, or the one named, with all that is decided about them.
+) -> list[tuple[Settled, ...]]:
+    """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function.
     """
@@ -93,23 +93,9 @@ def settled_kernels(
     return [_settled(program, target, name) for program in found]
 
 
-def settle(program: Program, target: Target) -> Context:
-    """Everything that is decided about a program's launch."""
-    if len(program.launches) != 1:
-        raise Tile2CuError(
-            "T2C-E004",
-            f"`{program.name}` launches {len(program.launches)} kernels, and one is supported yet",
-            program.launches[1].span if program.launches else program.span,
-            help="write one function for each `with T.Kernel`",
-        )
-    if program.workspaces:
-        raise Tile2CuError(
-            "T2C-E005",
-            f"the workspace `{program.workspaces[0].name}` in global memory is not supported yet",
-            program.workspaces[0].span,
-            help="make it a parameter of the kernel",
-        )
-    return resolve(program, program.launches[0], target, RULES)
+def settle(program: Program, target: Target) -> tuple[Context, ...]:
+    """Everything that is decided about a program, launch by launch."""
+    return tuple(resolve(program, launch, target, RULES) for launch in program.launches)
 
 
 def read(path: Path) -> str:
@@ -121,8 +107,8 @@ def read(path: Path) -> str:
         raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
-def _settled(program: Program, target: Target, name: str) -> Settled:
-    context = settle(program, target)
+def _settled(program: Program, target: Target, name: str) -> tuple[Settled, ...]:
+    contexts = settle(program, target)
     if name and name != program.name:
         program = replace(program, name=name, alias_of=program.name)
-    return Settled(program, context.launch, target, context.facts, context.bounds)
+    return tuple(Settled(program, each.launch, target, each.facts, each.bounds) for each in contexts)

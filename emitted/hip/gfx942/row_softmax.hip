@@ -18,7 +18,9 @@
 namespace row_softmax_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-constexpr int N = 1000, block_M = 4;
+// from the call at row_softmax.py:35
+constexpr int N = 1000;
+constexpr int block_M = 4;
 // 2 warps
 constexpr int threads = 128;
 

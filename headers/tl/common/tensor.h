@@ -163,7 +163,9 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     constexpr bool may_be_empty = (ragged_dims & ~kept) != 0, keeps_last = kept >> last & 1;
     constexpr unsigned kept_ragged = compacted(kept) | (may_be_empty ? 1 : 0);
     using RowsStart = std::conditional_t<keeps_last, Start, RowStart<sizeof(T)>>;
-    Tensor<T_, RowsStart, count_bits(kept), kept_ragged, whole_rows && keeps_last> view;
+    // Without a neighbouring row, the view cannot tell at run time whether a vector divides the rows.
+    constexpr bool keeps_distance = alignment != 0 || (last > 0 && (kept >> (last - 1) & 1));
+    Tensor<T_, RowsStart, count_bits(kept), kept_ragged, whole_rows && keeps_last && keeps_distance> view;
     view.data = data;
     bool empty = false;
     int to = 0;

@@ -26,7 +26,8 @@ def settled(statements: str, *, threads: int = 128, target: str = "cuda:sm_80") 
     """The facts about a kernel with these statements; `bx` is its block, A, X, Y and Z its tensors."""
     text = _HEAD.format(threads=threads) + indent(statements.strip("\n"), " " * 8) + "\n"
     (program,) = programs(None, text, kernel=None, bindings={})
-    return settle(program, find(target))
+    (context,) = settle(program, find(target))
+    return context
 
 
 def subject(context: Context, about: str | int) -> object:

@@ -144,12 +144,6 @@ _EMISSION: Mapping[str, Explanation] = {
         "the two sides of a copy do not line up",
         "Dimensions of extent 1 are left out; the others have to be equally many on both sides.",
     ),
-    "T2C-E005": Explanation(
-        "a workspace in global memory has no text yet",
-        "T.alloc_global asks the launcher for memory that several kernels share. Until launchers provide it, pass the "
-        "tensor as a parameter.",
-    ),
-    "T2C-E004": Explanation("a function launches several kernels", "One text holds one kernel and its launcher."),
     "T2C-E020": Explanation(
         "a dispatch is not well formed",
         "A dispatch has a name, a Python file and entries; an entry has a name and, if it needs them, a target, "

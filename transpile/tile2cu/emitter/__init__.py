@@ -1,25 +1,28 @@
 """Facts to text. Decides nothing."""
 
 import hashlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program, walk_stmts
-from tile2cu.emitter.comments import wrapped
+from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.host import host, kernel_params
+from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
 from tile2cu.emitter.render import render
-from tile2cu.emitter.sections import aligned_when, fragments, setup, shared, sizes
+from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.tma import map_notes, tensor_maps
-from tile2cu.emitter.view import KernelView
+from tile2cu.emitter.view import KernelView, LaunchView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
+
+_WORD = re.compile(r"[A-Za-z]\w*")
 
 
 @dataclass(frozen=True)
@@ -39,32 +42,62 @@ class Emitted:
         return self.files[f"{self.kernel}.json"]
 
 
-def emit_kernel(settled: Settled, *, tool: Tool, look: Look) -> Emitted:
-    """The text, header and manifest of a settled kernel. The same input gives the same bytes."""
-    name, suffix = settled.program.name, settled.target.suffix
-    printer = Printer(Names(_all_names(settled), kept=_kept_names(settled)), settled.bounds)
-    text, header, lines = render(_view(settled, printer, tool, look), look)
+def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emitted:
+    """The text, header and manifest of a kernel's settled launches. The same input gives the same bytes."""
+    name, suffix = launches[0].program.name, launches[0].target.suffix
+    used = [used for settled in launches for used in _all_names(settled)]
+    launches = _named(launches, used)
+    written = tuple(_written(settled, used) for settled in launches)
+    text, header, lines = render(_view(written, tool, look), look)
     hashes = {f"{name}{suffix}": _sha256(text), f"{name}.h": _sha256(header)}
-    described = manifest(settled, printer, tool=tool, look=look, files=hashes, lines=lines)
+    described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
     return Emitted(name, suffix, {f"{name}{suffix}": text, f"{name}.h": header, f"{name}.json": described})
 
 
-def _view(settled: Settled, printer: Printer, tool: Tool, look: Look) -> KernelView:
+def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...]:
+    """The launches with the namespaces of their kernels: the user's word above a launch, or its number."""
+    if len(launches) == 1:
+        return launches
+    names = Names(used)
+    wishes = [each.launch.comments[-1].strip() if each.launch.comments else "" for each in launches]
+    words = [wish if _WORD.fullmatch(wish) else f"kernel_{number}" for number, wish in enumerate(wishes, 1)]
+    return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
+
+
+def _written(settled: Settled, used: list[str]) -> Written:
+    printer = Printer(Names(used, kept=_kept_names(settled)), settled.bounds)
+    for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
+        printer.names(named.name)  # the same in all kernels and in the launcher
+    return Written(settled, printer, tensor_maps(settled, printer))
+
+
+def _view(written: tuple[Written, ...], tool: Tool, look: Look) -> KernelView:
+    first, printer = written[0].settled, written[0].printer
+    launches = tuple(each.settled for each in written)
+    return KernelView(
+        name=first.program.name,
+        namespace=f"{first.program.name}_kernel",
+        provenance=provenance(first.program, first.target.name, tool, look),
+        contract=contract(launches, printer),
+        sizes=common_sizes(first, printer),
+        shared_limit=first.facts[first.launch, "ledger"].limit,
+        arch=first.target.arch,
+        launches=tuple(_launch_view(each) for each in written),
+        host=host(written),
+    )
+
+
+def _launch_view(written: Written) -> LaunchView:
+    settled, printer, maps = written.settled, written.printer, written.maps
     layouts = Layouts(settled, printer)
-    maps = tensor_maps(settled, printer)
     statements = Statements(settled, printer, layouts.names, maps)
     producer, body = statements.producer(), statements.body(settled.launch.body)
-    shared_section = shared(settled, printer)
-    return KernelView(
-        name=settled.program.name,
-        namespace=f"{settled.program.name}_kernel",
-        provenance=provenance(settled, tool, look),
-        contract=contract(settled, printer),
+    return LaunchView(
+        namespace=settled.namespace,
+        title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=sizes(settled, printer),
-        shared=shared_section,
+        shared=shared(settled, printer),
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
-        shared_limit=settled.facts[settled.launch, "ledger"].limit,
-        arch=settled.target.arch,
         layouts=layouts.section(),
         comments=tuple(
             line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
@@ -76,14 +109,13 @@ def _view(settled: Settled, printer: Printer, tool: Tool, look: Look) -> KernelV
         producer=producer,
         fragments=fragments(settled, printer, layouts),
         body=body,
-        host=host(settled, printer, maps),
     )
 
 
 def _all_names(settled: Settled) -> list[str]:
-    """Every name of the program, so that ours never meet them."""
+    """Every name of a launch and of its program, so that ours never meet them."""
     program: Program = settled.program
-    names = [param.name for param in program.params] + [size.name for size in program.sizes]
+    names = [param.name for param in (*program.params, *program.workspaces)] + [size.name for size in program.sizes]
     names += [tile.name for tile in settled.launch.tiles] + [constant.name for constant in program.constants]
     names += [block.name for block in settled.launch.blocks]
     for stmt in walk_stmts(settled.launch.body):
@@ -96,7 +128,7 @@ def _all_names(settled: Settled) -> list[str]:
 def _kept_names(settled: Settled) -> tuple[str, ...]:
     """`threads`, where the user's own constant says the same as ours."""
     same = any(c.name == "threads" and c.value == settled.launch.threads for c in settled.program.constants)
-    return ("threads",) if same else ()
+    return ("threads",) if same and not settled.namespace else ()
 
 
 def _sha256(text: str) -> str:

@@ -13,6 +13,11 @@ def rule_line(title: str) -> str:
     return f"// ---- {title} ".ljust(WIDTH, "-")
 
 
+def kernel_line(name: str) -> str:
+    """The title of one of several kernels."""
+    return f"// ==== {name} ".ljust(WIDTH, "=")
+
+
 def wrapped(text: str, width: int = WIDTH - 6) -> list[str]:
     """A comment in lines that fit."""
     return wrap(ascii_only(text), width, break_long_words=False, break_on_hyphens=False) or [""]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.errors import Note, Tile2CuError
@@ -15,6 +16,7 @@ from tile2cu.emitter.names import Names
 from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
+from tile2cu.targets import Target
 
 
 @dataclass(frozen=True)
@@ -22,24 +24,30 @@ class _Special:
     """An entry with its kernel. `fixed` are the sizes that are compiled into it."""
 
     entry: Entry
-    settled: Settled
+    launches: tuple[Settled, ...]
     fixed: Mapping[str, int]
 
     @property
     def program(self) -> Program:
-        return self.settled.program
+        return self.launches[0].program
+
+    @property
+    def target(self) -> Target:
+        return self.launches[0].target
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         return tuple(p.dtype.name for p in self.program.params if isinstance(p, Buffer))
 
 
-def emit_dispatch(dispatch: Dispatch, kernels: Sequence[Settled], *, tool: Tool, look: Look) -> dict[str, str]:
+def emit_dispatch(
+    dispatch: Dispatch, kernels: Sequence[tuple[Settled, ...]], *, tool: Tool, look: Look
+) -> dict[str, str]:
     """NAME_dispatch.cpp and .h for the kernels of the entries, in their order. Raises T2C-E021 to E023."""
     names = _size_names(dispatch, kernels)
     specials = [
-        _Special(entry, settled, _fixed(entry, settled.program, names))
-        for entry, settled in zip(dispatch.entries, kernels, strict=True)
+        _Special(entry, launches, _fixed(entry, launches[0].program, names))
+        for entry, launches in zip(dispatch.entries, kernels, strict=True)
     ]
     sizes = tuple(dict.fromkeys(name for row in names for name in row if name))
     _check_fallbacks(dispatch, specials, sizes)
@@ -90,7 +98,7 @@ def _entry(
         def __call__(self, name: str) -> str:
             return f"call.{cpp(name)}"
 
-    printer = Printer(Members(()), special.settled.bounds)
+    printer = Printer(Members(()), special.launches[0].bounds)
     tensors = {param.name: param for param in program.params if isinstance(param, Buffer)}
     guards = [f"call.{cpp(name)}_dtype == TL_{tensors[name].dtype.name.upper()}" for name in typed]
     guards += [f"call.{cpp(name)} == {value}" for name, value in special.fixed.items()]
@@ -111,7 +119,7 @@ def _entry(
 def _reasons(special: _Special) -> list[str]:
     """What the entry is emitted with, when it runs, and what it was measured at."""
     values = ", ".join(f"{name} = {value}" for name, value in special.program.bindings)
-    lines = [f"{special.settled.target.name}" + (f": {values}" if values else "")]
+    lines = [f"{special.target.name}" + (f": {values}" if values else "")]
     if special.entry.measured:
         lines.append(f"Measured: {special.entry.measured}")
     return lines
@@ -129,25 +137,26 @@ def _about(dispatch: Dispatch, specials: list[_Special], sizes: tuple[str, ...])
 
 def _access(param: Buffer, special: _Special) -> str:
     own = next(p for p in special.program.params if isinstance(p, Buffer) and p.name == param.name)
-    return access_of(own, special.settled)
+    return access_of(own, special.launches)
 
 
-def _size_names(dispatch: Dispatch, kernels: Sequence[Settled]) -> list[tuple[str, ...]]:
+def _size_names(dispatch: Dispatch, kernels: Sequence[tuple[Settled, ...]]) -> list[tuple[str, ...]]:
     """For each tensor the name of each extent by which kernels are told apart or called; empty where all agree.
 
     Raises T2C-E022 when the kernels do not take the same arguments.
     """
-    first = kernels[0].program
-    for entry, settled in zip(dispatch.entries, kernels, strict=True):
-        if _signature(settled.program) != _signature(first):
+    programs = [launches[0].program for launches in kernels]
+    first = programs[0]
+    for entry, program in zip(dispatch.entries, programs, strict=True):
+        if _signature(program) != _signature(first):
             raise Tile2CuError(
                 "T2C-E022",
                 f"`{entry.name}` and `{dispatch.entries[0].name}` do not take the same arguments",
-                notes=tuple(Note(f"`{n}`: {', '.join(_signature(p))}") for n, p in _named(dispatch, kernels)),
+                notes=tuple(Note(f"`{n}`: {', '.join(_signature(p))}") for n, p in _named(dispatch, programs)),
                 help="one entry is for kernels with the same tensors and scalars, in the same order",
             )
     rows = []
-    for tensors in zip(*(_tensors(settled.program) for settled in kernels), strict=True):
+    for tensors in zip(*map(_tensors, programs), strict=True):
         dims = zip(*(tensor.shape for tensor in tensors), strict=True)
         rows.append(tuple(_name_of(list(extents), tensors[0], dispatch) for extents in dims))
     return rows
@@ -218,14 +227,13 @@ def _not_a_fallback(last: _Special, group: list[_Special], never_open: list[str]
     fixed = [f"{name} = {value}" for name, value in last.fixed.items() if name not in never_open]
     if fixed:
         return f"is compiled for {', '.join(fixed)}"
-    facts = last.settled.facts
-    for tensor in _tensors(last.program):
-        multiple = facts.get(tensor, "tma_when")
+    for launch, tensor in product(last.launches, _tensors(last.program)):
+        multiple = launch.facts.get(tensor, "tma_when")
         if multiple is not None and static_value(multiple.value) is None:
             return f"supports only {multiple}"
     for special in group:
-        if not last.settled.target.code_runs_on(special.settled.target):
-            return f"does not run on {special.settled.target.name}, which `{special.entry.name}` is for"
+        if not last.target.code_runs_on(special.target):
+            return f"does not run on {special.target.name}, which `{special.entry.name}` is for"
     return ""
 
 
@@ -240,5 +248,5 @@ def _signature(program: Program) -> tuple[str, ...]:
     )
 
 
-def _named(dispatch: Dispatch, kernels: Sequence[Settled]) -> list[tuple[str, Program]]:
-    return [(entry.name, settled.program) for entry, settled in zip(dispatch.entries, kernels, strict=True)]
+def _named(dispatch: Dispatch, programs: Sequence[Program]) -> list[tuple[str, Program]]:
+    return [(entry.name, program) for entry, program in zip(dispatch.entries, programs, strict=True)]

@@ -1,68 +1,106 @@
 """The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
+from dataclasses import dataclass
+
 from tile2cu.core.expr import Var, static_value
-from tile2cu.core.program import Buffer
+from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.sections import aligned_when, used_sizes, viewed_tensors
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
-from tile2cu.emitter.view import Declaration, HostView
+from tile2cu.emitter.view import Declaration, HostLaunch, HostView
 
 
-def host(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> HostView:
+@dataclass(frozen=True)
+class Written:
+    """A launch whose kernel is written: what the launcher needs of it."""
+
+    settled: Settled
+    printer: Printer
+    maps: dict[int, TensorMap]
+
+
+def host(launches: tuple[Written, ...]) -> HostView:
     """The view of the launcher and of its queries."""
-    names = tuple(printer.names(size.name) for size in settled.program.sizes)
+    first, program = launches[0], launches[0].settled.program
+    names = tuple(first.printer.names(size.name) for size in program.sizes)
+    params = host_params(tuple(each.settled for each in launches), first.printer)
     return HostView(
         title=rule_line("host"),
-        params=(*host_params(settled, printer), "void* workspace", "size_t workspace_bytes", "void* stream"),
-        defined_params=(*host_params(settled, printer), *_workspace_params(settled), "void* stream"),
+        params=(*params, "void* workspace", "size_t workspace_bytes", "void* stream"),
+        defined_params=(*params, *_workspace_params(program), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
         size_types=("int",) * len(names),
-        refusals=(*_sizes(names), *_grid_limits(settled, printer), *_rows(settled, printer, maps)),
-        arch=settled.target.arch,
-        workspace=workspace_bytes(settled, printer),
-        checks=(*_pointers(settled, printer), *_choice(settled, printer)),
-        grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
-        call=_launch(settled, printer, maps),
+        refusals=(*_sizes(names), *_grid_limits(launches), *_rows(launches)),
+        arch=first.settled.target.arch,
+        workspace=workspace_bytes(program, first.printer),
+        checks=(*_pointers(program, first.printer), *_take_workspace(program, first.printer)),
+        launches=tuple(_host_launch(each, number, len(launches)) for number, each in enumerate(launches, 1)),
     )
 
 
-def host_params(settled: Settled, printer: Printer) -> tuple[str, ...]:
+def _host_launch(written: Written, number: int, count: int) -> HostLaunch:
+    settled, printer = written.settled, written.printer
+    place = f"{settled.program.source.name}:{settled.launch.span.line}"
+    return HostLaunch(
+        namespace=settled.namespace,
+        about=f"{place}  launch {number} of {count}" if settled.namespace else "",
+        choice=_choice(settled, printer),
+        grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
+        call=_launch(settled, printer, written.maps),
+    )
+
+
+def host_params(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
     """The C parameters: tensors and scalars in call order, then sizes; workspace and stream follow."""
+    program = launches[0].program
     params = [
-        f"{_const(param, settled)}void* {printer.names(param.name)}"
+        f"{_const(param, launches)}void* {printer.names(param.name)}"
         if isinstance(param, Buffer)
         else f"{param.dtype.cpp} {printer.names(param.name)}"
-        for param in settled.program.params
+        for param in program.params
     ]
-    params += [f"int {printer.names(size.name)}" for size in settled.program.sizes]
+    params += [f"int {printer.names(size.name)}" for size in program.sizes]
     return tuple(params)
 
 
-def _workspace_params(settled: Settled) -> tuple[str, ...]:
+def _workspace_params(program: Program) -> tuple[str, ...]:
     """As the launcher's definition has them: without names where it has no use for them."""
-    if settled.program.workspaces:
+    if program.workspaces:
         return ("void* workspace", "size_t workspace_bytes")
     return ("void* /*workspace*/", "size_t /*workspace_bytes*/")
 
 
-def workspace_bytes(settled: Settled, printer: Printer) -> str:
+def workspace_bytes(program: Program, printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
-    parts = [
-        f"tl::workspace_bytes<{tensor.dtype.cpp}>({', '.join(printer.index(extent) for extent in tensor.shape)})"
-        for tensor in settled.program.workspaces
-    ]
+    parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in program.workspaces]
     return " + ".join(parts) or "0"
+
+
+def _take_workspace(program: Program, printer: Printer) -> tuple[Declaration, ...]:
+    """The tensors of the workspace, in the order in which their bytes were counted."""
+    if not program.workspaces:
+        return ()
+    names = [printer.names(tensor.name) for tensor in program.workspaces]
+    taken = [
+        Declaration(f"{tensor.dtype.cpp}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
+        for tensor, name in zip(program.workspaces, names, strict=True)
+    ]
+    return (Declaration("tl::Workspace tensors(workspace);"), *taken)
+
+
+def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
+    return f"<{tensor.dtype.cpp}>({', '.join(printer.index(extent) for extent in tensor.shape)})"
 
 
 def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
     params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
     params += [
-        f"{_const(tensor, settled)}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
+        f"{_const(tensor, (settled,))}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
         for tensor in viewed_tensors(settled)
     ]
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
@@ -73,8 +111,8 @@ def _scalars(settled: Settled) -> list[Var]:
     return [param for param in settled.program.params if isinstance(param, Var)]
 
 
-def _const(tensor: Buffer, settled: Settled) -> str:
-    return "const " if access_of(tensor, settled) == "read" else ""
+def _const(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
+    return "const " if access_of(tensor, launches) == "read" else ""
 
 
 def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
@@ -82,19 +120,22 @@ def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
     return (_refuse([f"{name} < 0" for name in names], "TL_INVALID_SIZE"),) if names else ()
 
 
-def _grid_limits(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+def _grid_limits(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The refusal of sizes that ask for more blocks than a grid may have along y or z."""
-    open_ = [extent for extent in settled.launch.grid[1:] if static_value(extent) is None]
-    if not open_:
-        return ()
-    texts = [f"{printer.index(extent)} > tl::max_grid_yz" for extent in open_]
-    return (_refuse(texts, "TL_INVALID_SIZE", "A grid may have 65,535 blocks along y, and along z"),)
+    texts = [
+        f"{each.printer.index(extent)} > tl::max_grid_yz"
+        for each in launches
+        for extent in each.settled.launch.grid[1:]
+        if static_value(extent) is None
+    ]
+    comment = "A grid may have 65,535 blocks along y, and along z"
+    return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
 
 
-def _pointers(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+def _pointers(program: Program, printer: Printer) -> tuple[Declaration, ...]:
     """The refusal of a tensor, or a workspace, that starts at an odd address."""
-    names = [printer.names(param.name) for param in settled.program.params if isinstance(param, Buffer)]
-    names += ["workspace"] if settled.program.workspaces else []
+    names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
+    names += ["workspace"] if program.workspaces else []
     return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
 
 
@@ -102,14 +143,15 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
     return Declaration(f"if ({' || '.join(conditions)}) return {status};", comments)
 
 
-def _rows(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[Declaration, ...]:
+def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The refusal of run-time sizes whose rows TMA cannot reach."""
-    wanted = run_time_rows(settled, maps)
-    if not wanted:
-        return ()
-    texts = [f"{printer.text(condition.value)} % {condition.of} != 0" for condition in wanted]
+    texts = [
+        f"{each.printer.text(condition.value)} % {condition.of} != 0"
+        for each in launches
+        for condition in run_time_rows(each.settled, each.maps)
+    ]
     comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
-    return (_refuse(texts, "TL_NOT_SUPPORTED", comment),)
+    return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
@@ -127,13 +169,18 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
 
 def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> str:
     arguments = [host_argument(view, printer) for view in distinct(maps)]
-    arguments += [
-        f"static_cast<{_const(tensor, settled)}{tensor.dtype.cpp}*>({printer.names(tensor.name)})"
-        for tensor in viewed_tensors(settled)
-    ]
+    arguments += [_pointer(tensor, settled, printer) for tensor in viewed_tensors(settled)]
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
     threads = "threads + tl::producer_threads" if is_producer(settled) else "threads"
     kernel = "chosen" if aligned_when(settled) else "kernel"
     return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
+
+
+def _pointer(tensor: Buffer, settled: Settled, printer: Printer) -> str:
+    """A tensor as its kernel takes it; those in the workspace have their type already."""
+    name = printer.names(tensor.name)
+    if tensor in settled.program.workspaces:
+        return name
+    return f"static_cast<{_const(tensor, (settled,))}{tensor.dtype.cpp}*>({name})"

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tile2cu.core.expr import Expr, static_value
-from tile2cu.core.facts import Facts, name_of
+from tile2cu.core.facts import name_of
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 def manifest(
-    settled: Settled,
+    launches: tuple[Settled, ...],
     printer: Printer,
     *,
     tool: Tool,
@@ -28,15 +28,15 @@ def manifest(
     lines: list[tuple[int, int]],
 ) -> str:
     """The manifest as JSON text with a final newline. `files` maps a file's name to its sha256."""
-    program, launch = settled.program, settled.launch
-    ledger = settled.facts[launch, "ledger"]
+    program, alone = launches[0].program, len(launches) == 1
+    described = [_launch(each, printer) for each in launches]
     content: dict[str, Any] = {
         "format": FORMAT,
         "tile2cu": tool.version,
         "tool": {"sha256": tool.sha256},
         "kernel": program.name,
         "function": program.function,
-        "target": settled.target.name,
+        "target": launches[0].target.name,
         "source": {
             "file": program.source.name,
             "sha256": program.source.sha256,
@@ -46,26 +46,46 @@ def manifest(
         "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
-        "arguments": _arguments(settled, printer),
+        "arguments": _arguments(launches, printer),
         "outputs": list(program.outputs),
         "workspace": [_workspace(tensor, printer) for tensor in program.workspaces],
-        "launch": {
-            "grid": [printer.text(extent) for extent in launch.grid],
-            "threads": launch.threads + _producer_threads(settled),
-            "shared_bytes": ledger.total,
-            "shared_limit": ledger.limit,
-        },
+        **({"launch": described[0]} if alone else {"launches": described}),
         "resources": {
-            "shared": dict(ledger.tiles),
-            "fragments": _fragments(settled),
-            "stages": _stages(settled),
+            "shared": _by_name(launches, _shared),
+            "fragments": _by_name(launches, _fragments),
+            "stages": _by_name(launches, _stages),
         },
-        "numerics": _numerics(settled),
+        "numerics": _numerics(launches),
         "licences": _licences(files),
-        "facts": _facts(settled.facts),
+        "facts": [fact for each in launches for fact in _facts(each)],
         "lines": lines,
     }
     return _compact(content)
+
+
+def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
+    ledger = settled.facts[settled.launch, "ledger"]
+    return {
+        **({"kernel": settled.namespace} if settled.namespace else {}),
+        "grid": [printer.text(extent) for extent in settled.launch.grid],
+        "threads": settled.launch.threads + _producer_threads(settled),
+        "shared_bytes": ledger.total,
+        "shared_limit": ledger.limit,
+    }
+
+
+def _key(settled: Settled, name: str) -> str:
+    """A name of a kernel, after the kernel's own where the text has several."""
+    return f"{settled.namespace}::{name}" if settled.namespace else name
+
+
+def _by_name(launches: tuple[Settled, ...], of: Callable[[Settled], dict[str, int]]) -> dict[str, int]:
+    return {_key(each, name): number for each in launches for name, number in of(each).items()}
+
+
+def _shared(settled: Settled) -> dict[str, int]:
+    """Bytes of each shared tile, with all its slots."""
+    return dict(settled.facts[settled.launch, "ledger"].tiles)
 
 
 def _producer_threads(settled: Settled) -> int:
@@ -73,18 +93,18 @@ def _producer_threads(settled: Settled) -> int:
     return 32 if is_producer(settled) else 0
 
 
-def _arguments(settled: Settled, printer: Printer) -> list[dict[str, Any]]:
+def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str, Any]]:
     arguments: list[dict[str, Any]] = []
-    for param in settled.program.params:
+    for param in launches[0].program.params:
         if isinstance(param, Buffer):
             shape = [_extent(extent, printer) for extent in param.shape]
             tensor = {"kind": "tensor", "name": param.name, "dtype": param.dtype.name, "shape": shape}
             if param.strides is not None:
                 tensor["strides"] = [_extent(stride, printer) for stride in param.strides]
-            arguments.append({**tensor, "access": access_of(param, settled)})
+            arguments.append({**tensor, "access": access_of(param, launches)})
         else:
             arguments.append({"kind": "scalar", "name": param.name, "dtype": param.dtype.name})
-    arguments += [{"kind": "size", "name": size.name, "dtype": size.dtype.name} for size in settled.program.sizes]
+    arguments += [{"kind": "size", "name": size.name, "dtype": size.dtype.name} for size in launches[0].program.sizes]
     return arguments
 
 
@@ -120,8 +140,8 @@ def _look(look: Look) -> dict[str, str]:
     return {"style": look.style, "clang_format": style, "line": look.line}
 
 
-def _numerics(settled: Settled) -> dict[str, Any]:
-    found = numerics(settled)
+def _numerics(launches: tuple[Settled, ...]) -> dict[str, Any]:
+    found = numerics(launches)
     return {
         "accumulate": {"products": list(found.products), "reductions": list(found.reductions)},
         "rounded": [f"{name} to {dtype}, line {line}" for name, dtype, line in found.rounded],
@@ -135,16 +155,16 @@ def _licences(text_files: Iterable[str]) -> dict[str, str]:
     return dict.fromkeys(text_files, "as its source") | {"tl/": "MIT"}
 
 
-def _facts(facts: Facts) -> list[dict[str, Any]]:
+def _facts(settled: Settled) -> list[dict[str, Any]]:
     return [
         {
-            "about": "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`"),
+            "about": _key(settled, "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")),
             "what": fact.what,
             "value": str(fact.value),
             "rule": fact.rule,
             "line": fact.span.line,
         }
-        for fact in facts
+        for fact in settled.facts
         if fact.what not in ("ledger", "workspaces", "owners", "staging")
     ]
 

@@ -1,12 +1,12 @@
 """Where products and sums accumulate, where values are rounded, what is approximated, and in which order sums go."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, walk
-from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, Stmt, walk_stmts
 from tile2cu.emitter.settled import Settled
 
 # headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
@@ -30,15 +30,15 @@ class Numerics:
     atomic_sums: bool
 
 
-def numerics(settled: Settled) -> Numerics:
-    """The numerics of a settled kernel."""
-    stmts = list(walk_stmts(settled.launch.body))
+def numerics(launches: tuple[Settled, ...]) -> Numerics:
+    """The numerics of a kernel's settled launches."""
+    stmts = [stmt for settled in launches for stmt in walk_stmts(settled.launch.body)]
     rounded = (
         (op.dst.buffer.name, str(op.dst.buffer.dtype), op.span.line)
         for op in stmts
         if isinstance(op, Copy) and _narrows(op.src.buffer.dtype, op.dst.buffer.dtype)
     )
-    calls = list(_float_calls(settled))
+    calls = list(_float_calls(stmts))
     return Numerics(
         products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
         reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
@@ -49,8 +49,8 @@ def numerics(settled: Settled) -> Numerics:
     )
 
 
-def _float_calls(settled: Settled) -> Iterator[str]:
-    for stmt in walk_stmts(settled.launch.body):
+def _float_calls(stmts: Iterable[Stmt]) -> Iterator[str]:
+    for stmt in stmts:
         for expr in expressions(stmt):
             yield from (part.function for part in walk(expr) if isinstance(part, Call) and part.dtype.is_float)
 

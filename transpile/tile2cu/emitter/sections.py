@@ -21,15 +21,25 @@ _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
 
 
+def common_sizes(settled: Settled, printer: Printer) -> Section:
+    """The static numbers that the text names and that its kernels share; none where there is one kernel."""
+    declared = _constants(settled, printer) if settled.namespace else ()
+    return Section(rule_line("sizes"), tuple(declared))
+
+
 def sizes(settled: Settled, printer: Printer) -> Section:
-    """The static numbers that the text names, and the block's threads."""
-    constants = [c for c in settled.program.constants if c.name != "threads"]
-    arguments = [c for c in constants if not c.formula and not c.comment]
-    declared = [*_grouped(arguments, printer)]
-    declared += [_constant(c, settled, printer) for c in constants if c.formula or c.comment]
+    """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
+    declared = [] if settled.namespace else [*_constants(settled, printer)]
     declared += _stages(settled)
     declared.append(Declaration(f"constexpr int threads = {settled.launch.threads};", _threads_about(settled)))
     return Section(rule_line("sizes"), tuple(declared))
+
+
+def _constants(settled: Settled, printer: Printer) -> Iterator[Declaration]:
+    constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
+    arguments = [c for c in constants if not c.formula and not c.comment]
+    yield from _grouped(arguments, printer)
+    yield from (_constant(c, settled, printer) for c in constants if c.formula or c.comment)
 
 
 def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:
@@ -175,10 +185,11 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
 
 
 def tensors(settled: Settled) -> tuple[Buffer, ...]:
-    """The tensor parameters that the kernel touches."""
+    """The tensor parameters and workspaces that the kernel touches."""
     reads, writes = touched(settled)
     names = {buffer.name for buffer in reads | writes}
-    return tuple(p for p in settled.program.params if isinstance(p, Buffer) and p.name in names)
+    listed = (*settled.program.params, *settled.program.workspaces)
+    return tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
 
 
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:

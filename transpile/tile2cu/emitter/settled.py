@@ -10,8 +10,11 @@ from tile2cu.targets import Target
 
 @dataclass(frozen=True, eq=False)
 class Settled:
+    """One launch of a program. `namespace` is where its kernel stands, empty where the program has one launch."""
+
     program: Program
     launch: Launch
     target: Target
     facts: Facts
     bounds: Bounds
+    namespace: str = ""

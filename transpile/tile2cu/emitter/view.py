@@ -57,23 +57,50 @@ class HostView:
     arch: str
     workspace: str
     checks: tuple[Declaration, ...]
+    launches: tuple["HostLaunch", ...]
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """One launch of the launcher: `namespace` is its kernel's, empty where the text has one kernel."""
+
+    namespace: str
+    about: str
+    choice: tuple[Declaration, ...]
     grid: str
     call: str
 
 
 @dataclass(frozen=True)
 class KernelView:
-    """A whole .cu or .hip file and its header."""
+    """A whole .cu or .hip file and its header.
+
+    `sizes` are those that several launches share, none where there is one.
+    """
 
     name: str
     namespace: str
     provenance: tuple[str, ...]
     contract: tuple[str, ...]
     sizes: Section
-    shared: Section
-    shared_bytes: int
     shared_limit: int
     arch: str
+    launches: tuple["LaunchView", ...]
+    host: HostView
+
+
+@dataclass(frozen=True)
+class LaunchView:
+    """One kernel of the text, what it stands on, and what a block does.
+
+    `namespace` and `title` are empty where the text has one kernel.
+    """
+
+    namespace: str
+    title: str
+    sizes: Section
+    shared: Section
+    shared_bytes: int
     layouts: Section
     comments: tuple[str, ...]
     template: str  # "class RowStart", or empty
@@ -83,7 +110,6 @@ class KernelView:
     producer: tuple[StatementView, ...]  # what comes before the fragments: the producer warp's part
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
-    host: HostView
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Several kernels in one function: one call runs them in order, and what they share lies in the workspace."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tile2cu_runtime import CheckError, Kernel
+
+SPLIT = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def total(rows, columns, block=64, threads=128):
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows,), "float32")):
+        partial = T.alloc_global((rows, T.ceildiv(columns, block)), "float32")
+        {between}
+        # sum_blocks
+        with T.Kernel(T.ceildiv(columns, block), rows, threads=threads) as (bx, by):
+            tile = T.alloc_fragment((block,), "float32")
+            result = T.alloc_fragment((1,), "float32")
+            T.copy(A[by, bx * block], tile)
+            T.reduce_sum(tile, result, dim=0)
+            for i in T.Parallel(1):
+                partial[by, bx] = result[i]
+        with T.Kernel(T.ceildiv(rows, threads), threads=64) as bx:
+            tile = T.alloc_fragment((threads,), "float32")
+            T.clear(tile)
+            for k in T.serial(T.ceildiv(columns, block)):
+                for i in T.Parallel(threads):
+                    tile[i] += partial[bx * threads + i, k]
+            T.copy(tile, B[bx * threads])
+    return main
+"""
+
+
+def load(folder: Path, text: str, **bindings: object) -> Kernel:
+    path = folder / "total.py"
+    path.write_text(text)
+    options = {"schedules": ("round-robin", "reverse", "shuffle")}
+    return tile2cu.load(path, device="cpu", check=True, options=options, **bindings)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 200), (130, 65), (0, 3)])
+def test_launches_share_a_workspace(shape: tuple[int, int], tmp_path: Path) -> None:
+    kernel = load(tmp_path, SPLIT.format(between=""))
+    a = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+    np.testing.assert_array_equal(kernel(a), a.sum(axis=1))
+
+
+def test_workspaces_lie_side_by_side(tmp_path: Path) -> None:
+    text = SPLIT.format(between='other = T.alloc_global((rows, T.ceildiv(columns, block)), "float16")').replace(
+        "partial[by, bx] = result[i]", "partial[by, bx] = result[i]\n                other[by, bx] = 9.0"
+    )
+    a = np.arange(600, dtype=np.float32).reshape(3, 200)
+    np.testing.assert_array_equal(load(tmp_path, text)(a), a.sum(axis=1))
+
+
+def test_the_second_launch_sees_what_the_first_wrote_to_a_tensor(tmp_path: Path) -> None:
+    text = SPLIT.format(between="").replace(
+        'B: T.Tensor((rows,), "float32")', 'partial: T.Tensor((rows, 2), "float32"), B: T.Tensor((rows,), "float32")'
+    )
+    kernel = load(tmp_path, text.replace('partial = T.alloc_global((rows, T.ceildiv(columns, block)), "float32")', ""))
+    a, partial = np.arange(300, dtype=np.float32).reshape(3, 100), np.full((3, 2), np.nan, np.float32)
+    np.testing.assert_array_equal(kernel(a, partial), a.sum(axis=1))
+    np.testing.assert_array_equal(partial, np.stack([a[:, :64].sum(axis=1), a[:, 64:].sum(axis=1)], axis=1))
+
+
+def test_a_workspace_holds_nothing_before_it_is_written(tmp_path: Path) -> None:
+    kernel = load(tmp_path, SPLIT.format(between="").replace("partial[by, bx] = result[i]", "B[by] = result[i]"))
+    with pytest.raises(CheckError, match="partial"):
+        kernel(np.ones((3, 100), np.float32))
+
+
+def test_names_of_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "total.py"
+    path.write_text(SPLIT.format(between="total_kernel = 1"))
+    (emitted,) = tile2cu.emit(path).values()
+    text = emitted.source
+    assert [line for line in text.splitlines() if line.startswith("namespace")] == [
+        "namespace total_kernel {",
+        "namespace sum_blocks {",
+        "namespace kernel_2 {",
+    ]
+    assert "2 kernels run one after the other: sum_blocks (line 13) and kernel_2 (line 20)." in text
