@@ -83,6 +83,13 @@ def test_measured_gemm(tmp_path: Path) -> None:
     assert "LDS banks busy" in str(cost)
 
 
+def test_loads_that_go_to_lds_are_counted(tmp_path: Path) -> None:
+    code = compile_hip(KERNELS / "faults.hip", "gfx942", tmp_path)
+    a, c = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    assert simulate(code, "dma_awaited", 1, 256, [a, c]).cost.direct_to_lds == 4
+    assert simulate(code, "load_awaited", 1, 256, [a, c]).cost.direct_to_lds == 0
+
+
 COLUMNS = """
 #include "standalone.h"
 extern "C" __global__ void columns(const float* a, float* c) {

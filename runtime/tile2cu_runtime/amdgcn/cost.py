@@ -47,7 +47,8 @@ class CostReport:
     """Counts over the whole launch, in wave instructions.
 
     `mfma_cycles`: cycles that the matrix cores are busy, summed over the waves. `lds_bytes`, `global_bytes`: by the
-    instructions' widths, all 64 lanes. `measured` only where it was asked for.
+    instructions' widths, all 64 lanes. `direct_to_lds`: global loads whose data goes to LDS, not to registers.
+    `measured` only where it was asked for.
     """
 
     kernel: str
@@ -57,6 +58,7 @@ class CostReport:
     mfma_cycles: int
     lds_bytes: int
     global_bytes: int
+    direct_to_lds: int
     measured: Measured | None
 
     @property
@@ -104,6 +106,7 @@ def cost_report(
             totals["cycles"] += count * mfma_cycles(instruction, target)
         elif kind in ("lds", "global"):
             totals[kind] += count * 64 * bytes_of(instruction)
+            totals["direct"] += count * is_direct_to_lds(instruction)
     return CostReport(
         kernel=kernel,
         waves=waves,
@@ -112,6 +115,7 @@ def cost_report(
         mfma_cycles=totals["cycles"],
         lds_bytes=totals["lds"],
         global_bytes=totals["global"],
+        direct_to_lds=totals["direct"],
         measured=measured,
     )
 
@@ -138,6 +142,11 @@ def mfma_cycles(instruction: Instruction, target: str) -> int:
     """Cycles of one MFMA; 0 for what the tables do not have."""
     shape = parse_shape(instruction.name, instruction.operands[1].count)
     return cycles(shape, target) if shape else 0
+
+
+def is_direct_to_lds(instruction: Instruction) -> bool:
+    """Whether a global load brings its data to LDS: by its name, or by a buffer load's modifier."""
+    return "_load_lds_" in instruction.name or ("lds" in instruction.modifiers and "_load_" in instruction.name)
 
 
 def bytes_of(instruction: Instruction) -> int:

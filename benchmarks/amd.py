@@ -1,0 +1,238 @@
+"""Instruction counts of emitted AMD kernels beside ck_tile's, and beside what these tiles need at least.
+
+    python benchmarks/amd.py [--target hip:gfx942] [--ck COMPOSABLE_KERNEL --rocm ROCM] [--markdown]
+
+No GPU and no clock: each code object runs on the AMD simulator, which counts what its waves execute and the cycles that
+its addresses cost the LDS banks; every result is compared with NumPy's. COMPOSABLE_KERNEL is a checkout of
+github.com/ROCm/composable_kernel; benchmarks/ck puts its parts together, and the same clang compiles them, with HIP's
+headers and device library from ROCM (for instance Debian's libamdhip64-dev and rocm-device-libs, unpacked).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import tile2cu
+from tile2cu_runtime import Kernel
+from tile2cu_runtime.amdgcn import CostReport, simulate
+from tile2cu_runtime.hip import find_clang
+
+HERE = Path(__file__).resolve().parent
+WAVES = 4
+TILE_BYTES = 2  # of an element
+# Cycles of v_mfma_f32_32x32x8_f16 [MI300 ISA], and bytes that the LDS serves in a cycle and one wide access moves.
+MFMA_WORK, MFMA_CYCLES, LDS_BYTES_A_CYCLE, WIDE_ACCESS = 32 * 32 * 8, 32, 128, 64 * 16
+
+# C (M, N) = A (M, K) B (N, K)^T in tiles of 128x128x32.
+M, N, K = 256, 256, 512
+TILE, TILE_K = 128, 32
+# Attention of (1, LENGTH, HEADS, 128), by 128 queries and 128 keys.
+LENGTH, HEADS, DIM = 256, 2, 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One kernel: figures for each wave and turn of the main loop, but global bytes for the launch."""
+
+    name: str
+    mfma_cycles: float
+    lds_reads: float
+    lds_writes: float
+    lds_cycles: float
+    global_bytes: int
+    vector: float | None = None
+    waits: float | None = None
+
+    HEADER = ("kernel", "MFMA cycles", "LDS reads", "LDS writes", "LDS cycles", "VALU", "waits", "global bytes")
+
+    def cells(self) -> tuple[str, ...]:
+        figures = (self.mfma_cycles, self.lds_reads, self.lds_writes, self.lds_cycles, self.vector, self.waits)
+        return (self.name, *("" if each is None else f"{each:,.1f}" for each in figures), f"{self.global_bytes:,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What is computed, for the floor: `turns` of all blocks, the multiply-adds, loaded and read bytes of one."""
+
+    title: str
+    turns: int
+    work: int
+    loaded: int
+    read_by_a_wave: int
+    global_bytes: int
+
+    def floor(self) -> Row:
+        """Every tile comes to LDS once and in wide pieces, and every wave reads what its part of the product needs."""
+        return Row(
+            name="floor",
+            mfma_cycles=self.work / MFMA_WORK * MFMA_CYCLES / WAVES,
+            lds_reads=self.read_by_a_wave / WIDE_ACCESS,
+            lds_writes=self.loaded / WIDE_ACCESS / WAVES,
+            lds_cycles=(self.read_by_a_wave + self.loaded / WAVES) / LDS_BYTES_A_CYCLE,
+            global_bytes=self.global_bytes,
+        )
+
+    def row(self, name: str, cost: CostReport) -> Row:
+        assert cost.measured is not None
+        each = 1 / (self.turns * WAVES)
+        return Row(
+            name=name,
+            mfma_cycles=cost.mfma_cycles * each,
+            lds_reads=cost.executed("ds_read") * each,
+            lds_writes=(cost.executed("ds_write") + cost.direct_to_lds) * each,
+            lds_cycles=cost.measured.lds.cycles * each,
+            vector=cost.count("vector") * each,
+            waits=cost.count("wait") * each,
+            global_bytes=cost.global_bytes,
+        )
+
+
+# Four waves in a square: each has 64 rows of A and 64 of B.
+GEMM = Product(
+    title=f"C ({M}, {N}) = A ({M}, {K}) B^T, float16, in tiles of {TILE}x{TILE}x{TILE_K} by {WAVES} waves",
+    turns=(M // TILE) * (N // TILE) * (K // TILE_K),
+    work=TILE * TILE * TILE_K,
+    loaded=TILE_BYTES * 2 * TILE * TILE_K,
+    read_by_a_wave=TILE_BYTES * TILE * TILE_K,
+    global_bytes=TILE_BYTES * (M * K * (N // TILE) + N * K * (M // TILE) + M * N),
+)
+# Four waves below one another: each has 32 queries, held in registers, and reads all of K's and V's tile.
+ATTENTION = Product(
+    title=f"attention (1, {LENGTH}, {HEADS}, {DIM}), float16, by {TILE} queries and {TILE} keys, {WAVES} waves",
+    turns=(LENGTH // TILE) ** 2 * HEADS,
+    work=2 * TILE * TILE * DIM,
+    loaded=TILE_BYTES * 2 * TILE * DIM,
+    read_by_a_wave=TILE_BYTES * 2 * TILE * DIM,
+    global_bytes=TILE_BYTES * HEADS * LENGTH * DIM * (2 + 2 * (LENGTH // TILE)),
+)
+
+
+# ---- products -----------------------------------------------------------------------------------------------
+
+
+def gemm_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A, B and what C must be: small integers, so that every order of summing is exact."""
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-4, 5, (rows, K)).astype(np.float16) for rows in (M, N))
+    return a, b, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)
+
+
+def attention_data() -> tuple[list[np.ndarray], np.ndarray]:
+    """Q, K, V, and the result in float64."""
+    random = np.random.default_rng(0)
+    inputs = [random.standard_normal((1, LENGTH, HEADS, DIM)).astype(np.float16) for _ in range(3)]
+    q, k, v = (each.astype(np.float64) for each in inputs)
+    weights = np.exp(np.einsum("bshd,bthd->bhst", q, k) / np.sqrt(DIM))
+    return inputs, np.einsum("bhst,bthd->bshd", weights / weights.sum(axis=-1, keepdims=True), v)
+
+
+def our_gemm(target: str) -> Row:
+    tiles = {"block_M": TILE, "block_N": TILE, "block_K": TILE_K}
+    kernel = loaded(HERE / "kernels" / "gemm_nt.py", target, **tiles)
+    a, b, expected = gemm_data()
+    np.testing.assert_array_equal(kernel(a, b), expected)
+    return GEMM.row(f"tile2cu, {target}", kernel.costs[0])
+
+
+def our_attention(target: str) -> Row:
+    example = HERE.parent / "examples" / "attention.py"
+    kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE, threads=64 * WAVES)
+    inputs, expected = attention_data()
+    np.testing.assert_allclose(kernel(*inputs), expected, atol=1e-3)
+    return ATTENTION.row(f"tile2cu, {target}", kernel.costs[0])
+
+
+def loaded(path: Path, target: str, **bindings: int) -> Kernel:
+    return tile2cu.load(path, target=target, device="sim", check=True, options={"statistics": True}, **bindings)
+
+
+def ck_gemms(architecture: str, checkout: Path, rocm: Path) -> Iterator[Row]:
+    policies = {
+        "ck_tile, default policy": "GemmPipelineAGmemBGmemCRegV1DefaultPolicy",
+        "ck_tile, universal policy": "UniversalGemmPipelineAgBgCrPolicy<Row, Col, Row>",
+    }
+    a, b, expected = gemm_data()
+    for name, policy in policies.items():
+        c = np.zeros_like(expected)
+        with compiled("gemm", architecture, checkout, rocm, f"-DPOLICY={policy}") as folder:
+            grid = (N // TILE, M // TILE)
+            result = simulate(Path(folder, "ck.hsaco"), "gemm", grid, 64 * WAVES, [a, b, c, M, N, K], measure=True)
+        np.testing.assert_array_equal(c, expected)
+        yield GEMM.row(name, result.cost)
+
+
+def ck_attention(architecture: str, checkout: Path, rocm: Path) -> Row:
+    inputs, expected = attention_data()
+    output = np.zeros_like(inputs[0])
+    arguments = [*inputs, output, LENGTH, HEADS, float(np.log2(np.e) / np.sqrt(DIM))]
+    flags = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1", "-fgpu-flush-denormals-to-zero")  # as its CMakeLists.txt has them
+    with compiled("attention", architecture, checkout, rocm, *flags) as folder:
+        grid = (LENGTH // TILE, HEADS, 1)
+        result = simulate(Path(folder, "ck.hsaco"), "attention", grid, 64 * WAVES, arguments, measure=True)
+    np.testing.assert_allclose(output, expected, atol=1e-3)
+    return ATTENTION.row("ck_tile, qr_async", result.cost)
+
+
+def compiled(name: str, architecture: str, checkout: Path, rocm: Path, *flags: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder with ck.hsaco. The device library of a chip that this ROCm has not is gfx940's: a constant differs."""
+    folder = tempfile.TemporaryDirectory()
+    bitcode = Path(folder.name, "bitcode")
+    bitcode.mkdir()
+    for file in rocm.rglob("*.bc"):
+        (bitcode / file.name).symlink_to(file)
+    version = bitcode / f"oclc_isa_version_{architecture.removeprefix('gfx')}.bc"
+    if not version.exists():
+        version.symlink_to(bitcode / "oclc_isa_version_940.bc")
+    command = [
+        *find_clang(architecture).command, "-x", "hip", f"--offload-arch={architecture}", "--cuda-device-only",
+        "--no-gpu-bundle-output", f"--rocm-path={rocm}", f"--rocm-device-lib-path={bitcode}", "-O3", "-std=c++17", "-w",
+        f"-I{checkout / 'include'}", *flags, str(HERE / "ck" / f"{name}.hip"), "-o", str(Path(folder.name, "ck.hsaco")),
+    ]  # fmt: skip
+    subprocess.run(command, check=True)
+    return folder
+
+
+# ---- report -------------------------------------------------------------------------------------------------
+
+
+def table(rows: list[Row], *, markdown: bool) -> str:
+    cells = [Row.HEADER, *(row.cells() for row in rows)]
+    if markdown:
+        lines = [f"| {' | '.join(line)} |" for line in cells]
+        return "\n".join([lines[0], "|---" + "|---:" * (len(Row.HEADER) - 1) + "|", *lines[1:]])
+    widths = [max(len(line[column]) for line in cells) for column in range(len(Row.HEADER))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default="hip:gfx942")
+    parser.add_argument("--ck", type=Path, metavar="FOLDER", help="a checkout of composable_kernel")
+    parser.add_argument("--rocm", type=Path, metavar="FOLDER", default=Path(os.environ.get("ROCM_PATH", "/opt/rocm")))
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    chip = options.target.partition(":")[2]
+    for product, ours, theirs in ((GEMM, our_gemm, ck_gemms), (ATTENTION, our_attention, ck_attention)):
+        rows = [product.floor()]
+        try:
+            rows.append(ours(options.target))
+        except tile2cu.Tile2CuError as error:
+            print(error.render(), file=sys.stderr)
+        if options.ck:
+            found = theirs(chip, options.ck, options.rocm)
+            rows += [found] if isinstance(found, Row) else found
+        print(f"{product.title}\n\n{table(rows, markdown=options.markdown)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
