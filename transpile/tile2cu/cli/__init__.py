@@ -7,6 +7,7 @@ imported only when its verb is called, so that the command starts quickly.
 import argparse
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 
 from tile2cu.core.errors import Tile2CuError
@@ -15,22 +16,31 @@ from tile2cu.version import VERSION
 VERBS = {
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
+    "check": "tells whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 it failed",
+    "update": "builds, and merges edits by hand with what is emitted now",
 }
 _FILE = "emit"  # the module for `tile2cu kernel.py`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 0 done, 1 a diagnostic, 2 a wrong call."""
+    """Runs the command and returns its exit status: 0 done, 1 a diagnostic, 2 a wrong call (of check: it failed)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     verb = given.pop(0) if given and given[0] in VERBS else _FILE
     module = importlib.import_module(f"tile2cu.cli.{verb}")
     parser = _parser(verb)
     module.add_arguments(parser)
+    failed = int(getattr(module, "FAILED", 1))
+    options = parser.parse_args(given)
     try:
-        return int(module.run(parser.parse_args(given)))
+        return int(module.run(options))
     except Tile2CuError as error:
         print(error.render(), file=sys.stderr)
-        return int(getattr(module, "FAILED", 1))
+        return failed
+    except Exception:
+        if failed == 1:  # Python's own status for an error
+            raise
+        traceback.print_exc()
+        return failed
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
 from tile2cu.project.memory import Memory
-from tile2cu.project.on_disk import content_of, placed
+from tile2cu.project.on_disk import content_of, placed, sha256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,25 +74,35 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def _write(outcome: Outcome, memory: Memory, force: bool) -> None:
-    """Writes those of a job's files that differ from what lies there. Raises T2C-C014 when one was edited by hand."""
+    """Writes those of a job's files that differ from what lies there.
+
+    A file that was edited by hand stays as it is; T2C-C014 is raised when something else than it had is emitted now.
+    """
     job = outcome.job
-    edited = [each.path for one in outcome.emitted for each in placed(job.folder, one.kernel, one.files) if each.edited]
-    if edited and not force:
+    files = {name: text for one in outcome.emitted for name, text in one.files.items()}
+    there = [] if force else [each for one in outcome.emitted for each in placed(job.folder, one.kernel, one.files)]
+    edited = [each for each in there if each.edited and each.content != files[each.path.name].encode()]
+    stale = [str(each.path) for each in edited if each.base != sha256(files[each.path.name])]
+    if stale:
         raise Tile2CuError(
             "T2C-C014",
-            f"{_counted(len(edited))} not as tile2cu left {'it' if len(edited) == 1 else 'them'}",
-            notes=(Note("\n".join(map(str, edited))),),
-            help="`tile2cu update` merges the edits with what is emitted now; --force writes over them",
+            f"{_counted(len(stale))} edited by hand, and something else is emitted now",
+            notes=(Note("\n".join(stale)),),
+            help="`tile2cu update` merges the two; --force writes over the edits",
         )
-    files = {name: text for one in outcome.emitted for name, text in one.files.items()}
-    changed = {name: text for name, text in files.items() if content_of(job.folder / name) != text.encode()}
+    kept = {each.path.name for each in edited}
+    changed = {
+        name: text
+        for name, text in files.items()
+        if name not in kept and content_of(job.folder / name) != text.encode()
+    }
     for path in write_files(changed, job.folder):
         print(path)
     memory.note(outcome)
 
 
 def _counted(files: int) -> str:
-    return "a file is" if files == 1 else f"{files} files are"
+    return "a file was" if files == 1 else f"{files} files were"
 
 
 def _print_outputs(selection: Selection, outcomes: Sequence[Outcome], memory: Memory) -> None:

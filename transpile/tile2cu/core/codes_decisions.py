@@ -46,6 +46,12 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "The manifest has the hash of each file as it was emitted. A file that differs holds somebody's work, and is "
         "written over only with --force.",
     ),
+    "T2C-C015": Explanation("git is missing or failed", "`tile2cu update` merges with `git merge-file`."),
+    "T2C-C016": Explanation(
+        "an edit by hand conflicts with what is emitted now",
+        "Nothing of the kernel was written. The side file has both versions between markers, and the text that both "
+        "started from; without its markers it is taken by the next `tile2cu update`.",
+    ),
 }
 
 # What the rules on layouts and storage refuse.

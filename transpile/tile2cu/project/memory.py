@@ -41,13 +41,13 @@ class Memory:
         )
 
     def note(self, outcome: Outcome) -> None:
-        """Remembers what a job wrote, and from what."""
+        """Remembers what lies in a job's place now that it is done, and from what it was made."""
         job, files = outcome.job, {name: text for one in outcome.emitted for name, text in one.files.items()}
         sources: dict[str, str] = {}
         for one in outcome.emitted:
             source = json.loads(one.manifest)["source"]
             sources |= {source["file"]: source["sha256"], **source["imports"]}
-        outputs = {name: sha256(text) for name, text in files.items()}
+        outputs = {name: _file_sha256(job.folder / name) for name in files}
         self._built[job.key] = {"tool": this_tool().sha256, "sources": sources, "outputs": outputs}
         self.keep(files.values())
 
@@ -66,6 +66,11 @@ class Memory:
             if packed is not None and sha256(text := zlib.decompress(packed)) == digest:
                 return text
         return _from_git(path, digest)
+
+    def base_by_prefix(self, digest: str) -> bytes | None:
+        """The remembered text whose hash starts so."""
+        names = [path.name for path in (self.folder / "base").glob(f"{digest}*")]
+        return self.base(self.folder, names[0]) if names else None
 
     def save(self, jobs: Iterable[Job] = ()) -> None:
         """Writes what is remembered; of the jobs that are listed no more nothing is kept if `jobs` are given."""
