@@ -92,6 +92,7 @@ NEEDS = {
         ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
         Need(name="rocm", find=find_rocm, install="apt-get install libamdhip64-dev clang-tools-19, or ROCm"),
+        Need(name="cmake", find=lambda: shutil.which("cmake"), install="apt-get install cmake make"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),

@@ -18,6 +18,12 @@ def headers_dir() -> Path:
     return checkout if (checkout / "tl").is_dir() else _PACKAGE / "headers"
 
 
+def licence_file() -> Path:
+    """tile2cu's licence, which the tl headers are under."""
+    checkout = _PACKAGE.parents[1] / "LICENSE"
+    return checkout if checkout.is_file() else _PACKAGE / "LICENSE"
+
+
 def engine_dir() -> Path:
     """The folder with the CPU engine's C++ sources."""
     return _PACKAGE / "engine"

@@ -158,6 +158,8 @@ class SourceMap:
     def place(self, file: str, line: int) -> Place:
         """The place of a line as the debug information names it."""
         name = Path(file).name
+        if name == self.manifest.source_file:  # of a text with #line directives
+            return Place(name, line, "", self.python_file, line, _line(self.python, line))
         if name != self.manifest.text_file:
             return Place(name, line)
         python_line = self.manifest.python_line(line) if self.trusted else 0

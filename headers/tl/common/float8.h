@@ -9,8 +9,8 @@ namespace tl {
 // `mantissa` digits behind the point, exponents with this bias, and the largest finite number's bits. Conversions round
 // to nearest even and saturate to the largest finite number, infinity too; NaN becomes 0x7f.
 // [OCP 8-bit Floating Point Specification; PTX ISA, "cvt": .satfinite]
-template <int mantissa_, int bias_, int highest_> struct Float8 {
-  static constexpr int mantissa = mantissa_, bias = bias_, highest = highest_;
+template <int mantissa_, int bias_, int highest_digits_> struct Float8 {
+  static constexpr int mantissa = mantissa_, bias = bias_, highest_digits = highest_digits_;
   static constexpr bool is_e4m3 = mantissa == 3;
   uint8_t bits;
 
@@ -75,7 +75,7 @@ template <int mantissa_, int bias_, int highest_> struct Float8 {
     if (size < smallest) return static_cast<uint8_t>(sign | (word_of(float_of(size) + float_of(anchor)) - anchor));
     const uint32_t odd = size >> (23 - mantissa) & 1, half_digit = (1u << (22 - mantissa)) - 1;
     const uint32_t digits = ((size + half_digit + odd) >> (23 - mantissa)) - ((127 - bias) << mantissa);
-    return static_cast<uint8_t>(sign | (digits > highest ? highest : digits));
+    return static_cast<uint8_t>(sign | (digits > highest_digits ? highest_digits : digits));
   }
   static TL_DEVICE float widened(uint8_t bits) {
     constexpr uint32_t infinite = is_e4m3 ? 0x7f : 0x7c;

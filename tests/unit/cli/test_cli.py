@@ -205,3 +205,22 @@ def test_importing_the_package_is_quick_and_light() -> None:
 def test_emission_leaves_no_temporary_files(tmp_path: Path) -> None:
     main([GEMM, "-o", str(tmp_path)])
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_lines_are_translated_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([GEMM, "-o", str(tmp_path), "--line", "python"])
+    text = (tmp_path / "gemm_relu.cu").read_text().splitlines()
+    number = next(n for n, line in enumerate(text, 1) if "tl::gemm(" in line)
+    python = next(n for n, line in enumerate(Path(GEMM).read_text().splitlines(), 1) if "T.gemm(" in line)
+    capsys.readouterr()
+    manifest = str(tmp_path / "gemm_relu.json")
+    assert main(["map", manifest, str(number)]) == 0
+    assert capsys.readouterr().out == f"gemm_relu.py:{python}\n"
+    assert main(["map", manifest, f"py:{python}"]) == 0
+    (first, last) = re.fullmatch(r"gemm_relu\.cu:(\d+)-(\d+)\n", capsys.readouterr().out).groups()  # type: ignore[union-attr]
+    assert int(first) <= number <= int(last)
+    assert main(["map", manifest, "1"]) == 1
+    assert "no line of gemm_relu.py" in capsys.readouterr().out
+    for line, file in (("x", manifest), ("0", manifest), ("1", GEMM)):
+        assert main(["map", file, line]) == 1
+        assert "error[T2C-C018]" in capsys.readouterr().err

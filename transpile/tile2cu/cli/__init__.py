@@ -18,6 +18,8 @@ VERBS = {
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
     "check": "tells whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 it failed",
     "update": "builds, and merges edits by hand with what is emitted now",
+    "map": "translates a line of the text to the Python line it comes from, and back",
+    "vendor": "makes a folder with all that another project needs to build the kernels",
 }
 _FILE = "emit"  # the module for `tile2cu kernel.py`
 

@@ -47,6 +47,15 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "written over only with --force.",
     ),
     "T2C-C015": Explanation("git is missing or failed", "`tile2cu update` merges with `git merge-file`."),
+    "T2C-C017": Explanation(
+        "a single header is for one kind of machine",
+        "NVIDIA, AMD and the CPU engine have primitives of their own, and the engine's sources include the headers "
+        "one by one.",
+    ),
+    "T2C-C018": Explanation(
+        "a line cannot be translated",
+        "`tile2cu map` takes a kernel's manifest, which holds the map, and a line of the text or py:LINE.",
+    ),
     "T2C-C016": Explanation(
         "an edit by hand conflicts with what is emitted now",
         "Nothing of the kernel was written. The side file has both versions between markers, and the text that both "

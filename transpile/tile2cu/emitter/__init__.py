@@ -48,7 +48,7 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     used = [used for settled in launches for used in _all_names(settled)]
     launches = _named(launches, used)
     written = tuple(_written(settled, used) for settled in launches)
-    text, header, lines = render(_view(written, tool, look), look)
+    text, header, lines = render(_view(written, tool, look), look, launches[0].program.source.name, suffix)
     hashes = {f"{name}{suffix}": _sha256(text), f"{name}.h": _sha256(header)}
     described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
     return Emitted(name, suffix, {f"{name}{suffix}": text, f"{name}.h": header, f"{name}.json": described})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
+from tile2cu.emitter.line_directives import with_line_directives
 from tile2cu.emitter.view import DispatchView, KernelView
 
 _STYLES = Path(__file__).parent / "styles"
@@ -25,13 +26,18 @@ FORMAT = (
 )
 
 
-def render(view: KernelView, look: Look) -> tuple[str, str, list[tuple[int, int]]]:
-    """(kernel text, header text, line map) of a view; the map is (text line, Python line), ascending."""
+def render(view: KernelView, look: Look, source: str, suffix: str) -> tuple[str, str, list[tuple[int, int]]]:
+    """(kernel text, header text, line map) of a view; the map is (text line, Python line), ascending.
+
+    `source` is the name of the Python file, `suffix` the end of the text's.
+    """
     environment = _environment(look.style)
     texts = [environment.get_template(f"kernel.{end}.jinja").render(k=view) for end in ("cu", "h")]
     with _format_option(look.clang_format) as option:
         kernel, header = _format(texts, option)
     text, lines = _take_markers(kernel)
+    if look.line == "python":
+        text, lines = with_line_directives(text, lines, python=source, own=f"{view.name}{suffix}")
     return text, header, lines
 
 

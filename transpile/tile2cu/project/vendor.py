@@ -1,0 +1,139 @@
+"""A folder that another project can own: kernels, the tl headers that they use, and how to build them with CMake."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from textwrap import fill
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.project.headers import Headers, amalgamated, in_namespace, vendored, version_of
+from tile2cu.project.job import Outcome
+from tile2cu.project.vendor_cmake import cmake_lists
+from tile2cu.version import VERSION
+
+_PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # what launchers' headers include
+_MACHINES = {"sm_90a": "sm90", "gfx90a": "cdna", "gfx942": "cdna", "gfx950": "cdna"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """`single_header` joins the headers into one; `with_cpu` adds the CPU engine, so that the kernels run on a CPU."""
+
+    single_header: bool = False
+    with_cpu: bool = False
+
+
+def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
+    """The files of the folder, by their path in it. Raises T2C-C017 for options that exclude each other."""
+    from tile2cu_runtime.paths import engine_dir, headers_dir
+
+    targets = sorted({outcome.job.target for outcome in outcomes})
+    sides = {target.partition(":")[0] for target in targets} | ({"host"} if options.with_cpu else set())
+    if options.single_header and len(sides) > 1:
+        raise Tile2CuError(
+            "T2C-C017",
+            f"a single header is for one of {', '.join(sorted(sides))}",
+            help="leave out --single-header, or vendor each into a folder of its own",
+        )
+    kernels = _kernels(outcomes)
+    engine = _engine(engine_dir()) if options.with_cpu else {}
+    headers = Headers(headers_dir())
+    kept = headers.needed(
+        [*(text for name, text in kernels.items() if not name.endswith(".json")), *engine.values()],
+        sides=sides,
+        machines={machine for target in targets if (machine := _MACHINES.get(target.partition(":")[2]))},
+    )
+    version = version_of({name: headers.texts[name] for name in kept})
+    notice = f"SPDX-License-Identifier: MIT -- tile2cu {VERSION}, LICENSE"
+    if options.single_header:
+        runtime = {"include/tl/tl.h": amalgamated(headers, kept, version, notice)}
+        kernels = {name: _self_contained(text, headers) for name, text in kernels.items()}
+    else:
+        runtime = {f"include/tl/{name}": text for name, text in vendored(headers, kept, version, notice).items()}
+    files = {
+        **{f"kernels/{name}": text for name, text in kernels.items()},
+        **runtime,
+        **{f"engine/{name}": in_namespace(text, version) for name, text in engine.items()},
+        "CMakeLists.txt": cmake_lists(kernels, sorted(engine)),
+        "LICENSE": _licence(),
+    }
+    files["README.md"] = _readme(files, targets, version, options)
+    return dict(sorted(files.items()))
+
+
+def _kernels(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """The kernels' files in folders as they lie in the project."""
+    top = Path(os.path.commonpath([outcome.job.folder.absolute() for outcome in outcomes]))
+    files: dict[str, str] = {}
+    for outcome in outcomes:
+        below = PurePosixPath(outcome.job.folder.absolute().relative_to(top).as_posix())
+        for one in outcome.emitted:
+            files |= {str(below / name): text for name, text in one.files.items()}
+    return dict(sorted(files.items()))
+
+
+def _engine(folder: Path) -> dict[str, str]:
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".h", ".cpp")
+    }
+
+
+def _self_contained(text: str, headers: Headers) -> str:
+    """A launcher's header that needs no other: what it includes stands in it, guarded against a second time."""
+    return _PLAIN_C.sub(lambda match: headers.texts[f"{match[1]}.h"], text)
+
+
+def _licence() -> str:
+    """tile2cu's licence, which the headers are under."""
+    from tile2cu_runtime.paths import licence_file
+
+    return licence_file().read_text(encoding="utf-8")
+
+
+def _commands(targets: Sequence[str]) -> str:
+    """A compiler's call for each target. For sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
+    calls = []
+    for target in targets:
+        language, _, chip = target.partition(":")
+        number = chip.removeprefix("sm_")
+        nvcc = f"    nvcc -std=c++17 -Iinclude -gencode arch=compute_{number},code={chip} -c kernels/NAME.cu"
+        hipcc = f"    hipcc -std=c++17 -Iinclude --offload-arch={chip} -c kernels/NAME.hip"
+        calls.append(nvcc if language == "cuda" else hipcc)
+    return "\n".join(calls)
+
+
+def _readme(files: dict[str, str], targets: Sequence[str], version: str, options: Options) -> str:
+    manifests = (json.loads(text) for name, text in files.items() if name.endswith(".json"))
+    sources = ", ".join(dict.fromkeys(manifest["source"]["file"] for manifest in manifests))
+    headers = "the one header" if options.single_header else "the headers"
+    about = (
+        f"`kernels/` holds a `.cu`, a `.h` and a manifest (`.json`) for each kernel, made from {sources} "
+        f"for {', '.join(targets)}. `include/tl` holds {headers} that they include: C++17, nothing else is needed."
+        + (" `engine/` runs the kernels on a CPU." if options.with_cpu else "")
+    )
+    return _README.format(version=VERSION, about=fill(about, 120), commands=_commands(targets), namespace=version)
+
+
+_README = """\
+# Kernels written by tile2cu {version}
+
+{about}
+
+Build: `add_subdirectory()` this folder (CMakeLists.txt says what to link), or compile each `.cu` by itself:
+
+{commands}
+
+Call: the `.h` of a kernel is plain C and says what it takes. A launcher starts the kernel on the stream that it is
+given and returns a `tl_status`; it never throws, exits, allocates or synchronises.
+
+Copies of several versions of these headers may be in one binary: all of `tl` is in the inline namespace
+`{namespace}`, which is named for its content.
+
+Do not edit: change the Python file and run `tile2cu vendor` again. `tile2cu vendor --check` tells whether these files
+are current. The headers are under the MIT licence (LICENSE); the kernels are under that of the Python files.
+"""

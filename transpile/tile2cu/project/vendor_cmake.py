@@ -1,0 +1,121 @@
+"""The CMakeLists.txt of a vendored folder: it needs neither Python nor tile2cu."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_GPU = """\
+project(tile2cu_kernels LANGUAGES CXX @languages@)
+"""
+# What the engine's headers need is in runtime/tile2cu_runtime/compile.py, with the reasons.
+_CPU = """\
+option(TILE2CU_CPU "Build the kernels for the CPU engine, not for a GPU" OFF)
+option(TILE2CU_CHECK "With TILE2CU_CPU: let the engine see every access (include/tl/host/engine.h: check)" OFF)
+if(TILE2CU_CPU)
+  project(tile2cu_kernels LANGUAGES CXX)
+  find_package(Threads REQUIRED)
+  add_library(tile2cu_engine SHARED
+@sources@
+  )
+  target_include_directories(tile2cu_engine PUBLIC include PRIVATE engine)
+  target_compile_features(tile2cu_engine PUBLIC cxx_std_17)
+  target_compile_options(tile2cu_engine PUBLIC -fno-strict-aliasing -Wno-unknown-pragmas -Wno-psabi)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(tile2cu_engine PUBLIC -mf16c)
+  endif()
+  target_link_libraries(tile2cu_engine PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+  set(tile2cu_language "-x;c++")
+  if(TILE2CU_CHECK)
+    list(APPEND tile2cu_language -g -O1 -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -Wno-tsan)
+  endif()
+else()
+  project(tile2cu_kernels LANGUAGES CXX @languages@)
+endif()
+"""
+_LIBRARY = """\
+
+add_library(@library@ STATIC
+@sources@
+)
+target_include_directories(@library@ PUBLIC kernels include)
+set_target_properties(@library@ PROPERTIES
+  @language@_STANDARD 17 @language@_ARCHITECTURES @architecture@ POSITION_INDEPENDENT_CODE ON)
+"""
+_LIBRARY_ON_CPU = """\
+if(TILE2CU_CPU)
+  set_source_files_properties(
+@sources@
+    PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${tile2cu_language}")
+  target_link_libraries(@library@ PUBLIC tile2cu_engine)
+endif()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Library:
+    """What one folder has for one chip. `language` and `architecture` are CMake's."""
+
+    name: str
+    language: str
+    architecture: str
+    texts: tuple[str, ...]
+
+
+def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
+    """The text: a static library for each folder of `kernels`, for a GPU or, with `engine`'s sources, for a CPU."""
+    libraries = _libraries(kernels)
+    names = "".join(f"#   {library.name}\n" for library in libraries)
+    text = (
+        f"# The kernels of this folder: add_subdirectory() it and link\n{names}"
+        "# Their headers are included as they lie below kernels/. Written by tile2cu vendor.\n"
+        "cmake_minimum_required(VERSION 3.21)\n"
+    )
+    languages = " ".join(sorted({library.language for library in libraries}))
+    compiled = [name for name in engine if name.endswith(".cpp")]
+    text += _filled(_CPU if engine else _GPU, sources=_lines("engine", compiled), languages=languages)
+    for library in libraries:
+        for part in (_LIBRARY, _LIBRARY_ON_CPU) if engine else (_LIBRARY,):
+            text += _filled(
+                part,
+                library=library.name,
+                language=library.language,
+                architecture=library.architecture,
+                sources=_lines("kernels", library.texts),
+            )
+    return text
+
+
+def _libraries(kernels: Mapping[str, str]) -> list[_Library]:
+    """A library for each folder; where that has texts for several chips, for each of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in kernels:
+        if name.endswith((".cu", ".hip")):
+            manifest = json.loads(kernels[f"{name.rpartition('.')[0]}.json"])
+            found.setdefault((str(PurePosixPath(name).parent), manifest["target"]), []).append(name)
+    folders = [folder for folder, _ in found]
+    return [_library(folder, target, texts, folders.count(folder) > 1) for (folder, target), texts in found.items()]
+
+
+def _library(folder: str, target: str, texts: Sequence[str], shared_folder: bool) -> _Library:
+    language, _, chip = target.partition(":")
+    parts = [part for part in folder.split("/") if part != "."] + ([chip] if shared_folder else [])
+    number = chip.removeprefix("sm_")
+    return _Library(
+        name=re.sub(r"\W", "_", "_".join(["tile2cu_kernels", *parts])),
+        language=language.upper(),
+        # Code for sm_90a and its like runs on that chip alone, so no PTX goes along.
+        architecture=number if number.isdigit() or language == "hip" else f"{number}-real",
+        texts=tuple(texts),
+    )
+
+
+def _lines(folder: str, names: Sequence[str]) -> str:
+    return "\n".join(f"    {folder}/{name}" for name in names)
+
+
+def _filled(template: str, **values: str) -> str:
+    for name, value in values.items():
+        template = template.replace(f"@{name}@", value)
+    return template
