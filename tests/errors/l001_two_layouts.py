@@ -10,23 +10,21 @@ def kernel(M, N, block=64):
             A_shared = T.alloc_shared((64, 32), "float16")
             B_shared = T.alloc_shared((32, 64), "float16")
             C_local = T.alloc_fragment((64, 64), "float32")
-            D_local = T.alloc_fragment((64, 64), "float32")
             T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
-            T.gemm(A_shared, B_shared, D_local, policy=T.GemmWarpPolicy.FullCol)
-            T.copy(C_local, D_local)
+            T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullCol)
 
     return main
 
 # ---- expected ----
-# error[T2C-L001]: two rules want a different layout for `D_local`
-#   --> l001_two_layouts.py:16:13
+# error[T2C-L001]: two rules want a different layout for `C_local`
+#   --> l001_two_layouts.py:14:13
 #    |
-# 16 |             T.copy(C_local, D_local)
-#    |             ^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: `layout.copy.same` asks for MmaAccumulator(rows=64, cols=64, warps=Warps(m=4, n=1))
-# note: `layout.gemm.mma-accumulator` asked for MmaAccumulator(rows=64, cols=64, warps=Warps(m=1, n=4))
-#   --> l001_two_layouts.py:15:13
+# 14 |             T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullCol)
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = note: `layout.gemm.mma-accumulator` asks for MmaAccumulator(rows=64, cols=64, warps=Warps(m=1, n=4))
+# note: `layout.gemm.mma-accumulator` asked for MmaAccumulator(rows=64, cols=64, warps=Warps(m=4, n=1))
+#   --> l001_two_layouts.py:13:13
 #    |
-# 15 |             T.gemm(A_shared, B_shared, D_local, policy=T.GemmWarpPolicy.FullCol)
+# 13 |             T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = help: copy the tile through shared memory between the two uses, or use two tiles

@@ -64,7 +64,6 @@ def test_slices(layout: FragmentLayout, kept: tuple[int, ...], registers: int, r
 def test_only_slices_with_a_c_type() -> None:
     assert slice_of(Blocked((4, 8, 64), (2, 4, 16), 4, 128), (1, 2)) is None
     assert slice_of(Blocked((4, 8), (2, 64), 1, 128), (1, 0)) is None
-    assert slice_of(mma_operand_a(64, 32, Warps(2, 2)), (0,)) is None
 
 
 def test_a_register_operand_of_whole_rows_is_an_accumulator() -> None:

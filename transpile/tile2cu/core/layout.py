@@ -117,6 +117,11 @@ class MmaOperandA(FragmentLayout):
     def along(self, dim: int) -> Along:
         return Along(8, self.warps.m, self.rows // (8 * self.warps.m)) if dim == 0 else Along(4, 1, self.cols // 4)
 
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        if kept == (0,):  # the rows of the product's result
+            return MmaAccumulator(self.rows, 8 * self.warps.n, self.warps)
+        return MmaAccumulator(16 * self.warps.count, self.cols, Warps(self.warps.count, 1))
+
 
 def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
     """The A operand's layout; with one warp along the columns it is an accumulator's."""

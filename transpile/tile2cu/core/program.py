@@ -100,11 +100,13 @@ class Stmt:
 class Copy(Stmt):
     """`T.copy(src, dst)`: elements are converted to dst's type.
 
-    Loads from outside a global tensor give zero, stores to outside are dropped.
+    Loads from outside a global tensor give zero, stores to outside are dropped. `reason` says why the copy is there
+    where the user did not write it.
     """
 
     src: Region
     dst: Region
+    reason: str = ""
 
 
 class Policy(Enum):

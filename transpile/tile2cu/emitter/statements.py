@@ -208,7 +208,9 @@ class Statements:
         }
 
     def _copy_comments(self, op: Copy) -> tuple[str, ...]:
-        """What a store by TMA does before it returns."""
+        """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
+        if op.reason:
+            return (f"{op.reason.replace('`', '')}  [{self.facts.rule(op, 'reason')}]",)
         if self.facts[op, "call"] != "tma_store":
             return ()
         rule = self.facts.rule(op, "call")

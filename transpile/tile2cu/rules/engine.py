@@ -10,11 +10,14 @@ from enum import IntEnum
 from typing import Any
 
 from tile2cu.core.bounds import Bounds
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
-from tile2cu.core.program import Launch, Program, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
+from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
+_STAGINGS = 32  # tiles that may go through shared memory: each try decides everything again
 
 
 class Phase(IntEnum):
@@ -79,6 +82,20 @@ class Rule:
         return self.apply.__doc__ or ""
 
 
+class Elsewhere(Tile2CuError):
+    """An operation meets a fragment whose elements lie in other threads than it needs."""
+
+    op: Stmt
+    tile: Buffer
+
+    @classmethod
+    def of(cls, error: Tile2CuError, op: Stmt, tile: Buffer) -> "Elsewhere":
+        """The diagnostic that is shown where no way around is found."""
+        found = cls(error.code, error.message, error.span, notes=error.notes, help=error.help)
+        found.op, found.tile = op, tile
+        return found
+
+
 def rule(
     id: str, *, phase: Phase, on: type | tuple[type, ...], source: str, examples: tuple[Example, ...] = ()
 ) -> Callable[[Callable[[Any, Context], Iterable[Decision]]], Rule]:
@@ -90,9 +107,23 @@ def rule(
 def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
     """Asks all rules, phase by phase, until everything is settled.
 
+    Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again.
+
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
-    context = Context(program, launch, target, Facts(), Bounds(launch))
+    for _ in range(_STAGINGS):
+        try:
+            return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
+        except Elsewhere as error:
+            rewritten = through_shared(launch, error.op, error.tile)
+            if rewritten is None:
+                raise
+            launch = rewritten
+    return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
+
+
+def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
+    """Asks all rules, phase by phase."""
     for phase in Phase:
         now = tuple(rule for rule in rules if rule.phase is phase)
         if phase is Phase.FREE:
@@ -122,7 +153,12 @@ def _apply(rule: Rule, subject: Subject, context: Context) -> bool:
         return False
     new = False
     for about, what, value in rule.apply(subject, context):
-        new |= context.facts.settle(Fact(about, what, value, rule.id, subject.span))
+        try:
+            new |= context.facts.settle(Fact(about, what, value, rule.id, subject.span))
+        except Tile2CuError as error:
+            if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
+                raise Elsewhere.of(error, subject, about) from None
+            raise
     return new
 
 

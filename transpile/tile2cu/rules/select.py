@@ -12,6 +12,33 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 _CP_ASYNC_BYTES = 4  # the narrowest cp.async: PTX ISA, 'cp.async', cp-size
 
 
+_TRANSPOSED = """
+X_local = T.alloc_fragment((64, 64), "float32")
+Y_local = T.alloc_fragment((64, 64), "float32")
+T.copy(X[0, 0], X_local)
+for i, j in T.Parallel(64, 64):
+    Y_local[i, j] = X_local[j, i]
+"""
+
+
+@rule(
+    "select.copy.through-shared",
+    phase=Phase.SELECT,
+    on=Copy,
+    source="PTX ISA, 'State Spaces': a register belongs to one thread",
+    examples=(
+        Example(_TRANSPOSED, 4, "reason", "other threads hold what is read here of `X_local`: through shared memory"),
+    ),
+)
+def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
+    """What an operation reads or writes of a fragment that lies in other threads goes through a shared tile.
+
+    Gives: the reason of each copy that does that.
+    """
+    if op.reason:
+        yield op, "reason", op.reason
+
+
 @rule(
     "select.copy.cp-async",
     phase=Phase.SELECT,

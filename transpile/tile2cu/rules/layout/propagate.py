@@ -7,7 +7,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
 from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope
-from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 
 _SOFTMAX = """
 A_shared = T.alloc_shared((64, 32), "float16")
@@ -68,13 +68,14 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
         return
     kept = slice_of(layout, tuple(dim for dim in range(op.src.rank) if dim != op.dim))
     if kept is None:
-        raise Tile2CuError(
+        error = Tile2CuError(
             "T2C-L013",
             f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
             op.span,
             notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, 'layout')}`"),),
             help="reduce a fragment of rank 2, of rank 1 into shape (1,), or of rank 3 along its last dimension",
         )
+        raise Elsewhere.of(error, op, op.src) if op.src.rank == 2 else error
     yield op.dst, "layout", kept
 
 
@@ -210,10 +211,11 @@ def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentL
 
 def bad_index(access: Access, op: Parallel) -> Tile2CuError:
     names = ", ".join(var.name for var in op.vars)
-    return Tile2CuError(
+    error = Tile2CuError(
         "T2C-L014",
         f"`{access.buffer.name}` is spread over threads and can only be indexed by the loop's own variables here",
         access.span,
         notes=(Note(f"this loop runs over {names}", op.span),),
         help=f"index it by {names} or one of them, or keep the tile in shared memory",
     )
+    return Elsewhere.of(error, op, access.buffer)

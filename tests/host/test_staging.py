@@ -1,0 +1,148 @@
+"""Fragments whose elements other threads hold: read and written through shared memory, compared with NumPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(3)
+
+
+def integers(*shape: int, dtype: object = np.float32) -> np.ndarray:
+    return RNG.integers(-4, 5, shape).astype(dtype)
+
+
+READS = {
+    "transposed": ("X_local[j, i] + X_local[i, j]", lambda x: x.T + x),
+    "every second column": ("X_local[i, j // 2]", lambda x: np.repeat(x, 2, axis=1)[:, :48]),
+    "the row above": ("X_local[T.max(i - 1, 0), j]", lambda x: np.concatenate([x[:1], x[:-1]])),
+    "a row given at run time": ("X_local[rows[i], j]", lambda x: x[ROWS]),
+}
+ROWS = RNG.integers(0, 48, 48).astype(np.int32)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reads_of_other_threads_elements(name: str, tmp_path: Path) -> None:
+    value, expected = READS[name]
+    statements = f"""
+        X_local = T.alloc_fragment((48, 48), "float32")
+        Y_local = T.alloc_fragment((48, 48), "float32")
+        for turn in T.serial(2):
+            T.copy(X, X_local)
+            for i, j in T.Parallel(48, 48):
+                Y_local[i, j] = {value}
+        T.copy(Y_local, Y)
+    """
+    params = 'X: T.Tensor((48, 48), "float32"), rows: T.Tensor((48,), "int32"), Y: T.Tensor((48, 48), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "other threads hold what is read here of X_local: through shared memory" in kernel.source
+    x = integers(48, 48)
+    np.testing.assert_array_equal(kernel(x, ROWS), expected(x))
+
+
+def test_a_write_to_other_threads_elements_keeps_what_it_does_not_reach(tmp_path: Path) -> None:
+    statements = """
+        X_local = T.alloc_fragment((32, 48), "float32")
+        Y_local = T.alloc_fragment((48, 32), "float32")
+        T.copy(X, X_local)
+        T.fill(Y_local, 7)
+        for i, j in T.Parallel(32, 48):
+            if i < 20:
+                Y_local[j, i] = X_local[i, j]
+        T.copy(Y_local, Y)
+    """
+    params = 'X: T.Tensor((32, 48), "float32"), Y: T.Tensor((48, 32), "float32")'
+    x = integers(32, 48)
+    expected = np.full((48, 32), 7.0)
+    expected[:, :20] = x[:20].T
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+def test_a_fragment_that_is_a_copy_of_a_shared_tile_is_read_there(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 64), "float32")
+        L = T.alloc_fragment((32, 64), "float32")
+        Y_local = T.alloc_fragment((64, 32), "float32")
+        for k in T.Pipelined(3, num_stages=2):
+            T.copy(X[k * 32, 0], S)
+            T.copy(S, L)
+            for i, j in T.Parallel(64, 32):
+                Y_local[i, j] = L[j, i] * 2.0
+            T.copy(Y_local, Y[0, k * 32])
+    """
+    params = 'X: T.Tensor((96, 64), "float32"), Y: T.Tensor((64, 96), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "L_layout" not in kernel.source and "staged" not in kernel.source
+    x = integers(96, 64)
+    np.testing.assert_array_equal(kernel(x), 2 * x.T)
+
+
+def test_a_copy_that_no_longer_holds_is_not_read_in_its_place(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 32), "float32")
+        L = T.alloc_fragment((32, 32), "float32")
+        Y_local = T.alloc_fragment((32, 32), "float32")
+        T.copy(X, S)
+        T.copy(S, L)
+        T.clear(S)
+        for i, j in T.Parallel(32, 32):
+            Y_local[i, j] = L[j, i] + S[i, j]
+        T.copy(Y_local, Y)
+    """
+    params = 'X: T.Tensor((32, 32), "float32"), Y: T.Tensor((32, 32), "float32")'
+    x = integers(32, 32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x.T)
+
+
+def test_row_and_column_values_meet_products_of_other_warps(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        V_shared = T.alloc_shared((64, 32), "float16")
+        P = T.alloc_fragment((64, 64), "float32")
+        P_cast = T.alloc_fragment((64, 64), "float16")
+        rows = T.alloc_fragment((64,), "float32")
+        cols = T.alloc_fragment((64,), "float32")
+        O = T.alloc_fragment((64, 32), "float32")
+        T.copy(A, A_shared)
+        T.copy(B, B_shared)
+        T.copy(V, V_shared)
+        T.gemm(A_shared, B_shared, P, clear_accum=True)
+        T.reduce_max(P, rows, dim=1)
+        T.reduce_max(P, cols, dim=0)
+        T.copy(P, P_cast)
+        for i, j in T.Parallel(64, 64):
+            P_cast[i, j] = P_cast[i, j] - rows[i] - cols[j]
+        T.gemm(P_cast, V_shared, O, clear_accum=True)
+        for i, j in T.Parallel(64, 32):
+            O[i, j] = O[i, j] + rows[i]
+        T.copy(O, C)
+    """
+    params = (
+        'A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), V: T.Tensor((64, 32), "float16"), '
+        'C: T.Tensor((64, 32), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params)
+    a, b, v = integers(64, 32, dtype=np.float16), integers(32, 64, dtype=np.float16), integers(64, 32, dtype=np.float16)
+    p = a.astype(np.float64) @ b.astype(np.float64)
+    rows, cols = p.max(axis=1)[:, None], p.max(axis=0)[None, :]
+    np.testing.assert_array_equal(kernel(a, b, v), (p - rows - cols) @ v.astype(np.float64) + rows)
+
+
+@pytest.mark.parametrize("clear", [True, False])
+def test_a_result_that_every_thread_needs(clear: bool, tmp_path: Path) -> None:
+    statements = f"""
+        L = T.alloc_fragment((1, 300), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X, L)
+        total[0] = 5.0
+        T.reduce_sum(L, total, dim=1, clear={clear})
+        for i in T.Parallel(300):
+            Y[i] = total[0]
+    """
+    params = 'X: T.Tensor((1, 300), "float32"), Y: T.Tensor((300,), "float32")'
+    x = integers(1, 300)
+    expected = np.full(300, x.sum() + (0 if clear else 5))
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)

@@ -1,0 +1,184 @@
+"""A fragment whose elements other threads hold is read, or written, through a shared tile."""
+
+from dataclasses import replace
+
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses
+from tile2cu.core.expr import int_const, static_value
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Parallel,
+    Range,
+    Reduce,
+    Region,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from tile2cu.rules.rewrite.replace import Body, in_body, with_buffer
+
+
+def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
+    """The launch with `op` reading or writing the fragment `tile` through shared memory; None where that cannot be.
+
+    A fragment that is a copy of a shared tile, which still holds the same, is not copied again.
+    """
+    match op:
+        case Parallel():
+            return _loop(launch, op, tile)
+        case Copy():
+            return _copy(launch, op)
+        case Reduce():
+            return _reduction(launch, op, tile)
+        case Gemm():
+            return _operand(launch, op, tile)
+        case _:
+            return None
+
+
+def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
+    accesses = [access for access in element_accesses(op.body) if access.buffer is tile]
+    stores = [access for access in accesses if access.is_store]
+    if any(access.indices == op.vars for access in stores):
+        return None  # what one thread writes another would have to read in the same turn
+    source = None if stores else _same_in_shared(launch, op, tile)
+    if source is not None:
+        rewritten = _replaced(launch, op, (with_buffer(op, tile, source),), ())
+        return _without_unread(rewritten, tile)
+    staged = _staged(launch, tile)
+    before: tuple[Stmt, ...] = () if stores and _covers(op, tile) else (_moved(op, tile, staged, _READS),)
+    after: tuple[Stmt, ...] = (_moved(op, staged, tile, _WRITES),) if stores else ()
+    return _replaced(launch, op, (*before, with_buffer(op, tile, staged), *after), (staged,))
+
+
+_READS = "other threads hold what is read here of `{}`: through shared memory"
+_WRITES = "other threads hold what was written here of `{}`: through shared memory"
+
+
+def _copy(launch: Launch, op: Copy) -> Launch | None:
+    if not (op.src.whole and op.dst.whole):
+        return None
+    staged = _staged(launch, op.src.buffer)
+    first = replace(op, dst=whole(staged, op), reason=_READS.format(op.src.buffer.name))
+    return _replaced(launch, op, (first, replace(op, src=whole(staged, op))), (staged,))
+
+
+def _reduction(launch: Launch, op: Reduce, tile: Buffer) -> Launch | None:
+    """The result is left where it falls, and moved; what cannot be reduced in registers is in shared memory."""
+    if tile is op.src:
+        staged = _staged(launch, tile)
+        parts = (_moved(op, tile, staged, _READS), replace(op, src=staged))
+        return _replaced(launch, op, parts, (staged,))
+    result = replace(op.dst, name=fresh(launch, f"{op.dst.name}_reduced"))
+    staged = _staged(launch, op.dst)
+    before = () if op.clear else (_moved(op, op.dst, staged, _READS), _moved(op, staged, result, ""))
+    after = (_moved(op, result, staged, _READS), _moved(op, staged, op.dst, ""))
+    return _replaced(launch, op, (*before, replace(op, dst=result), *after), (result, staged))
+
+
+def _operand(launch: Launch, op: Gemm, tile: Buffer) -> Launch | None:
+    if tile is op.c.buffer:
+        return None
+    staged = _staged(launch, tile)
+    a, b = (replace(region, buffer=staged) if region.buffer is tile else region for region in (op.a, op.b))
+    return _replaced(launch, op, (_moved(op, tile, staged, _READS), replace(op, a=a, b=b)), (staged,))
+
+
+def whole(tile: Buffer, op: Stmt) -> Region:
+    """All of a tile."""
+    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in tile.shape)
+    kept = tuple(dim for dim, extent in enumerate(tile.shape) if static_value(extent) != 1 or tile.rank == 1)
+    return Region(buffer=tile, ranges=ranges, kept=kept or (tile.rank - 1,), whole=True, span=op.span)
+
+
+def fresh(launch: Launch, wish: str) -> str:
+    """A name that no tile of the launch has."""
+    names = {tile.name for tile in launch.tiles}
+    return (
+        wish
+        if wish not in names
+        else next(name for number in range(2, len(names) + 3) if (name := f"{wish}_{number}") not in names)
+    )
+
+
+def _staged(launch: Launch, tile: Buffer) -> Buffer:
+    return replace(tile, name=fresh(launch, f"{tile.name}_staged"), scope=Scope.SHARED, comment="")
+
+
+def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
+    fragment = src if src.scope is Scope.FRAGMENT else dst
+    return Copy(src=whole(src, op), dst=whole(dst, op), span=op.span, reason=reason.format(fragment.name))
+
+
+def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> Launch:
+    """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
+    first = replace(by[0], comments=op.comments, trailing=op.trailing)
+    rest = tuple(replace(stmt, comments=(), trailing="") for stmt in by[1:])
+    body = in_body(launch.body, lambda body, place: (first, *rest) if body[place] is op else None)
+    return replace(launch, body=body, tiles=(*launch.tiles, *tiles))
+
+
+def _covers(op: Parallel, tile: Buffer) -> bool:
+    """Whether the loop writes every element of the tile: each is a place of its variables."""
+    stores = [stmt for stmt in op.body if isinstance(stmt, Store) and stmt.buffer is tile and not stmt.op]
+    extents = dict(zip(op.vars, op.extents, strict=True))
+    return any(
+        len(set(stmt.indices)) == tile.rank
+        and all(
+            index in extents and static_value(extents[index]) == static_value(extent)
+            for index, extent in zip(stmt.indices, tile.shape, strict=True)
+        )
+        for stmt in stores
+    )
+
+
+def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
+    """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands."""
+    found: list[Buffer] = []
+
+    def look(body: Body, place: int) -> Body | None:
+        if body[place] is op:
+            for before in reversed(body[:place]):
+                parts = tuple(walk_stmts((before,)))
+                if _is_copy_to(before, tile):
+                    assert isinstance(before, Copy)
+                    source = before.src.buffer
+                    written = [buffer for stmt in body[body.index(before) : place] for buffer in buffers_written(stmt)]
+                    if not any(buffer is source for buffer in written):
+                        found.append(source)
+                    break
+                if any(buffer is tile for stmt in parts for buffer in buffers_written(stmt)):
+                    break
+        return None
+
+    in_body(launch.body, look)
+    return found[0] if found else None
+
+
+def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether the statement makes the fragment equal to a shared tile of its type and shape."""
+    if not isinstance(stmt, Copy) or stmt.dst.buffer is not tile or not (stmt.src.whole and stmt.dst.whole):
+        return False
+    source = stmt.src.buffer
+    same = source.dtype == tile.dtype and source.static_shape == tile.static_shape
+    return source.scope is Scope.SHARED and same
+
+
+def _without_unread(launch: Launch, tile: Buffer) -> Launch:
+    """The launch without a tile that nothing reads any more, and without what fills it."""
+    stmts = tuple(walk_stmts(launch.body))
+    writers = [stmt for stmt in stmts if any(b is tile for b in buffers_written(stmt)) and not _is_block(stmt)]
+    read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))
+    if read or not all(isinstance(stmt, Copy | Fill) for stmt in writers):
+        return launch
+    body = in_body(launch.body, lambda body, place: () if body[place] in writers else None)
+    return replace(launch, body=body, tiles=tuple(other for other in launch.tiles if other is not tile))
+
+
+def _is_block(stmt: Stmt) -> bool:
+    return isinstance(stmt, If | Parallel) or hasattr(stmt, "body")
