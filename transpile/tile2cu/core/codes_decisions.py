@@ -82,8 +82,8 @@ _LAYOUT: Mapping[str, Explanation] = {
     ),
     "T2C-L013": Explanation(
         "a fragment cannot be reduced along this dimension",
-        "A reduction combines registers of a thread, then lanes, then warps. This needs a layout of which the rows "
-        "(or columns) can be taken away, and a result of the matching shape.",
+        "A reduction combines registers of a thread, then lanes, then warps. Fragments of up to three "
+        "dimensions can be reduced.",
     ),
     "T2C-L014": Explanation(
         "a fragment is indexed by something else than the loop's variables",
@@ -97,11 +97,6 @@ _LAYOUT: Mapping[str, Explanation] = {
     "T2C-L021": Explanation(
         "a block cannot have this many threads",
         "A block has whole warps, and at most as many threads as the chip allows.",
-    ),
-    "T2C-L022": Explanation(
-        "a shared tile has rank 1 or 2",
-        "tl::SharedTile has rows and columns. A tile of more dimensions can be allocated as several tiles, or with its "
-        "first dimensions in one.",
     ),
 }
 
@@ -135,16 +130,6 @@ _SELECT: Mapping[str, Explanation] = {
         "Operands come from shared memory or from registers. There A may not be transposed, and B has elements of 16 "
         "bits.",
     ),
-    "T2C-S005": Explanation(
-        "this copy has no text yet",
-        "A copy moves a tile, or rows and columns of a shared one, between global memory and a tile, or between tiles "
-        "of one layout. Other parts, and fragments of different layouts, have no text yet; a T.Parallel loop over "
-        "shared memory does what they do.",
-    ),
-    "T2C-S006": Explanation(
-        "this reduction has no text yet",
-        "A fragment is reduced into a fragment, and a shared tile into a fragment or a shared tile of rank 1.",
-    ),
 }
 
 # What emission refuses.
@@ -154,7 +139,6 @@ _EMISSION: Mapping[str, Explanation] = {
         "The front end accepts a statement that the emitter cannot write yet. This is a gap of tile2cu: please report"
         " it with the kernel.",
     ),
-    "T2C-E002": Explanation("a part of a tile is filled", "T.fill and T.clear write whole tiles."),
     "T2C-E003": Explanation(
         "the two sides of a copy do not line up",
         "Dimensions of extent 1 are left out; the others have to be equally many on both sides.",

@@ -294,7 +294,7 @@ def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | 
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """A tile in shared memory. Shape: (rows, cols) in elements, or (n,) for a vector.
+    """A tile in shared memory. Shape: (rows, cols) in elements, (n,) for a vector, or planes of (rows, cols).
 
     `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for
     none; `padding` is the bytes added to each row. Rows wider than the span are stored as panels.
@@ -308,7 +308,9 @@ class SharedLayout:
     @property
     def bytes(self) -> int:
         row = self.extents[-1] * self.element_bytes + self.padding
-        return prod(self.extents[:-1]) * row
+        plane = prod(self.extents[-2:-1]) * row
+        planes = prod(self.extents[:-2])
+        return plane if planes == 1 else planes * -(-plane // self.alignment) * self.alignment
 
     @property
     def alignment(self) -> int:

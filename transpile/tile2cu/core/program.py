@@ -79,8 +79,11 @@ class Region:
 
     @property
     def is_shared_part(self) -> bool:
-        """Whether it is rows and columns of a shared tile, or all of it."""
-        return self.buffer.scope is Scope.SHARED and (self.whole or len(self.kept) == self.buffer.rank <= 2)
+        """Whether it is rows and columns of a shared tile, or all of it; of more dimensions, of one plane."""
+        rank = self.buffer.rank
+        if rank > 2:
+            return self.buffer.scope is Scope.SHARED and self.kept == (rank - 2, rank - 1)
+        return self.buffer.scope is Scope.SHARED and (self.whole or len(self.kept) == rank)
 
 
 @dataclass(frozen=True, kw_only=True)

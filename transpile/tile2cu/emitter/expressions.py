@@ -45,7 +45,14 @@ class Printer:
         inside = ", ".join(self.index(index) for index in indices)
         if buffer.scope is Scope.LOCAL:
             return self.tile(buffer) + "".join(f"[{self.index(index)}]" for index in indices)
+        if buffer.scope is Scope.SHARED and buffer.rank > 2:
+            inside = ", ".join(self.index(index) for index in indices[-2:])
+            return f"{self.plane(buffer, indices[:-2])}({inside})"
         return f"{self.tile(buffer)}({inside})"
+
+    def plane(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """One plane of a shared tile of more than two dimensions."""
+        return self.tile(buffer) + "".join(f"[{self.index(index)}]" for index in indices)
 
     def tile(self, buffer: Buffer) -> str:
         """A buffer's name, with its slot where a pipeline gives it several."""

@@ -142,7 +142,7 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     layout: SharedLayout = settled.facts[tile, "layout"]
     fact = settled.facts.fact(tile, "layout")
     slots = settled.facts.get(tile, "slots") or 1
-    extents = ", ".join(printer.index(extent) for extent in tile.shape)
+    extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
     parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
@@ -150,6 +150,7 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
     comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
     array = f"[{stages_name(settled, slots)}]" if slots > 1 or settled.facts.get(tile, "slots") else ""
+    array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
     return Declaration(f"tl::{kind}<{parameters}> {printer.names(tile.name)}{array};", tuple(comments))
 
 

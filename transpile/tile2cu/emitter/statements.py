@@ -232,13 +232,6 @@ class Statements:
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
-        if not (op.dst.whole and buffer.scope is Scope.FRAGMENT) and not op.dst.is_shared_part:
-            raise Tile2CuError(
-                "T2C-E002",
-                f"only whole tiles can be filled, and this is a part of `{buffer.name}`",
-                op.span,
-                help="write the elements in a T.Parallel loop",
-            )
         value = "" if op.is_clear else ", " + self.printer.text(op.value, buffer.dtype)
         return {
             "name": "clear" if op.is_clear else "fill",
@@ -363,9 +356,13 @@ class Statements:
 
     def _tile(self, region: Region) -> str:
         """A tile, or rows and columns of a shared one."""
-        text = self.printer.tile(region.buffer)
-        for dim, name in reversed(list(enumerate(("rows", "cols")[: region.buffer.rank]))):
-            part, extent = region.ranges[dim], region.buffer.shape[dim]
+        buffer = region.buffer
+        if buffer.scope is not Scope.SHARED:
+            return self.printer.tile(buffer)
+        text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
+        names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
+        parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
+        for name, part, extent in reversed(parts):
             if static_value(part.extent) != static_value(extent):
                 text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
         return text
@@ -409,7 +406,8 @@ def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
 
 def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
     """The tensor's dimensions that the other side's dimensions run along, aligned from the right."""
-    wanted = [static_value(part.extent) for part in other.ranges] if other.buffer.scope is not Scope.GLOBAL else []
+    own = other.ranges[-2:] if other.buffer.scope is Scope.SHARED else other.ranges  # of a plane, its rows and columns
+    wanted = [static_value(part.extent) for part in own] if other.buffer.scope is not Scope.GLOBAL else []
     if not wanted or len(wanted) == len(region.kept):
         return region.kept
     kept: list[int] = []

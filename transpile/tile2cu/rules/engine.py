@@ -13,6 +13,7 @@ from tile2cu.core.bounds import Bounds
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
+from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.targets import Target
 
@@ -111,6 +112,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
+    launch = normal_form(launch)
     for _ in range(_STAGINGS):
         try:
             return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
@@ -118,7 +120,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
             rewritten = through_shared(launch, error.op, error.tile)
             if rewritten is None:
                 raise
-            launch = rewritten
+            launch = normal_form(rewritten)
     return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import element_accesses
-from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Region, Scope, Stmt
+from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Scope
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -92,10 +91,7 @@ def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
     """A product may read rows and columns of a shared tile.
 
     Gives: the names of the operands that are parts.
-    Errors: T2C-S005 when a part is of another kind.
     """
-    for region in (op.a, op.b):
-        refuse_parts(region, op)
     yield op, "parts", ", ".join(region.buffer.name for region in (op.a, op.b) if not region.whole)
 
 
@@ -110,12 +106,8 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     """Any other copy is done when the call returns.
 
     Gives: the call.
-    Errors: T2C-S005 when a part of a shared tile or of a fragment is copied, or a fragment moves to
-    another layout.
     """
     if context.facts.get(op, "call") is None:
-        for region in (op.src, op.dst):
-            refuse_parts(region, op)
         yield op, "call", "copy"
 
 
@@ -134,10 +126,7 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     """A tile is combined with memory element by element, each by the one thread that owns it.
 
     Gives: the call.
-    Errors: T2C-S005 when a part of a shared tile or of a fragment is used.
     """
-    for region in (op.src, op.dst):
-        refuse_parts(region, op)
     yield op, "call", op.kind.atomic
 
 
@@ -193,30 +182,9 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
     """A reduction over several warps exchanges their parts through shared memory.
 
     Gives: the warps that share the reduced dimension, 1 when shuffles are enough or the source lies in shared memory.
-    Errors: T2C-S006 when the result is not where a reduction can leave it.
     """
-    if op.src.scope is Scope.SHARED and op.dst.rank == 1:
+    if op.src.scope is Scope.SHARED:
         yield op, "workspace", 1
         return
-    if op.src.scope is Scope.SHARED or op.dst.scope is Scope.SHARED:
-        raise Tile2CuError(
-            "T2C-S006",
-            f"a reduction of `{op.src.name}` into `{op.dst.name}` has no text yet",
-            op.span,
-            notes=tuple(Note(f"`{tile.name}` is allocated here", tile.span) for tile in (op.src, op.dst)),
-            help="reduce a fragment into a fragment, and copy the result",
-        )
     layout: FragmentLayout = context.facts[op.src, "layout"]
     yield op, "workspace", layout.along(op.dim).warps
-
-
-def refuse_parts(region: Region, op: Stmt) -> None:
-    """Parts of tiles are rows and columns of shared tiles of rank 1 and 2, and nothing else yet. Raises T2C-S005."""
-    if region.buffer.scope is not Scope.GLOBAL and not region.whole and not region.is_shared_part:
-        raise Tile2CuError(
-            "T2C-S005",
-            f"this part of the tile `{region.buffer.name}` cannot be used yet",
-            op.span,
-            notes=(Note(f"`{region.buffer.name}` is allocated here", region.buffer.span),),
-            help="copy the whole tile, or write the elements in a T.Parallel loop",
-        )

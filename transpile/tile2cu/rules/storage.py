@@ -25,16 +25,8 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     """A shared tile that no product reads is stored row after row.
 
     Gives: its layout.
-    Errors: T2C-L022 when a shared tile has more than two dimensions.
     """
     for tile in shared_tiles(launch):
-        if tile.rank > 2:
-            raise Tile2CuError(
-                "T2C-L022",
-                f"the shared tile `{tile.name}` has rank {tile.rank}, and 1 and 2 are supported yet",
-                tile.span,
-                help="put its first dimensions into one, or allocate several tiles",
-            )
         if context.facts.get(tile, "layout") is None:
             yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bytes)
 

@@ -6,7 +6,7 @@ from tile2cu.core.accesses import Access, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
-from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope
+from tile2cu.core.program import Copy, If, Launch, Loop, Parallel, Reduce, Scan, Scope, Stmt, Store, While
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 
 _SOFTMAX = """
@@ -73,7 +73,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
             f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
             op.span,
             notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, 'layout')}`"),),
-            help="reduce a fragment of rank 2, of rank 1 into shape (1,), or of rank 3 along its last dimension",
+            help="give the fragment at most three dimensions",
         )
         raise Elsewhere.of(error, op, op.src) if op.src.rank == 2 else error
     yield op.dst, "layout", kept
@@ -139,11 +139,14 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     Indexed by one of two variables, it is replicated along the other.
 
     Gives: the layout of each fragment in the loop.
-    Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables.
+    Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables, or when threads that hold
+    the same element of it would write different values to it.
     """
     layout = context.facts.get(op, "layout")
     if layout is None:
         return
+    for access in uneven_stores(op):
+        raise _uneven(access, op)
     for access in fragment_accesses(op):
         wanted = slice_for(access, op, layout)
         if wanted is None:
@@ -185,6 +188,28 @@ def fragment_accesses(op: Parallel) -> list[Access]:
     ]
 
 
+def uneven_stores(op: Parallel) -> Iterator[Access]:
+    """Stores to fragments by some of the loop's variables, of values (or under conditions) that need the others."""
+
+    def below(body: tuple[Stmt, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
+        for stmt in body:
+            match stmt:
+                case Store() if stmt.buffer.scope is Scope.FRAGMENT:
+                    named = {part for index in stmt.indices for part in walk(index)}
+                    others = tuple(var for var in op.vars if var not in named)
+                    if any(_mentions(expr, others) for expr in (stmt.value, *conditions)):
+                        yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+                case If():
+                    yield from below(stmt.then, (*conditions, stmt.condition))
+                    yield from below(stmt.orelse, (*conditions, stmt.condition))
+                case Loop() | While():
+                    yield from below(stmt.body, conditions)
+                case _:
+                    pass
+
+    return below(op.body, ())
+
+
 def _is_spread(index: Expr) -> bool:
     """Whether an index differs from thread to thread."""
     return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in walk(index))
@@ -207,6 +232,17 @@ def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentL
     if all(index in op.vars for index in access.indices):
         return slice_of(layout, tuple(op.vars.index(index) for index in access.indices if isinstance(index, Var)))
     return None
+
+
+def _uneven(access: Access, op: Parallel) -> Tile2CuError:
+    error = Tile2CuError(
+        "T2C-L014",
+        f"threads that hold one element of `{access.buffer.name}` would write different values to it",
+        access.span,
+        notes=(Note("this loop runs over " + ", ".join(var.name for var in op.vars), op.span),),
+        help="combine values of several elements with T.reduce_*, T.atomic_* on memory, or T.alloc_reducer",
+    )
+    return Elsewhere.of(error, op, access.buffer)
 
 
 def bad_index(access: Access, op: Parallel) -> Tile2CuError:

@@ -46,6 +46,8 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
     stores = [access for access in accesses if access.is_store]
     if any(access.indices == op.vars for access in stores):
         return None  # what one thread writes another would have to read in the same turn
+    if any(isinstance(stmt, Store) and stmt.buffer is tile and stmt.op for stmt in walk_stmts(op.body)):
+        return None  # a sum over elements of other threads: T.reduce_sum
     source = None if stores else _same_in_shared(launch, op, tile)
     if source is not None:
         rewritten = _replaced(launch, op, (with_buffer(op, tile, source),), ())

@@ -7,17 +7,17 @@ def kernel(M, N, block=64):
     @T.prim_func
     def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
-            L = T.alloc_fragment((4, 8, 64), "float32")
-            r = T.alloc_fragment((8, 64), "float32")
+            L = T.alloc_fragment((2, 2, 8, 64), "float32")
+            r = T.alloc_fragment((2, 8, 64), "float32")
             T.reduce_sum(L, r, dim=0)
 
     return main
 
 # ---- expected ----
 # error[T2C-L013]: `L` cannot be reduced along dimension 0 where it lies
-#   --> l013_reduce_of_rank_3.py:12:13
+#   --> l013_reduce_of_rank_4.py:12:13
 #    |
 # 12 |             T.reduce_sum(L, r, dim=0)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: its layout is Blocked(extents=(4, 8, 64), threads=(1, 8, 16), vector=4, block_threads=128), by `layout.free.flat`
-#   = help: reduce a fragment of rank 2, of rank 1 into shape (1,), or of rank 3 along its last dimension
+#   = note: its layout is Blocked(extents=(2, 2, 8, 64), threads=(1, 1, 8, 16), vector=4, block_threads=128), by `layout.free.flat`
+#   = help: give the fragment at most three dimensions

@@ -1,0 +1,265 @@
+"""Tile operations that no single call does become loops over elements, or go through a tile that a call takes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tile2cu.core.accesses import element_accesses, expressions
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    LoopKind,
+    Parallel,
+    Range,
+    Reduce,
+    Region,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from tile2cu.rules.rewrite.replace import Body, in_body
+from tile2cu.rules.rewrite.staging import fresh, whole
+
+_LETTERS = ("i", "j", "k", "l", "m", "n")
+
+
+def normal_form(launch: Launch) -> Launch:
+    """The launch with only such operations on tiles as there are calls for; the others are loops over elements."""
+    writer = _Writer(launch)
+    body = in_body(launch.body, lambda body, place: writer.instead_of(body[place]))
+    return replace(launch, body=body, tiles=(*launch.tiles, *writer.tiles))
+
+
+class _Writer:
+    """Writes the statements that stand for an operation, with names that the launch does not use yet."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.tiles: list[Buffer] = []
+        used = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
+        for stmt in walk_stmts(launch.body):
+            used |= {part.name for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)}
+            used |= {var.name for var in getattr(stmt, "vars", (stmt.var,) if hasattr(stmt, "var") else ())}
+            used |= {access.buffer.name for access in element_accesses((stmt,))}
+        self.names = [name for name in _LETTERS if name not in used]
+        self.names += [f"{name}_{number}" for number in range(2, 9) for name in _LETTERS]
+        self.names = [name for name in self.names if name not in used]
+
+    def instead_of(self, stmt: Stmt) -> Body | None:
+        """The statements that stand for this one; None where it stays."""
+        match stmt:
+            case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)):
+                return (self.moved(stmt),)
+            case Fill() if not _is_filled_at_once(stmt.dst):
+                return (self.filled(stmt),)
+            case Reduce() if not _is_reducible(stmt):
+                return self.reduced(stmt)
+            case Gemm() if not (_is_operand(stmt.a) and _is_operand(stmt.b)):
+                return self.multiplied(stmt)
+            case Parallel():
+                return _widened(stmt)
+            case _:
+                return None
+
+    def moved(self, op: Copy | AtomicTile) -> Stmt:
+        """A copy, or its atomic kin, element by element."""
+
+        def element(indices: Callable[[Region], tuple[Expr, ...]]) -> Stmt:
+            src, dst = op.src.buffer, op.dst.buffer
+            value: Expr = Load(src.dtype, src, indices(op.src))
+            value = value if src.dtype == dst.dtype else Call(dst.dtype, "cast", (value,))
+            if isinstance(op, AtomicTile):
+                return Atomic(kind=op.kind, buffer=dst, indices=indices(op.dst), value=value, span=op.span)
+            return Store(buffer=dst, indices=indices(op.dst), value=value, span=op.span)
+
+        return self.loop(op, (op.dst, op.src), element)
+
+    def filled(self, op: Fill) -> Stmt:
+        def element(indices: Callable[[Region], tuple[Expr, ...]]) -> Stmt:
+            return Store(buffer=op.dst.buffer, indices=indices(op.dst), value=op.value, span=op.span)
+
+        return self.loop(op, (op.dst,), element)
+
+    def loop(
+        self, op: Stmt, regions: tuple[Region, ...], element: Callable[[Callable[[Region], tuple[Expr, ...]]], Stmt]
+    ) -> Stmt:
+        """A loop over the elements of equal regions, the one that is written first.
+
+        A part of a fragment is met by a loop over all of it, so that each thread passes its own elements; a part that
+        goes to another fragment is not, for all threads that hold an element of that must get it.
+        """
+        role = Role.LOOP if any(region.buffer.scope is Scope.LOCAL for region in regions) else Role.PARALLEL
+        parts = [region for region in regions if region.buffer.scope is Scope.FRAGMENT and not region.whole]
+        own = regions[:1] if regions[0].buffer.scope is Scope.FRAGMENT else regions
+        part = next((region for region in parts if any(region is one for one in own)), None)
+        whole_rank = part.buffer.rank if part else len(regions[0].kept)
+        variables = tuple(Var(INT32, name, role) for name in self.names[:whole_rank])
+        extents = part.buffer.shape if part else regions[0].extents
+        steps: tuple[Expr, ...] = variables
+        condition: Expr | None = None
+        if part is not None:
+            steps = tuple(binary("-", variables[dim], part.ranges[dim].start) for dim in part.kept)
+            for test in _inside(part, variables):
+                condition = test if condition is None else binary("and", condition, test)
+
+        def indices(region: Region) -> tuple[Expr, ...]:
+            if region is part:
+                return variables
+            along = dict(zip(region.kept, steps, strict=True))
+            return tuple(
+                binary("+", each.start, along[dim]) if dim in along else each.start
+                for dim, each in enumerate(region.ranges)
+            )
+
+        body: Stmt = element(indices)
+        if condition is not None:
+            body = If(condition=condition, then=(body,), span=op.span)
+        head = {"span": op.span, "comments": op.comments, "trailing": op.trailing}
+        if role is Role.PARALLEL:
+            return Parallel(vars=variables, extents=extents, body=(body,), **head)  # type: ignore[arg-type]
+        for variable, extent in reversed(list(zip(variables, extents, strict=True))):
+            kind, zero, one = LoopKind.UNROLL, int_const(0), int_const(1)
+            body = Loop(kind=kind, var=variable, start=zero, stop=extent, step=one, body=(body,), span=op.span)
+        return replace(body, comments=op.comments, trailing=op.trailing)
+
+    def reduced(self, op: Reduce) -> Body:
+        """A reduction between fragments, with copies from and to where the tiles lie."""
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        src, dst = op.src, op.dst
+        if src.scope is not Scope.FRAGMENT:
+            src = self.tile(op.src, Scope.FRAGMENT)
+            before.append(Copy(src=whole(op.src, op), dst=whole(src, op), span=op.span))
+        if src.rank == 3 and op.dim < 2:
+            src, turn = self.turned(op, src)
+            before.append(turn)
+        if dst.scope is not Scope.FRAGMENT:
+            dst = self.tile(op.dst, Scope.FRAGMENT)
+            if not op.clear:
+                before.append(Copy(src=whole(op.dst, op), dst=whole(dst, op), span=op.span))
+            after.append(Copy(src=whole(dst, op), dst=whole(op.dst, op), span=op.span))
+        reduction = replace(op, src=src, dst=dst, dim=src.rank - 1 if src.rank == 3 else op.dim)
+        return _under_comments(op, [*before, reduction, *after])
+
+    def turned(self, op: Reduce, src: Buffer) -> tuple[Buffer, Stmt]:
+        """A tile whose last dimension is the one that is reduced, and the loop that fills it."""
+        order = [dim for dim in range(src.rank) if dim != op.dim] + [op.dim]
+        shape = tuple(src.shape[dim] for dim in order)
+        turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT)
+        variables = tuple(Var(INT32, name, Role.PARALLEL) for name in self.names[: src.rank])
+        place = dict(zip(order, variables, strict=True))
+        value = Load(src.dtype, src, tuple(place[dim] for dim in range(src.rank)))
+        store = Store(buffer=turned, indices=variables, value=value, span=op.span)
+        return turned, Parallel(vars=variables, extents=shape, body=(store,), span=op.span)
+
+    def multiplied(self, op: Gemm) -> Body:
+        """A product whose operands that are other parts of tiles are copied to tiles of their own."""
+        copies: list[Stmt] = []
+        operands = []
+        for region in (op.a, op.b):
+            if not _is_operand(region):
+                shape = region.extents
+                tile = self.tile(replace(region.buffer, shape=shape), Scope.SHARED)
+                copies.append(Copy(src=region, dst=whole(tile, op), span=op.span))
+                copies[-1] = self.instead_of(copies[-1])[0]  # type: ignore[index]
+                region = whole(tile, op)
+            operands.append(region)
+        return _under_comments(op, [*copies, replace(op, a=operands[0], b=operands[1])])
+
+    def tile(self, like: Buffer, scope: Scope) -> Buffer:
+        """One more tile."""
+        launch = replace(self.launch, tiles=(*self.launch.tiles, *self.tiles))
+        suffix = "" if like.name.endswith("_turned") else "_local" if scope is Scope.FRAGMENT else "_part"
+        made = replace(like, name=fresh(launch, like.name + suffix), scope=scope, comment="")
+        self.tiles.append(made)
+        return made
+
+
+def _under_comments(op: Stmt, stmts: list[Stmt]) -> Body:
+    """The statements in the place of one, whose comments stand above the first."""
+    first = replace(stmts[0], comments=op.comments, trailing=op.trailing)
+    return (first, *(replace(stmt, comments=(), trailing="") for stmt in stmts[1:]))
+
+
+def _direct(region: Region) -> bool:
+    """Whether a call takes the region as it is."""
+    match region.buffer.scope:
+        case Scope.GLOBAL:
+            return True
+        case Scope.SHARED:
+            return region.is_shared_part
+        case Scope.FRAGMENT:
+            return region.whole and region.buffer.rank <= 3
+        case Scope.LOCAL:
+            return False
+
+
+def _is_filled_at_once(region: Region) -> bool:
+    if region.buffer.scope is Scope.LOCAL:
+        return region.whole and region.buffer.rank == 1
+    return _direct(region) and region.buffer.scope is not Scope.GLOBAL
+
+
+def _is_operand(region: Region) -> bool:
+    return region.is_shared_part if region.buffer.scope is Scope.SHARED else region.whole
+
+
+def _is_reducible(op: Reduce) -> bool:
+    """Whether a call does it: a fragment into a fragment, or a shared matrix into any vector."""
+    if op.src.rank == 3 and op.dim < 2:
+        return False
+    if op.src.scope is Scope.SHARED:
+        return op.src.rank <= 2 and op.dst.rank == 1
+    return op.dst.scope is not Scope.SHARED
+
+
+def _widened(op: Parallel) -> Body | None:
+    """A loop over the first elements of a fragment runs over all of it, under a condition."""
+    extents = [static_value(extent) for extent in op.extents]
+    shapes = {
+        access.buffer.static_shape: access.buffer.shape
+        for access in element_accesses(op.body)
+        if access.buffer.scope is Scope.FRAGMENT and access.indices == op.vars
+    }
+    wider = [shape for shape in shapes if _is_wider(shape, extents)]
+    if len(shapes) != 1 or not wider:
+        return None
+    shape = shapes[wider[0]]
+    condition: Expr | None = None
+    for variable, extent, full in zip(op.vars, op.extents, shape, strict=True):
+        if static_value(extent) != static_value(full):
+            test = binary("<", variable, extent)
+            condition = test if condition is None else binary("and", condition, test)
+    assert condition is not None
+    return (replace(op, extents=shape, body=(If(condition=condition, then=op.body, span=op.span),)),)
+
+
+def _is_wider(shape: tuple[int, ...], extents: list[int | float | bool | None]) -> bool:
+    pairs = [(full, extent) for full, extent in zip(shape, extents, strict=True) if extent is not None]
+    return len(pairs) == len(shape) and all(f >= e for f, e in pairs) and any(f > e for f, e in pairs)
+
+
+def _inside(part: Region, variables: tuple[Var, ...]) -> Iterator[Expr]:
+    """The conditions that an element of the buffer belongs to the region."""
+    for dim, (each, variable) in enumerate(zip(part.ranges, variables, strict=True)):
+        extent, start = part.buffer.shape[dim], static_value(each.start)
+        if dim not in part.kept:
+            yield binary("==", variable, each.start)
+            continue
+        if start != 0:
+            yield binary(">=", variable, each.start)
+        if start is None or int(start) + int(static_value(each.extent) or 0) != static_value(extent):
+            yield binary("<", variable, _end(each))
+
+
+def _end(part: Range) -> Expr:
+    return binary("+", part.start, part.extent)
