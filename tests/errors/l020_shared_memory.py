@@ -27,4 +27,4 @@ def kernel(M, N, block=64):
 #   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = note: A_shared    196,608 bytes
 #           B_shared    196,608 bytes
-#   = help: the largest tile that fits is block_K=64, num_stages=2
+#   = help: the largest setting found to fit is num_stages=1, with 131,072 bytes

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from tile2cu import fit
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look, Tool
@@ -79,18 +81,22 @@ def settled_kernels(
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function.
     """
     source = read(path) if text is None else text
-    found = programs(
-        path,
-        source,
-        kernel=kernel,
-        bindings=bindings,
-        capability=target.capability,
-        multiprocessors=target.multiprocessors,
-    )
+
+    def traced(kernel: str | None, sizes: Mapping[str, object]) -> tuple[Program, ...]:
+        return programs(
+            path,
+            source,
+            kernel=kernel,
+            bindings={**bindings, **sizes},
+            capability=target.capability,
+            multiprocessors=target.multiprocessors,
+        )
+
+    found = traced(kernel, {})
     if name and len(found) > 1:
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
-    return [_settled(program, target, name) for program in found]
+    return [_settled(program, target, name, partial(traced, program.name)) for program in found]
 
 
 def settle(program: Program, target: Target) -> tuple[Context, ...]:
@@ -107,8 +113,19 @@ def read(path: Path) -> str:
         raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
-def _settled(program: Program, target: Target, name: str) -> tuple[Settled, ...]:
-    contexts = settle(program, target)
+def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Settled, ...]:
+    try:
+        contexts = settle(program, target)
+    except Tile2CuError as error:
+        if error.code != fit.TOO_LARGE:
+            raise
+        bytes_of = partial(_shared_bytes, target)
+        raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:
         program = replace(program, name=name, alias_of=program.name)
     return tuple(Settled(program, each.launch, target, each.facts, each.bounds) for each in contexts)
+
+
+def _shared_bytes(target: Target, program: Program) -> int:
+    """What the hungriest of a program's launches takes. Raises T2C-L020 when that is too much."""
+    return max(int(each.facts[each.launch, "ledger"].total) for each in settle(program, target))

@@ -1,11 +1,9 @@
 """The ledger: what each tile costs in shared memory and registers, and whether it fits the chip."""
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
 from tile2cu.core.schedule import BARRIERS, Ledger, Staging, Workspace
@@ -49,7 +47,7 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     """All shared tiles, with a slot for each stage of their pipeline, fit the chip's limit.
 
     Gives: the workspaces of reductions, and the ledger.
-    Errors: T2C-L020 with who uses what and the largest tile that fits.
+    Errors: T2C-L020 with who uses what.
     """
     workspaces = tuple(_workspaces(launch, context))
     yield launch, "workspaces", workspaces
@@ -114,52 +112,12 @@ def _round_up(value: int, step: int) -> int:
 
 
 def _too_large(ledger: Ledger, launch: Launch, context: Context) -> Tile2CuError:
+    """The diagnostic; `fit` adds what would fit, since only settling anew can tell."""
     width = max(len(name) for name, _ in ledger.tiles)
     table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in ledger.tiles)
-    fitting = _largest_that_fits(launch, context)
-    largest = ", ".join(f"{name}={value}" for name, value in fitting.items())
     return Tile2CuError(
         "T2C-L020",
         f"the tiles need {ledger.total:,} bytes of shared memory; {context.target.arch} has {ledger.limit:,} a block",
         launch.span,
         notes=(Note(table),),
-        help=f"the largest tile that fits is {largest}" if largest else "use smaller tiles or fewer stages",
     )
-
-
-def _largest_that_fits(launch: Launch, context: Context) -> Mapping[str, int]:
-    """The named sizes of the shared tiles, halved as little as possible until all fit; empty when none does."""
-    sizes: dict[str, int] = {}
-    for tile in shared_tiles(launch):
-        parts = (part for extent in tile.shape for part in walk(extent))
-        sizes |= {part.name: int(part.value) for part in parts if isinstance(part, Named)}
-    stages = max((context.facts.get(tile, "slots") or 1 for tile in shared_tiles(launch)), default=1)
-    choices = [[size >> shift for shift in range(4) if size >> shift >= 16] or [size] for size in sizes.values()]
-    best: tuple[tuple[int, int], dict[str, int]] | None = None
-    for slots in range(stages, 0, -1):
-        for values in product(*choices):
-            named = dict(zip(sizes, values, strict=True))
-            bytes_ = _bytes_with(named, slots, launch, context)
-            if bytes_ <= context.target.shared_limit:
-                candidate = ((bytes_, slots), named | ({"num_stages": slots} if stages > 1 else {}))
-                best = candidate if best is None or candidate[0] > best[0] else best
-    return {} if best is None else best[1]
-
-
-def _bytes_with(sizes: Mapping[str, int], slots: int, launch: Launch, context: Context) -> int:
-    """Bytes of all shared tiles if the named sizes were these and pipelined tiles had so many slots."""
-    total = 0
-    for tile in shared_tiles(launch):
-        extents = (static_value(_substitute(extent, sizes)) for extent in tile.shape)
-        ahead = slots if context.facts.get(tile, "slots") else 1
-        total += prod(int(extent or 0) for extent in extents) * tile.dtype.bytes * ahead
-    return total
-
-
-def _substitute(expr: Expr, sizes: Mapping[str, int]) -> Expr:
-    if isinstance(expr, Named) and expr.name in sizes:
-        return Named(expr.dtype, expr.name, sizes[expr.name])
-    operands = children(expr)
-    if hasattr(expr, "op") and len(operands) == 2:
-        return binary(expr.op, *(_substitute(operand, sizes) for operand in operands))
-    return expr

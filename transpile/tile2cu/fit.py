@@ -1,0 +1,119 @@
+"""What would fit: smaller settings of a kernel whose tiles need more shared memory than the chip has.
+
+Settings are tried in the order of an estimate; one is offered only after the kernel was settled with it, by the rules.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
+from tile2cu.core.program import Buffer, Copy, If, Loop, LoopKind, Program, Scope, Stmt, While, walk_stmts
+
+TOO_LARGE = "T2C-L020"
+_SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
+_STAGES = "num_stages"
+_TRIES = 16
+Bytes = Callable[[Program], int]
+Retrace = Callable[[Mapping[str, int]], tuple[Program, ...]]
+
+
+def with_help(error: Tile2CuError, program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> Tile2CuError:
+    """The diagnostic that tiles do not fit into `limit` bytes, with the largest setting found to fit as its help.
+
+    `retrace` gives the program with other values of its parameters; `shared_bytes` settles a program and gives the
+    bytes of its ledger. Both raise Tile2CuError for settings that are not possible.
+    """
+    found = _largest(program, limit, retrace, shared_bytes)
+    if found is None:
+        help = "use smaller tiles or fewer stages"
+    else:
+        settings = ", ".join(f"{name}={value}" for name, value in found[0].items())
+        help = f"the largest setting found to fit is {settings}, with {found[1]:,} bytes"
+    return Tile2CuError(error.code, error.message, error.span, notes=error.notes, help=help)
+
+
+def _largest(program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> tuple[dict[str, int], int] | None:
+    """The first setting that settles, of those that seem to fit, largest first; with its bytes."""
+    for setting in _settings(program, limit)[:_TRIES]:
+        sizes = {name: value for name, value in setting.items() if name != _STAGES}
+        try:
+            changed = retrace(sizes)[0] if sizes else program
+            return setting, shared_bytes(_with_stages(changed, setting.get(_STAGES)))
+        except Tile2CuError:
+            continue
+    return None
+
+
+def _settings(program: Program, limit: int) -> list[dict[str, int]]:
+    """Fewer stages, and smaller values of parameters that are extents of shared tiles: each halved up to thrice.
+
+    In falling order of the bytes they should need, without those that should need too many. Where bytes are equal,
+    the fewer changes come first.
+    """
+    launches = [[tile for tile in launch.tiles if tile.scope is Scope.SHARED] for launch in program.launches]
+    body = tuple(stmt for launch in program.launches for stmt in launch.body)
+    stages = max((loop.num_stages for loop in walk_stmts(body) if isinstance(loop, Loop)), default=0)
+    parameters = {constant.name for constant in program.constants if constant.origin}
+    parts = (part for tiles in launches for tile in tiles for extent in tile.shape for part in walk(extent))
+    extents = {part.name: int(part.value) for part in parts if isinstance(part, Named) and part.name in parameters}
+    choices = [[size >> n for n in range(4) if size >> n >= _SMALLEST] or [size] for size in extents.values()]
+    ahead = _loaded_ahead(body)
+    found: list[tuple[int, int, dict[str, int]]] = []
+    for number in range(max(stages, 1), 0, -1):
+        for values in product(*choices):
+            sizes = dict(zip(extents, values, strict=True))
+            setting = {name: value for name, value in sizes.items() if value != extents[name]}
+            setting |= {_STAGES: number} if number < stages else {}
+            bytes_ = max(
+                sum(_bytes(tile, sizes) * (number if tile in ahead else 1) for tile in tiles) for tiles in launches
+            )
+            if setting and bytes_ <= limit:
+                found.append((-bytes_, len(setting), setting))
+    return [setting for _, _, setting in sorted(found, key=lambda each: each[:2])]
+
+
+def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
+    """The shared tiles that pipelined loops load, which have a slot for each stage."""
+    loops = (loop for loop in walk_stmts(body) if isinstance(loop, Loop) and loop.num_stages > 0)
+    copies = (stmt for loop in loops for stmt in walk_stmts(loop.body) if isinstance(stmt, Copy))
+    return {copy.dst.buffer for copy in copies if copy.dst.buffer.scope is Scope.SHARED}
+
+
+def _bytes(tile: Buffer, sizes: Mapping[str, int]) -> int:
+    """What a tile takes if the named sizes were these."""
+    return prod(int(static_value(_substitute(extent, sizes)) or 0) for extent in tile.shape) * tile.dtype.bytes
+
+
+def _substitute(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+    if isinstance(expr, Named) and expr.name in sizes:
+        return Named(expr.dtype, expr.name, sizes[expr.name])
+    operands = children(expr)
+    if hasattr(expr, "op") and len(operands) == 2:
+        return binary(expr.op, *(_substitute(operand, sizes) for operand in operands))
+    return expr
+
+
+def _with_stages(program: Program, stages: int | None) -> Program:
+    """The program with at most so many stages in each pipelined loop."""
+    if stages is None:
+        return program
+    return replace(
+        program, launches=tuple(replace(launch, body=_fewer(launch.body, stages)) for launch in program.launches)
+    )
+
+
+def _fewer(body: tuple[Stmt, ...], stages: int) -> tuple[Stmt, ...]:
+    changed: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Loop(kind=LoopKind.PIPELINED):
+                stmt = replace(stmt, num_stages=min(stmt.num_stages, stages), body=_fewer(stmt.body, stages))
+            case Loop() | While():
+                stmt = replace(stmt, body=_fewer(stmt.body, stages))
+            case If():
+                stmt = replace(stmt, then=_fewer(stmt.then, stages), orelse=_fewer(stmt.orelse, stages))
+        changed.append(stmt)
+    return tuple(changed)
