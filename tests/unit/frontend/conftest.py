@@ -217,7 +217,8 @@ def operation(stmt: Stmt) -> str:
             return f"copy {region(stmt.src)} -> {region(stmt.dst)}"
         case Gemm():
             flags = "".join(f", {name}" for name in ("transpose_a", "transpose_b", "clear") if getattr(stmt, name))
-            return f"gemm {region(stmt.a)}, {region(stmt.b)}, {region(stmt.c)}, {stmt.policy.value}{flags}"
+            operands = ", ".join(map(region, (stmt.a, stmt.b, stmt.c)))
+            return f"gemm {operands}, {stmt.policy.value or 'no policy'}{flags}"
         case Fill():
             return f"{'clear' if stmt.is_clear else 'fill'} {region(stmt.dst)} with {text(stmt.value)}"
         case Reduce():

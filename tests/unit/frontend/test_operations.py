@@ -71,7 +71,7 @@ def test_gemm(body: Callable[..., object], listing: Callable[..., list[str]]) ->
     program = body(text)
     assert listing(program) == [
         "gemm a[1, 0:+64, 0:+32], b, c, FullRow, transpose_b",
-        "gemm a[0, 0:+64, 0:+32], b, c, Square, transpose_b, clear",
+        "gemm a[0, 0:+64, 0:+32], b, c, no policy, transpose_b, clear",
     ]
     assert program.launches[0].body[0].mnk == (64, 48, 32)
 

@@ -151,6 +151,12 @@ _FRONT_END = {
         "two integers are divided with `/`",
         "In a kernel, `/` is for floating-point numbers. `//` divides integers and rounds down.",
     ),
+    "T2C-F034": Explanation(
+        "two tiles do not go together element by element",
+        "Expressions of tiles follow NumPy: shapes are aligned from the right, and an extent of 1 goes with any other. "
+        "A vector beside a matrix stands for its rows where a reduction of rows made it, or where only the rows are as "
+        "many as its elements.",
+    ),
 }
 
 CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME})

@@ -115,6 +115,7 @@ class Copy(Stmt):
 class Policy(Enum):
     """How the warps of a block share the rows and columns of a product."""
 
+    DEFAULT = ""  # the user says nothing
     SQUARE = "Square"
     FULL_ROW = "FullRow"
     FULL_COL = "FullCol"
@@ -133,7 +134,7 @@ class Gemm(Stmt):
     c: Region
     transpose_a: bool = False
     transpose_b: bool = False
-    policy: Policy = Policy.SQUARE
+    policy: Policy = Policy.DEFAULT
     clear: bool = False
 
     @property

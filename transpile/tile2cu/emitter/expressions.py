@@ -1,7 +1,7 @@
 """Expressions in C++: the user's names, C++ precedence, and explicit conversions where C++ would differ."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from tile2cu.core.bounds import Bounds
@@ -102,6 +102,8 @@ class Printer:
         if expr.op == "**":
             return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         if expr.op in ("//", "%") and not self._truncates(expr):
+            if operands.is_float and expr.op == "//":
+                return f"tl::floor({self._binary(replace(expr, op='/'), operands)[0]})", _PRIMARY
             name = "floordiv" if expr.op == "//" else "floormod"
             return f"tl::{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         own = _PRECEDENCE[expr.op]

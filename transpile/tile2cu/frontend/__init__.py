@@ -36,7 +36,7 @@ def programs(
     `bindings` are the values given with -D, by name. `read` gives the text of a file that lies beside, by its path
     relative to the file, for imports; where it is left out, they are read from the disk. `capability` and
     `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device.
-    Errors: Tile2CuError T2C-F001 to T2C-F033.
+    Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.kernels import find_kernels, unknown_binding
     from tile2cu.frontend.limits import Budget

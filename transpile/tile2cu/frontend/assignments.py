@@ -14,10 +14,11 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
 from tile2cu.frontend.execute import unsupported
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
-from tile2cu.frontend.values import Allocation, Opaque, OutputTensor, TensorType, View, as_expr, describe
+from tile2cu.frontend.values import Allocation, Opaque, OutputTensor, TensorType, TileValue, View, as_expr, describe
 
 _KEPT_OPERATORS = ("+", "-", "*", "/")  # an augmented assignment that the program keeps as such
 
@@ -30,6 +31,7 @@ def assign(cx: Context, target: cst.BaseExpression, value: object, env: Env, for
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
             targets = [element.value for element in elements]
             parts = _settled(cx, unpack(cx, value, len(targets)), targets, env)
+            parts = _saved(cx, parts, targets, env)
             for each, part in zip(targets, parts, strict=True):
                 assign(cx, each, part, env, formula)
         case cst.Subscript():
@@ -48,6 +50,18 @@ def _settled(cx: Context, parts: Sequence[object], targets: Sequence[cst.BaseExp
     ]
 
 
+def _saved(cx: Context, parts: Sequence[object], targets: Sequence[cst.BaseExpression], env: Env) -> Sequence[object]:
+    """The parts with expressions of tiles written, and tiles that an earlier target would change copied first."""
+    names = [target.value if isinstance(target, cst.Name) else "" for target in targets]
+    found = [owner.values[name] if (owner := env.find_quietly(name)) is not None else None for name in names]
+    saved: list[object] = []
+    for at, part in enumerate(parts):
+        changed = isinstance(part, Buffer) and tiles.is_tile(part) and any(part is each for each in found[:at])
+        late = isinstance(part, TileValue) and at > 0
+        saved.append(tiles.written(cx, tiles.as_tile(cx, part), "value") if changed or late else part)
+    return saved
+
+
 def _is_mutable(target: cst.BaseExpression, env: Env) -> bool:
     owner = env.find_quietly(target.value) if isinstance(target, cst.Name) else None
     return owner is not None and isinstance(target, cst.Name) and _can_change(owner.values[target.value])
@@ -61,11 +75,27 @@ def _can_change(value: object) -> bool:
 def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> None:
     owner = env.find_quietly(name)
     old = owner.values[name] if owner is not None else None
+    if _is_own_tile(cx, old) and (isinstance(value, TileValue) or _is_carried_tile(name, value, env)):
+        assert isinstance(old, Buffer)
+        tiles.store(cx, old, value, "")
+        return
     if isinstance(old, Var) and old.role is Role.MUTABLE and not isinstance(value, Allocation):
         _assign_mutable(cx, old, value, "")
         return
     _refuse_carried(name, env)
     env.bind(name, _bound(cx, name, value, env, span, formula), span)
+
+
+def _is_own_tile(cx: Context, value: object) -> bool:
+    return isinstance(value, Buffer) and value.scope is not Scope.GLOBAL and cx.recorder.owns(value)
+
+
+def _is_carried_tile(name: str, value: object, env: Env) -> bool:
+    """Whether `name = tile` in a loop is meant for the next turn: the name stands for a tile from before the loop."""
+    scope: Env | None = env
+    while scope is not None and name not in scope.values and not scope.loop:
+        scope = scope.parent
+    return tiles.is_tile(value) and scope is not None and scope.loop and name not in scope.values
 
 
 def _refuse_carried(name: str, env: Env) -> None:
@@ -81,6 +111,8 @@ def _refuse_carried(name: str, env: Env) -> None:
 def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> object:
     """The value that a name stands for after `name = value`."""
     match value:
+        case TileValue():
+            return tiles.written(cx, value, name)
         case Allocation(scope=None):
             return _declare(cx, name, value.dtype, value.init)
         case Allocation(scope=Scope() as scope):
@@ -185,6 +217,13 @@ def augmented(cx: Context, node: cst.AugAssign, env: Env) -> None:
     if not isinstance(node.target, cst.Name):
         raise Fault("T2C-F012", f"`{cx.source.code(node.target)}` cannot be assigned to")
     old, value = evaluate(cx, node.target, env), evaluate(cx, node.value, env)
+    if _is_own_tile(cx, old):
+        assert isinstance(old, Buffer)
+        if op in _KEPT_OPERATORS:
+            tiles.store(cx, old, value, op)
+        else:
+            tiles.store(cx, old, tiles.binary(cx, op, old, value), "")
+        return
     if isinstance(old, Buffer | View):
         raise Fault("T2C-F031", f"{describe(old)} is not a number", help="write a T.Parallel loop over its elements")
     if isinstance(old, Var) and old.role is Role.MUTABLE:

@@ -13,7 +13,7 @@ from tile2cu.frontend import builtins, classes, modules, operators, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_TEXT
-from tile2cu.frontend.lower import elementwise
+from tile2cu.frontend.lower import elementwise, tiles
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.subscript import shape_value
 from tile2cu.frontend.values import (
@@ -24,6 +24,7 @@ from tile2cu.frontend.values import (
     Instance,
     Namespace,
     Opaque,
+    TileValue,
     TorchTensor,
     describe,
 )
@@ -34,6 +35,8 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
     match value:
         case Namespace():
             return modules.member(value, name, text)
+        case Buffer() | TileValue() if name in tiles.METHODS and tiles.is_tile(value):
+            return Builtin(text, tiles.method(cx, value, name))
         case Buffer():
             return _of_buffer(value, name)
         case DType():
@@ -107,7 +110,7 @@ def _policy(name: str) -> Policy:
     for policy in Policy:
         if policy.value == name:
             return policy
-    known = [policy.value for policy in Policy]
+    known = [policy.value for policy in Policy if policy.value]
     raise Fault("T2C-F010", f"`T.GemmWarpPolicy.{name}` does not exist", help=f"there are {', '.join(known)}")
 
 

@@ -10,7 +10,7 @@ from tile2cu.frontend import attributes, builtins, classes, imports, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
-from tile2cu.frontend.lower import elementwise
+from tile2cu.frontend.lower import elementwise, tiles
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
@@ -206,6 +206,8 @@ def subscript_items(cx: Context, node: cst.Subscript, env: Env) -> tuple[object,
 
 def _binary(cx: Context, node: cst.BinaryOperation, env: Env) -> object:
     lhs, rhs = evaluate(cx, node.left, env), evaluate(cx, node.right, env)
+    if tiles.is_tile(lhs) or tiles.is_tile(rhs):
+        return tiles.binary(cx, operator_text(node.operator), lhs, rhs)
     return operators.binary(cx.budget, operator_text(node.operator), lhs, rhs)
 
 
@@ -216,6 +218,8 @@ def _unary(cx: Context, node: cst.UnaryOperation, env: Env) -> object:
             if isinstance(value, Expr) and not is_flag(value):
                 return operators.negation(cx.budget, value)
             return value if isinstance(value, Opaque) else not truth(value, "`not`")
+        case cst.Minus() if tiles.is_tile(value):
+            return tiles.apply(cx, lambda part: operators.unary(cx.budget, "-", part), value)
         case cst.Minus():
             return operators.unary(cx.budget, "-", value)
         case cst.BitInvert():

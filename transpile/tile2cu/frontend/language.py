@@ -6,7 +6,7 @@ from types import MappingProxyType
 from tile2cu.core.dtype import BY_NAME
 from tile2cu.frontend import layouts
 from tile2cu.frontend.fault import Fault, did_you_mean
-from tile2cu.frontend.lower import alloc, atomic, copy, elementwise, gemm, loop, program, reduce, thread
+from tile2cu.frontend.lower import alloc, atomic, copy, elementwise, gemm, loop, program, reduce, thread, tiles
 from tile2cu.frontend.unsupported import HELP, NAMES
 from tile2cu.frontend.values import Builtin
 
@@ -21,7 +21,8 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | gemm.FUNCTIONS
     | reduce.FUNCTIONS
     | loop.FUNCTIONS
-    | elementwise.FUNCTIONS
+    | {name: tiles.lifted(run) for name, run in elementwise.FUNCTIONS.items()}
+    | tiles.FUNCTIONS
     | atomic.FUNCTIONS
     | thread.FUNCTIONS
     | dict(layouts.LANGUAGE)

@@ -45,6 +45,8 @@ class Recorder:
     workspaces: list[Buffer] = field(default_factory=list)
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
+    row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
+    pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
     tracing: bool = False
@@ -91,6 +93,11 @@ class Recorder:
         self._pending.clear()
         self._trailing = ""
         return place
+
+    def peek(self) -> Place:
+        """The current place, without its comments: they stay for the statement that comes."""
+        assert self._span is not None, "a tile is made outside of any statement of the file"
+        return Place(self._span)
 
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the current block."""
@@ -183,8 +190,11 @@ class Recorder:
 
     def allocate(self, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
         """A new tile of the open launch, or a workspace in global memory."""
+        return self.allocate_at(self.take(), name, shape, dtype, scope)
+
+    def allocate_at(self, place: Place, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
+        """As `allocate`, for a statement that does more than allocate."""
         assert self._launch is not None or scope is Scope.GLOBAL
-        place = self.take()
         comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
         tile = Buffer(name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment)
         if self._launch is None or scope is Scope.GLOBAL:

@@ -7,6 +7,7 @@ from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend import builtins, placement, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
+from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.values import Builtin, Interval, Opaque, TorchTensor, View, as_expr, describe, from_expr
 
@@ -41,6 +42,9 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     """One element of a buffer if all indices are numbers, else a View."""
     if not cx.recorder.owns(buffer):
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    if any(item is None for item in items) and buffer.scope is not Scope.GLOBAL:
+        return tiles.with_new_dimensions(cx, buffer, items)
+    items = _completed(buffer, items)
     if len(items) != buffer.rank:
         shape = extents_text(buffer.shape)
         raise Fault("T2C-F024", f"`{buffer.name}` of shape {shape} takes {buffer.rank} indices, not {len(items)}")
@@ -51,6 +55,15 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     if found is not None and buffer.scope is Scope.GLOBAL:
         return placement.element(cx, buffer, found, indices)
     return Load(buffer.dtype, buffer, indices)
+
+
+def _completed(buffer: Buffer, items: tuple[object, ...]) -> tuple[object, ...]:
+    """The items with `...` written out: as many `:` as dimensions are left."""
+    at = next((at for at, item in enumerate(items) if isinstance(item, Opaque) and item.what == "..."), None)
+    if at is None:
+        return items
+    rest = (Interval(None, None),) * max(0, buffer.rank - len(items) + 1)
+    return (*items[:at], *rest, *items[at + 1 :])
 
 
 def _index(buffer: Buffer, item: object) -> Expr:

@@ -27,6 +27,7 @@ from tile2cu.frontend.values import (
     KernelFrame,
     LoopFrame,
     Opaque,
+    PipelineFrame,
     describe,
 )
 
@@ -286,14 +287,18 @@ def _target_names(cx: Context, target: cst.BaseExpression) -> list[tuple[str, Sp
 
 
 def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, Span], at: Place, env: Env) -> None:
-    kind = LoopKind(frame.kind)
+    kind, stages = LoopKind(frame.kind), frame.num_stages
+    if kind is LoopKind.SERIAL and cx.recorder.pipelined:
+        kind, stages = LoopKind.PIPELINED, cx.recorder.pipelined
     if kind is LoopKind.PIPELINED and cx.recorder.parallel:
         raise Fault("T2C-F026", "T.Pipelined cannot stand inside T.Parallel")
     inner = env.inner_frame(loop=True)
+    outer, cx.recorder.pipelined = cx.recorder.pipelined, 0
     with cx.recorder.scope():
         var = cx.recorder.variable(name[0], INT32, Role.LOOP)
         inner.bind(name[0], var, name[1])
         body = _loop_body(cx, node.body, inner)
+    cx.recorder.pipelined = outer
     start, stop, step = frame.bounds
     cx.recorder.emit(
         Loop(
@@ -302,7 +307,7 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
             start=start,
             stop=stop,
             step=step,
-            num_stages=frame.num_stages,
+            num_stages=stages,
             body=body,
             span=at.span,
             comments=at.comments,
@@ -443,6 +448,9 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
         raise Fault("T2C-F012", "`with` of several items is not supported in a kernel")
     item = node.items[0]
     frame = evaluate(cx, item.item, env)
+    if isinstance(frame, PipelineFrame):
+        _trace_pipeline(cx, node, frame, env)
+        return
     if not isinstance(frame, KernelFrame):
         raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
     targets = [] if item.asname is None else _target_names(cx, item.asname.name)
@@ -461,6 +469,13 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
             inner.bind(name, var, span)
         _no_return(trace_body(cx, node.body, inner))
     inner.end_frame()
+
+
+def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env) -> None:
+    """`with T.pipeline():`: serial loops that stand directly inside are pipelined."""
+    outer, cx.recorder.pipelined = cx.recorder.pipelined, frame.num_stages
+    _no_return(trace_body(cx, node.body, env))
+    cx.recorder.pipelined = outer
 
 
 def call_macro(cx: Context, function: Function, values: dict[str, object]) -> object:

@@ -195,6 +195,33 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
+class TileValue:
+    """An expression of tiles, before it is written to one: `element` gives the value at indices.
+
+    `of_rows`: a vector with one value for each row of a tile, as a reduction of rows gives.
+    """
+
+    shape: tuple[Expr, ...]
+    dtype: DType
+    element: Callable[[tuple[Expr, ...]], Expr]
+    of_rows: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """`T.transpose(tile)`, an operand of T.gemm."""
+
+    of: object
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineFrame:
+    """`T.pipeline()`, before `with` enters it."""
+
+    num_stages: int
+
+
+@dataclass(frozen=True, eq=False)
 class KernelFrame:
     """`T.Kernel(...)`, before `with` enters it."""
 
@@ -327,4 +354,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (OutputTensor, lambda value: "a tensor without a name"),
     (LoopFrame, lambda value: "a loop"),
     (KernelFrame, lambda value: "T.Kernel(...)"),
+    (PipelineFrame, lambda value: "T.pipeline(...)"),
+    (TileValue, lambda value: "an expression of tiles"),
+    (Transposed, lambda value: "a transposed tile, which only T.gemm takes"),
 )

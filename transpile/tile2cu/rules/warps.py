@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import Warps
-from tile2cu.core.program import Gemm, Launch, Policy
+from tile2cu.core.program import Gemm, Launch, Policy, Scope
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.targets import Mma
@@ -58,7 +58,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.SQUARE and _on_mma(op, context):
+    if _policy(op, context) is Policy.SQUARE and _on_mma(op, context):
         m, n, _ = op.mnk
         yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
 
@@ -73,10 +73,13 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
 def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     """Under the FullRow policy as many warps as possible lie along M, so that a warp owns whole rows.
 
+    So it is without a policy where a product of the kernel takes an operand from registers: the rows that a warp has
+    of one product are then those that it needs for the next.
+
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
-    if op.policy is Policy.FULL_ROW and _on_mma(op, context):
+    if _policy(op, context) is Policy.FULL_ROW and _on_mma(op, context):
         yield op, "warps", max(_partitions(op, context), key=lambda w: w.m)
 
 
@@ -113,6 +116,15 @@ def on_fma(op: Gemm, context: Context) -> bool:
 
 def _on_mma(op: Gemm, context: Context) -> bool:
     return not _on_wgmma(context) and mma_of(op, context) is not None
+
+
+def _policy(op: Gemm, context: Context) -> Policy:
+    """The user's policy; without one, what suits the kernel's products."""
+    if op.policy is not Policy.DEFAULT:
+        return op.policy
+    products = (each for each in context.statements if isinstance(each, Gemm))
+    chained = any(each.a.buffer.scope is Scope.FRAGMENT for each in products)
+    return Policy.FULL_ROW if chained else Policy.SQUARE
 
 
 def _on_wgmma(context: Context) -> bool:

@@ -6,10 +6,12 @@ from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
 from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.subscript import extents_text
+from tile2cu.frontend.values import TileValue
 
 
 def copy(
@@ -30,6 +32,8 @@ def copy(
     if isinstance(src, Load) and isinstance(dst, Load):
         _copy_element(cx, src, dst)
         return None
+    if isinstance(src, TileValue):
+        src = tiles.written(cx, src, "value", dst.dtype if isinstance(dst, Buffer) else None)
     source, target = operands(cx, "T.copy", src, dst)
     if is_placed(cx, source, target) or source.buffer.scope is target.buffer.scope is Scope.GLOBAL:
         spread(cx, source, target, None)

@@ -2,41 +2,49 @@
 
 from collections.abc import Callable
 
+from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Gemm, Policy, Region, Scope
+from tile2cu.core.program import Buffer, Gemm, Policy, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.lower.operand import as_flag, as_region
 from tile2cu.frontend.subscript import extents_text
-from tile2cu.frontend.values import describe
+from tile2cu.frontend.values import TileValue, Transposed, describe
 
 
 def gemm(
     cx: Context,
     A: object,  # noqa: N803 (the language's own names)
     B: object,  # noqa: N803
-    C: object,  # noqa: N803
+    C: object = None,  # noqa: N803
     transpose_A: object = False,  # noqa: N803
     transpose_B: object = False,  # noqa: N803
-    policy: object = Policy.SQUARE,
+    policy: object = Policy.DEFAULT,
     clear_accum: object = False,
     k_pack: object = 1,
     wg_wait: object = 0,
     mbar: object = None,
     annotations: object = None,
 ) -> object:
-    """`T.gemm(A, B, C)`: C += op(A) @ op(B), all tiles of two dimensions."""
+    """`T.gemm(A, B, C)`: C += op(A) @ op(B), all tiles of two dimensions; without C, a tile of its own."""
     cx.recorder.require_kernel("T.gemm")
     cx.recorder.require_tile_operation("T.gemm")
     if mbar is not None:
         raise Fault("T2C-F011", "T.gemm with `mbar` is not supported yet")
     if not isinstance(policy, Policy):
         raise Fault("T2C-F023", f"`policy` of T.gemm is one of T.GemmWarpPolicy, not {describe(policy)}")
-    a, b, c = (_matrix(cx, value, name) for value, name in ((A, "A"), (B, "B"), (C, "C")))
-    flags = as_flag(transpose_A, "`transpose_A` of T.gemm"), as_flag(transpose_B, "`transpose_B` of T.gemm")
+    transpose_a, left = _operand(A, as_flag(transpose_A, "`transpose_A` of T.gemm"))
+    transpose_b, right = _operand(B, as_flag(transpose_B, "`transpose_B` of T.gemm"))
+    if isinstance(left, TileValue):
+        left = tiles.written(cx, left, "value", right.dtype if isinstance(right, Buffer) else None)
+    flags = transpose_a, transpose_b
+    a, b = _matrix(cx, left, "A"), _matrix(cx, right, "B")
+    result = _result(cx, a, b, *flags) if C is None else C
+    c = _matrix(cx, result, "C")
     _require_shapes(a, b, c, *flags)
     _require_scopes(a, b, c)
-    clear = as_flag(clear_accum, "`clear_accum` of T.gemm")
+    clear = C is None or as_flag(clear_accum, "`clear_accum` of T.gemm")
     at = cx.recorder.take()
     cx.recorder.emit(
         Gemm(
@@ -52,7 +60,20 @@ def gemm(
             trailing=at.trailing,
         )
     )
-    return None
+    return result if C is None else None
+
+
+def _operand(value: object, transposed: bool) -> tuple[bool, object]:
+    """An operand, and whether it is transposed: by its flag, or by T.transpose."""
+    return (not transposed, value.of) if isinstance(value, Transposed) else (transposed, value)
+
+
+def _result(cx: Context, a: Region, b: Region, transpose_a: bool, transpose_b: bool) -> Buffer:
+    """A tile for the product: sums of floating-point numbers in float32, of integers in int32."""
+    shape = (a.extents[1 if transpose_a else 0], b.extents[0 if transpose_b else 1])
+    dtype = FLOAT32 if a.buffer.dtype.is_float else INT32
+    name = f"{a.buffer.name}_product"
+    return cx.recorder.allocate_at(cx.recorder.peek(), name, shape, dtype, Scope.FRAGMENT)
 
 
 def _matrix(cx: Context, value: object, name: str) -> Region:

@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable
 
 from tile2cu.core.dtype import FLOAT32, INT32, DType
+from tile2cu.core.expr import int_const
 from tile2cu.core.program import Swizzle
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_shape, place
-from tile2cu.frontend.values import KernelFrame, OutputTensor, TensorType
+from tile2cu.frontend.values import KernelFrame, OutputTensor, PipelineFrame, TensorType
 
 DEFAULT_THREADS = 128
 
@@ -22,6 +23,17 @@ def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
     grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks)
     return KernelFrame(grid, _thread_shape(cx, threads))
+
+
+def block(cx: Context, name: object = "root", threads: object = None) -> object:
+    """`with T.block("root"):`: one block, for kernels that are sketched without a grid."""
+    return KernelFrame((int_const(1),), _thread_shape(cx, threads))
+
+
+def pipeline(cx: Context, num_stages: object = 2) -> object:
+    """`with T.pipeline():`: the loop inside is T.Pipelined."""
+    cx.recorder.require_kernel("T.pipeline")
+    return PipelineFrame(as_count(num_stages, "`num_stages` of T.pipeline", least=1))
 
 
 def _thread_shape(cx: Context, threads: object) -> tuple[int, ...]:
@@ -108,6 +120,8 @@ def not_called(name: str) -> Callable[..., object]:
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "Kernel": kernel,
+    "block": block,
+    "pipeline": pipeline,
     "Tensor": tensor,
     "Buffer": tensor,
     "StridedTensor": strided_tensor,

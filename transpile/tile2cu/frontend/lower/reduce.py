@@ -6,6 +6,7 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Reduce, Reduction, Scan, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.lower.operand import as_buffer, as_flag
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.subscript import extents_text
@@ -18,28 +19,32 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
     def run(
         cx: Context,
         buffer: object,
-        out: object,
+        out: object = None,
         dim: object = -1,
         clear: object = True,
         batch: object = 1,
         nan_propagate: object = False,
+        axis: object = None,
     ) -> object:
-        """`T.reduce_max(buffer, out, dim, clear)`: with `clear=False`, out takes part in the reduction."""
+        """`T.reduce_max(buffer, out, dim, clear)`: `clear=False` lets out take part; without out, it gives a tile."""
         cx.recorder.require_kernel(name)
         cx.recorder.require_tile_operation(name)
+        dim = dim if axis is None else axis
+        if out is None:
+            return tiles.reduced(cx, kind, buffer, dim)
         if as_flag(nan_propagate, f"`nan_propagate` of {name}"):
             raise Fault("T2C-F011", f"{name} with `nan_propagate` is not supported yet")
         src, dst = as_buffer(cx, buffer, f"the source of {name}"), as_buffer(cx, out, f"the result of {name}")
-        axis = _dimension(name, src, dim)
+        along = _dimension(name, src, dim)
         _require_tiles(name, src, dst)
-        _require_shape(name, src, dst, axis)
+        _require_shape(name, src, dst, along)
         at = cx.recorder.take()
         cx.recorder.emit(
             Reduce(
                 kind=kind,
                 src=src,
                 dst=dst,
-                dim=axis,
+                dim=along,
                 clear=as_flag(clear, f"`clear` of {name}"),
                 span=at.span,
                 comments=at.comments,

@@ -1,0 +1,256 @@
+"""Tile-level expressions: `O *= scale`, `T.exp(S - m)`, `T.max(S, axis=1)`, with NumPy's broadcasting.
+
+An expression of tiles is a value of its own until it is assigned, reduced, copied or multiplied; then it becomes a
+T.Parallel loop that writes its elements to a tile. So the rest of the program knows tiles and loops only.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+from tile2cu.core.dtype import FLOAT32, INT32, DType
+from tile2cu.core.expr import Call, Expr, Load, Role, int_const, static_value
+from tile2cu.core.program import Buffer, Parallel, Reduce, Reduction, Scope, Store
+from tile2cu.frontend import operators
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import elementwise
+from tile2cu.frontend.lower.operand import as_dtype
+from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.values import TileValue, Transposed, as_expr, describe
+
+_INDICES = ("i", "j", "k", "l")
+Shape = tuple[Expr, ...]
+
+
+def is_tile(value: object) -> bool:
+    """Whether a value takes part in expressions tile by tile."""
+    return isinstance(value, TileValue) or (isinstance(value, Buffer) and value.scope is not Scope.GLOBAL)
+
+
+def as_tile(cx: Context, value: object) -> TileValue:
+    """A tile, or a number that is the same for all elements."""
+    if isinstance(value, TileValue):
+        return value
+    if isinstance(value, Buffer):
+        if value.scope is Scope.GLOBAL:
+            raise Fault("T2C-F023", f"{describe(value)} is no tile", help="copy it into a tile first")
+        buffer = value
+        of_rows = buffer.rank == 1 and buffer.name in cx.recorder.row_values
+        return TileValue(buffer.shape, buffer.dtype, lambda at: Load(buffer.dtype, buffer, at), of_rows)
+    number = as_expr(value)
+    if number is None:
+        raise Fault("T2C-F023", f"{describe(value)} cannot stand in an expression of tiles")
+    return TileValue((), number.dtype, lambda at: number)
+
+
+def apply(cx: Context, function: Callable[..., object], *values: object) -> TileValue:
+    """A function of numbers, element by element."""
+    tiles = [as_tile(cx, value) for value in values]
+    tiles = _as_columns(tiles)
+    shape = _broadcast([tile.shape for tile in tiles])
+
+    def element(at: Shape) -> Expr:
+        parts = (tile.element(_indices_of(tile.shape, at)) for tile in tiles)
+        found = as_expr(function(*parts))
+        assert found is not None
+        return found
+
+    dtype = element(tuple(int_const(0) for _ in shape)).dtype
+    return TileValue(shape, dtype, element, len(shape) == 1 and any(tile.of_rows for tile in tiles))
+
+
+def binary(cx: Context, op: str, lhs: object, rhs: object) -> TileValue:
+    """`lhs op rhs`."""
+    return apply(cx, lambda a, b: operators.binary(cx.budget, op, a, b), lhs, rhs)
+
+
+def lifted(run: Callable[..., object]) -> Callable[..., object]:
+    """A function of numbers that takes tiles, too; named arguments stay as they are."""
+
+    @functools.wraps(run)
+    def call(cx: Context, *values: object, **options: object) -> object:
+        if not any(map(is_tile, values)):
+            return run(cx, *values, **options)
+        numbers = [at for at, value in enumerate(values) if is_tile(value) or as_expr(value) is not None]
+
+        def element(*parts: Expr) -> object:  # what is no number stays where it is: the type in T.cast(tile, "float16")
+            given: list[object] = list(values)
+            for at, part in zip(numbers, parts, strict=True):
+                given[at] = part
+            return run(cx, *given, **options)
+
+        return apply(cx, element, *(values[at] for at in numbers))
+
+    return call
+
+
+def _as_columns(tiles: list[TileValue]) -> list[TileValue]:
+    """One-dimensional tiles beside two-dimensional ones: a value a row stands in a column.
+
+    A vector is one of rows when a reduction of rows made it, or when only the rows are as many as its elements.
+    """
+    rank = max(len(tile.shape) for tile in tiles)
+    wide = next((tile for tile in tiles if len(tile.shape) == 2), None)
+    if rank != 2 or wide is None:
+        return tiles
+    rows, columns = (static_value(extent) for extent in wide.shape)
+    return [_column(tile) if len(tile.shape) == 1 and _is_column(tile, rows, columns) else tile for tile in tiles]
+
+
+def _is_column(tile: TileValue, rows: object, columns: object) -> bool:
+    length = static_value(tile.shape[0])
+    if rows == columns == length and not tile.of_rows:
+        raise Fault(
+            "T2C-F034",
+            f"a vector of {length} elements beside a tile of ({rows}, {columns}) could be one of rows or of columns",
+            help="write v[:, None] for a value a row, v[None, :] for a value a column",
+        )
+    return tile.of_rows or (length == rows and length != columns)
+
+
+def _column(tile: TileValue) -> TileValue:
+    return TileValue((tile.shape[0], int_const(1)), tile.dtype, lambda at: tile.element(at[:1]))
+
+
+def with_new_dimensions(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> TileValue:
+    """`v[:, None]` and `v[None, :]`."""
+    tile = as_tile(cx, buffer)
+    if sum(item is not None for item in items) != len(tile.shape):
+        raise Fault("T2C-F024", f"`{buffer.name}` has {len(tile.shape)} dimensions", help="write v[:, None]")
+    kept = [at for at, item in enumerate(items) if item is not None]
+    shape = tuple(int_const(1) if item is None else tile.shape[kept.index(at)] for at, item in enumerate(items))
+    return TileValue(shape, tile.dtype, lambda at: tile.element(tuple(at[dim] for dim in kept)))
+
+
+def _broadcast(shapes: Sequence[Shape]) -> Shape:
+    """NumPy's rule: aligned from the right, an extent of 1 goes with any other."""
+    found: list[Expr] = []
+    for extents in zip_longest(*(reversed(shape) for shape in shapes)):
+        wide = [extent for extent in extents if extent is not None and static_value(extent) != 1]
+        if len({static_value(extent) for extent in wide}) > 1:
+            shown = " and ".join(str(tuple(static_value(extent) for extent in shape)) for shape in shapes if shape)
+            raise Fault("T2C-F034", f"tiles of shape {shown} do not go together element by element")
+        found.append(wide[0] if wide else int_const(1))
+    return tuple(reversed(found))
+
+
+def _indices_of(shape: Shape, at: Shape) -> Shape:
+    """The element of a tile of this shape that goes with element `at` of the result."""
+    aligned = at[len(at) - len(shape) :]
+    return tuple(
+        int_const(0) if static_value(extent) == 1 else index for extent, index in zip(shape, aligned, strict=True)
+    )
+
+
+def store(cx: Context, target: Buffer, value: object, op: str) -> None:
+    """`target op= value`, element by element, as a loop of the program."""
+    at = cx.recorder.take()
+    tile = as_tile(cx, value)
+    if len(tile.shape) == 1 and target.rank == 2:
+        (tile, _) = _as_columns([tile, as_tile(cx, target)])
+    _require_fits(target, _broadcast([target.shape, tile.shape]))
+    with cx.recorder.scope():
+        indices = tuple(cx.recorder.variable(_INDICES[dim], INT32, Role.PARALLEL) for dim in range(target.rank))
+    for index, extent in zip(indices, target.shape, strict=True):
+        cx.recorder.ranges[index] = extent
+    written = tile.element(_indices_of(tile.shape, indices))
+    body = (Store(buffer=target, indices=indices, value=written, op=op, span=at.span),)
+    cx.recorder.emit(
+        Parallel(
+            vars=indices,
+            extents=target.shape,
+            body=body,
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+    if tile.of_rows:
+        cx.recorder.row_values.add(target.name)
+
+
+def _require_fits(target: Buffer, shape: Shape) -> None:
+    if [static_value(extent) for extent in shape] != [static_value(extent) for extent in target.shape]:
+        wanted, found = (tuple(static_value(extent) for extent in each) for each in (target.shape, shape))
+        raise Fault("T2C-F034", f"`{target.name}` has the shape {wanted}, and the value {found}")
+
+
+def written(cx: Context, value: object, name: str, dtype: DType | None = None) -> Buffer:
+    """The value as a tile of its own in registers; a tile that has a name is that."""
+    if isinstance(value, Buffer):
+        return value
+    cx.recorder.require_kernel("an expression of tiles")
+    cx.recorder.require_tile_operation("an expression of tiles")
+    tile = as_tile(cx, value)
+    buffer = cx.recorder.allocate_at(cx.recorder.peek(), name, tile.shape, dtype or tile.dtype, Scope.FRAGMENT)
+    store(cx, buffer, tile, "")
+    return buffer
+
+
+def reduced(cx: Context, kind: Reduction, value: object, axis: object) -> Buffer:
+    """`T.max(S, axis=1)`: one value for each row, in a tile of its own; 16-bit floats are summed in float32."""
+    src = written(cx, value, "value")
+    if src.rank != 2:
+        raise Fault("T2C-F022", f"`{src.name}` has {src.rank} dimensions; rows or columns of two are reduced")
+    dim = int(static_int(axis, "`axis`")) % 2
+    wide = src.dtype.is_float and src.dtype.bits < 32 and kind in (Reduction.SUM, Reduction.ABSSUM)
+    name, here = f"{src.name}_{kind.value}", cx.recorder.peek()
+    dst = cx.recorder.allocate_at(here, name, (src.shape[1 - dim],), FLOAT32 if wide else src.dtype, Scope.FRAGMENT)
+    place = cx.recorder.take()
+    cx.recorder.emit(
+        Reduce(kind=kind, src=src, dst=dst, dim=dim, span=place.span, comments=place.comments, trailing=place.trailing)
+    )
+    if dim == 1:
+        cx.recorder.row_values.add(dst.name)
+    return dst
+
+
+def softmax(cx: Context, value: object, axis: object = -1) -> object:
+    """`T.softmax(S)`: each row shifted by its maximum, raised to e, and divided by its sum."""
+    if not is_tile(value):
+        raise Fault("T2C-F023", f"T.softmax takes a tile, not {describe(value)}")
+    src = written(cx, value, "value")
+    largest = reduced(cx, Reduction.MAX, src, axis)
+    shifted = method(cx, binary(cx, "-", src, largest), "exp")(cx)
+    powers = written(cx, shifted, f"{src.name}_exp")
+    return binary(cx, "/", powers, reduced(cx, Reduction.SUM, powers, axis))
+
+
+def _extreme(name: str) -> Callable[..., object]:
+    of_numbers = lifted(elementwise.FUNCTIONS[name])
+
+    def run(cx: Context, a: object, b: object = None, axis: object = None) -> object:
+        """`T.max(a, b)`, and `T.max(S, axis=1)` of a tile."""
+        if b is None:
+            return reduced(cx, Reduction(name), a, -1 if axis is None else axis)
+        return of_numbers(cx, a, b)
+
+    return run
+
+
+def total(cx: Context, value: object, axis: object = -1, dim: object = None) -> object:
+    """`T.sum(S, axis=1)` of a tile."""
+    return reduced(cx, Reduction.SUM, value, axis if dim is None else dim)
+
+
+def method(cx: Context, value: object, name: str) -> Callable[..., object]:
+    """`tile.exp()` and `tile.astype(dtype)`."""
+    if name == "astype":
+        return lambda cx, dtype: apply(cx, lambda x: Call(as_dtype(dtype, "its type"), "cast", (x,)), value)
+    return lambda cx: apply(cx, lambda x: Call(x.dtype, name, (x,)), value)
+
+
+def transpose(cx: Context, value: object) -> object:
+    """`T.transpose(tile)`, as an operand of T.gemm."""
+    return Transposed(value)
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "sum": total,
+    "softmax": softmax,
+    "transpose": transpose,
+}
+METHODS = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "astype")
