@@ -78,6 +78,13 @@ def test_blocked_counts_the_places_past_the_edge() -> None:
     assert layout.along(1) == Along(32, 1, 32)
 
 
+def test_lanes_exchange_by_flipping_bits() -> None:
+    layout = Blocked((64, 160), (6, 20), 8, 128)  # 120 of 128 threads; the others hold copies
+    assert layout.along(1) == Along(4, 5, 8)
+    assert layout.along(0) == Along(1, 6, 11)
+    assert layout.replicas == 2
+
+
 def test_a_row_over_four_warps_needs_all_of_them() -> None:
     assert Blocked((1, 4096), (1, 128), 4, 128).along(1) == Along(32, 4, 32)
 

@@ -24,6 +24,8 @@ class Warps:
 class Along:
     """How the threads share one dimension of a tile: `lanes` of a warp and `warps` of those take different elements.
 
+    Lanes are those that can exchange by flipping bits of their number, a power of two; what is left counts as warps.
+
     `registers` counts the elements of the dimension that each of them holds.
     """
 
@@ -62,9 +64,9 @@ class FragmentLayout:
 
     @property
     def replicas(self) -> int:
-        """How many threads hold each element."""
+        """How many threads hold each element, at most."""
         sharing = (self.along(dim) for dim in range(len(self.shape)))
-        return self.threads_of_block // prod(part.lanes * part.warps for part in sharing)
+        return -(-self.threads_of_block // prod(part.lanes * part.warps for part in sharing))
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,9 @@ class Blocked(FragmentLayout):
 
     def along(self, dim: int) -> Along:
         vector = self.vector if dim == len(self.extents) - 1 else 1
-        lanes = min(self.threads[dim], max(1, self.warp_size // prod(self.threads[dim + 1 :])))
+        stride = prod(self.threads[dim + 1 :])
+        flips = stride < self.warp_size and stride & -stride == stride
+        lanes = min(self.threads[dim] & -self.threads[dim], self.warp_size // stride) if flips else 1
         registers = -(-self.extents[dim] // (self.threads[dim] * vector)) * vector
         return Along(lanes, -(-self.threads[dim] // lanes), registers)
 

@@ -10,6 +10,7 @@ from tile2cu.core.program import Buffer, Launch, Parallel, Reduce, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
 
+_COALESCED_LANES = 8  # of 16 bytes each: the 128 bytes of a cache line
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
 _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory'"
 
@@ -56,17 +57,26 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
             "layout",
             "Blocked(extents=(16, 256), threads=(4, 32), vector=8, block_threads=128)",
         ),
+        Example(
+            'X_local = T.alloc_fragment((64, 160), "float16")\nT.clear(X_local)',
+            "X_local",
+            "layout",
+            "Blocked(extents=(64, 160), threads=(6, 20), vector=8, block_threads=128)",
+        ),
     ),
 )
 def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """A tile that nothing else decides is spread row by row, 16 bytes a thread, neighbours side by side.
+
+    Of the ways to divide a row evenly among threads, the one is taken that needs the fewest registers, that is, that
+    leaves the fewest threads idle; of equals the one with the most threads, a power of two of them first.
 
     Gives: the layout of the largest such tile that has none yet; the first of equals.
     """
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
         vector = _vector(tile.static_shape, tile.dtype.bytes)
-        yield tile, "layout", blocked(tile.static_shape, vector, context, lanes=launch.threads)
+        yield tile, "layout", _fewest_registers(tile.static_shape, vector, context)
 
 
 @rule(
@@ -132,7 +142,7 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
-    return blocked(shape, _vector(shape, widest), context, lanes=context.launch.threads)
+    return _fewest_registers(shape, _vector(shape, widest), context)
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
@@ -144,6 +154,23 @@ def _vector(shape: tuple[int, ...], element_bytes: int) -> int:
     return gcd(VECTOR_BYTES // min(element_bytes, VECTOR_BYTES), shape[-1])
 
 
+def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:
+    """Threads over the tile so that neighbours read at least 128 bytes side by side, and few threads are idle."""
+    threads, chunks = context.launch.threads, shape[-1] // vector
+    usual = blocked(shape, vector, context, lanes=threads)
+    others = [
+        _over_rows(shape, vector, context, lanes)
+        for lanes in range(_COALESCED_LANES, min(threads, chunks) + 1)
+        if chunks % lanes == 0
+    ]
+
+    def cost(layout: Blocked) -> tuple[int, bool, bool, int]:
+        lanes = layout.threads[-1]
+        return layout.registers, layout is not usual, lanes & -lanes != lanes, -lanes
+
+    return min((usual, *others), key=cost)
+
+
 def blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -> Blocked:
     """Threads over the tile: up to `lanes` along a row, more when there are fewer rows than threads left."""
     threads = context.launch.threads
@@ -151,6 +178,12 @@ def blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -
     rows = prod(shape[:-1])
     while threads // along_row > rows and along_row * vector < shape[-1] and 2 * along_row <= threads:
         along_row *= 2
+    return _over_rows(shape, vector, context, along_row)
+
+
+def _over_rows(shape: tuple[int, ...], vector: int, context: Context, along_row: int) -> Blocked:
+    """So many threads along a row, the others over the rows."""
+    threads = context.launch.threads
     grid = [along_row]
     left = threads // along_row
     for extent in reversed(shape[:-1]):
