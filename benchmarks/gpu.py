@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 from prebuilt import Prebuilt, build, device_arch, texts  # noqa: E402
 
 L2_FLUSH_BYTES = 256 << 20  # over four times an H200's 60 MB of L2
-SLEEP_CYCLES = 150_000  # some 80 us, in which the host enqueues the call that is timed
+SLEEP_CYCLES = 700_000  # some 400 us, in which the host enqueues the call that is timed
 BURST_GAP_S = 0.03
 BURST_CALLS = 12
 
@@ -45,6 +45,13 @@ ATTENTIONS = {
     "FA3": (1, 32, 1024, 128, False), "FA4": (1, 32, 4096, 128, True), "FA4n": (1, 32, 4096, 128, False),
     "L8k_causal": (4, 32, 8192, 128, True), "L8k_full": (4, 32, 8192, 128, False),
 }  # fmt: skip
+# (N, K) of a matrix that meets one vector: PEERS.md
+GEMVS = {
+    "V0": (16384, 16384), "V1": (43008, 14336), "V2": (14336, 14336), "V3": (57344, 14336), "V4": (14336, 57344),
+    "V5": (9216, 9216), "V6": (36864, 9216), "V7": (9216, 36864),
+}  # fmt: skip
+# (batch, heads, sequence) of Mamba-2 with heads of 64, a state of 128 and chunks of 256
+MAMBAS = {"0": (1, 64, 1024), "1": (1, 64, 2048), "2": (1, 64, 8192), "3": (64, 64, 1024)}
 VECTORS = {"add_16M": 4096 * 4096, "add_64M": 8192 * 8192}
 SOFTMAXES = {"softmax_8192x1000": (8192, 1000), "softmax_65536x1000": (65536, 1000)}
 
@@ -108,12 +115,12 @@ def exact_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: b
 
 
 def attentions() -> Iterator[Workload]:
-    """Attention forward. The peer, torch's SDPA, gets contiguous (batch, heads, sequence, dim), which suits it best."""
+    """Attention forward. The peer, cuDNN through torch, gets contiguous (batch, heads, sequence, dim)."""
     for name, (batch, heads, sequence, dim, causal) in ATTENTIONS.items():
         q, k, v = (normal(batch, sequence, heads, dim) for _ in range(3))
         swapped = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
 
-        def sdpa(swapped: list[torch.Tensor] = swapped, causal: bool = causal) -> torch.Tensor:
+        def cudnn(swapped: list[torch.Tensor] = swapped, causal: bool = causal) -> torch.Tensor:
             return torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal)
 
         yield Workload(
@@ -121,10 +128,79 @@ def attentions() -> Iterator[Workload]:
             name=name,
             inputs=[q, k, v],
             output=torch.empty_like(q),
-            peers={"torch/sdpa": sdpa},
+            peers={"torch/cudnn": cudnn},
             reference=exact_attention(q, k, v, causal),
             bindings={"causal": causal},
             flops=4.0 * batch * heads * sequence * sequence * dim * (0.5 if causal else 1.0),
+        )
+
+
+def gemvs() -> Iterator[Workload]:
+    for name, (n, k) in GEMVS.items():
+        a, b = normal(k), normal(n, k)
+        yield Workload(
+            suite="gemv",
+            name=name,
+            inputs=[a, b],
+            output=torch.empty(n, device="cuda", dtype=torch.float16),
+            peers={"cublas": lambda a=a, b=b: b @ a},
+            reference=b.float() @ a.float(),
+            bytes_moved=2.0 * n * k,
+        )
+
+
+def decays(batch: int, heads: int, chunks: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """dt, and the running sum of dt * A along each chunk of 256. Shapes: (batch, heads, chunks, 256)."""
+    dt = torch.rand(batch, heads, chunks, 256, device="cuda") * 0.4 + 0.1
+    return dt.half(), (-torch.cumsum(torch.rand_like(dt) * 0.01, -1)).half()
+
+
+def chunk_states() -> Iterator[Workload]:
+    for name, (batch, heads, sequence) in MAMBAS.items():
+        chunks = sequence // 256
+        b, x = normal(batch, sequence, 1, 128), normal(batch, sequence, heads, 64)
+        dt, decay = decays(batch, heads, chunks)
+        scale = dt.float() * torch.exp(decay.float()[..., -1:] - decay.float())
+        scaled = x.float().view(batch, chunks, 256, heads, 64) * scale.permute(0, 2, 3, 1)[..., None]
+        states = torch.einsum("bctn,bcthp->bchpn", b.float().view(batch, chunks, 256, 128), scaled)
+        yield Workload(
+            suite="chunk_state",
+            name=f"CT{name}",
+            inputs=[b, x, dt, decay],
+            output=torch.empty_like(states, dtype=torch.float16),
+            peers={},
+            reference=states,
+            bytes_moved=2.0 * (b.numel() + x.numel() + 2 * dt.numel() + states.numel()),
+        )
+
+
+def chunk_scans() -> Iterator[Workload]:
+    for name, (batch, heads, sequence) in MAMBAS.items():
+        chunks = sequence // 256
+        cb, x, c = (
+            normal(batch, chunks, 1, 256, 256),
+            normal(batch, sequence, heads, 64),
+            normal(batch, sequence, 1, 128),
+        )
+        states, d = normal(batch, chunks, heads, 64, 128), normal(heads)
+        dt, decay = decays(batch, heads, chunks)
+        y = torch.empty(batch, chunks, 256, heads, 64, device="cuda", dtype=torch.float32)
+        seen = torch.ones(256, 256, device="cuda", dtype=torch.bool).tril()
+        tokens, sums = x.float().view(batch, chunks, 256, heads, 64), decay.float()
+        for one in range(batch):  # the weights of all would not fit
+            falls = torch.exp((sums[one, :, :, :, None] - sums[one, :, :, None, :]).masked_fill(~seen, float("-inf")))
+            weights = falls * dt[one].float()[:, :, None, :] * cb[one, :, 0].float()
+            y[one] = torch.einsum("hcmt,cthp->cmhp", weights, tokens[one])
+            before = torch.einsum("cmn,chpn->cmhp", c[one, :, 0].float().view(chunks, 256, 128), states[one].float())
+            y[one] += before * torch.exp(sums[one]).permute(1, 2, 0)[..., None] + tokens[one] * d.float()[:, None]
+        yield Workload(
+            suite="chunk_scan",
+            name=f"CC{name}",
+            inputs=[cb, x, dt, decay, c, states, d],
+            output=torch.empty_like(x),
+            peers={},
+            reference=y.view(x.shape),
+            bytes_moved=2.0 * (cb.numel() + 2 * x.numel() + 2 * dt.numel() + c.numel() + states.numel()),
         )
 
 
@@ -158,7 +234,15 @@ def softmaxes() -> Iterator[Workload]:
         )
 
 
-SUITES = {"gemm": gemms, "attention": attentions, "vector_add": vector_adds, "row_softmax": softmaxes}
+SUITES = {
+    "gemm": gemms,
+    "attention": attentions,
+    "gemv": gemvs,
+    "chunk_state": chunk_states,
+    "chunk_scan": chunk_scans,
+    "vector_add": vector_adds,
+    "row_softmax": softmaxes,
+}
 
 # ---- timing -------------------------------------------------------------------------------------------------
 
@@ -284,12 +368,13 @@ def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int)
 
 def report(results: list[Result]) -> None:
     """One line an implementation; the ratio is the best peer's time over ours, above 1 where we are faster."""
-    best = min(result.ms for result in results if not result.implementation.startswith("tile2cu/"))
+    peers = [result.ms for result in results if not result.implementation.startswith("tile2cu/")]
     for result in results:
+        beside = f"{min(peers) / result.ms:5.2f} of best peer" if peers else "no peer here"
         error = "" if result.error is None else f"  error {result.error:.1e}"
         print(
             f"{result.workload:20} {result.implementation:44} {result.ms * 1e3:9.1f} us  {result.rate:>12}  "
-            f"{best / result.ms:5.2f} of best peer  spread {result.spread:5.1%}{error}",
+            f"{beside}  spread {result.spread:5.1%}{error}",
             flush=True,
         )
 
@@ -307,6 +392,8 @@ def main() -> int:
     # The references are exact float32; the peers' float16 products accumulate in float32, as ours do.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    for backend in ("flash", "mem_efficient", "math"):  # leaves cuDNN's attention
+        getattr(torch.backends.cuda, f"enable_{backend}_sdp")(False)
     timer, results = Timer(options.burst), []
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:

@@ -65,7 +65,7 @@ def attention(
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by, :], K_shared)
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
 
-                # Masked scores start at minus infinity and stay there, as products of finite values are finite.
+                # Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
                 # Key 0 is masked for no query, so each row's maximum is finite from turn 0 on and logsum is positive.
                 # Keys past the end of the sequence are masked: in a causal block they come after every query.
                 if is_causal:

@@ -98,7 +98,11 @@ def pointer(tensor: Any) -> int:
 
 def extent(entry: int | str, sizes: Mapping[str, int]) -> int:
     """One entry of a manifest's shape: a number, a size's name, or an expression over sizes such as `M // 2`."""
-    return entry if isinstance(entry, int) else int(eval(entry, {"__builtins__": {}}, dict(sizes)))
+    return (
+        entry
+        if isinstance(entry, int)
+        else int(eval(entry, {"__builtins__": {}}, dict(sizes) | {"ceildiv": lambda a, b: -(-a // b)}))
+    )
 
 
 def texts(folder: Path) -> list[Text]:

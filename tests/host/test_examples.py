@@ -133,7 +133,7 @@ def test_gemm_relu_in_bfloat16() -> None:
 @pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
 def test_attention(causal: bool, check: bool) -> None:
     kernel = load("attention.py", check=check, dim=64, is_causal=causal)
-    for batch, heads, length in ((1, 2, 128), (2, 1, 100), (1, 1, 1), (1, 1, 65), (1, 3, 200)):
+    for batch, heads, length in ((1, 2, 128), (2, 1, 100), (1, 1, 1), (1, 1, 65), (2, 3, 200)):
         rng = np.random.default_rng(length)
         q, k, v = (normals(rng, (batch, length, heads, 64)) for _ in range(3))
         assert_close(kernel(q, k, v), attention(q, k, v, causal=causal), 2e-3)
@@ -187,3 +187,66 @@ def test_attention_on_hopper(causal: bool) -> None:
         q, k, v = (normals(rng, (batch, length, heads, 64)) for _ in range(3))
         assert_close(kernel(q, k, v), attention(q, k, v, causal=causal), 2e-3)
         assert_clean(kernel)
+
+
+@pytest.mark.parametrize("check", [False, True], ids=["fast", "checked"])
+def test_gemv(check: bool) -> None:
+    kernel = load("gemv.py", check=check, block_K=256)
+    for n, k in ((16, 512), (13, 1000), (1, 1), (9, 257)):
+        rng = np.random.default_rng(n)
+        a, b = integers(rng, (k,)), integers(rng, (n, k))
+        np.testing.assert_array_equal(kernel(a, b), (b.astype(np.float64) @ a.astype(np.float64)).astype(np.float16))
+        if check:
+            assert_clean(kernel)
+
+
+def mamba(rng: np.random.Generator, batch: int, seqlen: int, heads: int, chunk: int) -> dict[str, Array]:
+    """Inputs of a chunked scan: one group, 64 channels a head, a state of 128. dA_cumsum falls along a chunk."""
+    chunks = -(-seqlen // chunk)
+    per_token = (batch, heads, chunks, chunk)
+    return {
+        "x": normals(rng, (batch, seqlen, heads, 64)),
+        "B": normals(rng, (batch, seqlen, 1, 128)),
+        "C": normals(rng, (batch, seqlen, 1, 128)),
+        "dt": rng.uniform(0.1, 0.5, per_token).astype(np.float16),
+        "dA": -np.cumsum(rng.uniform(0, 0.02, per_token), axis=-1).astype(np.float16),
+        "CB": normals(rng, (batch, chunks, 1, chunk, chunk)),
+        "states": normals(rng, (batch, chunks, heads, 64, 128)),
+        "D": normals(rng, (heads,)),
+    }
+
+
+def by_chunk(tokens: Array, chunk: int) -> Array:
+    """(batch, tokens, ...) as (batch, chunks, chunk, ...) in float64, zeros after the last token."""
+    missing = -tokens.shape[1] % chunk
+    padded = np.pad(tokens.astype(np.float64), [(0, 0), (0, missing)] + [(0, 0)] * (tokens.ndim - 2))
+    return padded.reshape(tokens.shape[0], -1, chunk, *tokens.shape[2:])
+
+
+@pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 512, 1), (1, 384, 1)])
+def test_chunk_state(batch: int, seqlen: int, heads: int) -> None:
+    data = mamba(np.random.default_rng(seqlen), batch, seqlen, heads, 128)
+    kernel = load("chunk_state.py", check=True, groups=1, chunk_size=128, headdim=64, dstate=128)
+    x, b = by_chunk(data["x"], 128), by_chunk(data["B"], 128)[:, :, :, 0]
+    dt, decay = data["dt"].astype(np.float64), data["dA"].astype(np.float64)
+    scale = dt * np.exp(decay[..., -1:] - decay)
+    expected = np.einsum("bctn,bcthp,bhct->bchpn", b, x, scale)
+    assert_close(kernel(data["B"], data["x"], data["dt"], data["dA"]), expected, 2e-3)
+    assert_clean(kernel)
+
+
+@pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 128, 1), (1, 200, 1)])
+def test_chunk_scan(batch: int, seqlen: int, heads: int) -> None:
+    data = mamba(np.random.default_rng(seqlen), batch, seqlen, heads, 128)
+    kernel = load("chunk_scan.py", check=True, groups=1, chunk_size=128, headdim=64, dstate=128)
+    names = ("CB", "x", "dt", "dA", "C", "states", "D")
+    x, c = by_chunk(data["x"], 128), by_chunk(data["C"], 128)[:, :, :, 0]
+    dt, decay, cb = (data[name].astype(np.float64) for name in ("dt", "dA", "CB"))
+    seen = np.tril(np.ones((128, 128), bool))
+    weights = np.where(seen, np.exp(decay[..., :, None] - decay[..., None, :]) * dt[..., None, :], 0)
+    own = np.einsum("bcmt,bhcmt,bcthp->bcmhp", cb[:, :, 0], weights, x)
+    before = np.einsum("bcmn,bchpn,bhcm->bcmhp", c, data["states"].astype(np.float64), np.exp(decay))
+    expected = own + before + x * data["D"].astype(np.float64)[:, None]
+    expected = expected.reshape(batch, -1, heads, 64)[:, :seqlen]
+    assert_close(kernel(*(data[name] for name in names)), expected, 4e-3)
+    assert_clean(kernel)

@@ -26,4 +26,20 @@ template <int panel, Panels across = Panels::rows> TL_DEVICE BlockTile panel_ord
   return across == Panels::rows ? BlockTile{near, far} : BlockTile{far, near};
 }
 
+// A block's place in a grid of up to three dimensions.
+struct BlockPlace {
+  int x, y, z;
+};
+
+// Blocks with the largest x start first, and `group` blocks that differ in (y, z) only start side by side; then come the
+// next smaller x, and at last the next group. Each place is taken by one block, whatever the grid. Any thread.
+template <int group> TL_DEVICE BlockPlace longest_first() {
+  static_assert(group > 0, "a group has at least one block");
+  const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), others = gridDim.y * gridDim.z;
+  const unsigned first = block / (group * gridDim.x) * group, left = others - first, size = left < group ? left : group;
+  const unsigned rest = block - first * gridDim.x, other = first + rest % size;
+  return {static_cast<int>(gridDim.x - 1 - rest / size), static_cast<int>(other % gridDim.y),
+          static_cast<int>(other / gridDim.y)};
+}
+
 }  // namespace tl

@@ -121,8 +121,7 @@ std::vector<std::uint16_t> values_in_registers(const std::array<const std::uint3
   for (int thread = 0; thread < threads_per_warpgroup; ++thread) {
     for (int i = 0; i < 4; ++i) {
       const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8, column = thread % 4 * 2 + i / 2 * 8;
-      values[row * k + column] = std::uint16_t(places[thread][i]);
-      values[row * k + column + 1] = std::uint16_t(places[thread][i] >> 16);
+      std::memcpy(&values[row * k + column], places[thread] + i, 2 * sizeof(std::uint16_t));
     }
   }
   return values;

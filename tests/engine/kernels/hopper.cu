@@ -51,15 +51,11 @@ __device__ __forceinline__ void store(tl::Fragment<float, Layout>& c, Shared& s,
 }
 
 // C += A B with A in registers, of which one is changed before the product is waited for.
-__device__ __forceinline__ void multiply_and_spoil(const tl::Fragment<tl::half, Layout>& a, const Tile& b,
+__device__ __forceinline__ void multiply_and_spoil(tl::Fragment<tl::half, Layout>& a, const Tile& b,
                                                    tl::Fragment<float, Layout>& c) {
-  uint32_t registers[4];
-  for (int i = 0; i < 4; ++i) registers[i] = tl::pack_bits(a.reg[2 * i], a.reg[2 * i + 1]);
-  tl::wgmma_fence();
-  tl::wgmma_m64k16<64, true>(c.reg, registers, tl::wgmma_b(b).part(0, 0), true, tl::half());  // @spoiled
-  tl::wgmma_commit();
-  registers[0] ^= 0x8000;
-  tl::wgmma_wait<0>();
+  tl::gemm_start(a, b, c);  // @spoiled
+  a.reg[0] = a.reg[0] + tl::half(1.0f);
+  tl::gemm_wait<0>(c);
 }
 
 template <Fault fault>

@@ -103,3 +103,16 @@ def test_what_is_proven_inside_is_inside(expr: Expr, blocks: int, turns: int, le
     if known.inside(expr, int_const(length), int_const(extent)):
         values = [evaluate(expr, bx, k) for bx in range(blocks) for k in range(turns)]
         assert min(values) >= 0 and max(values) + length <= extent
+
+
+def test_what_never_falls_when_an_index_grows() -> None:
+    known = bounds(int_const(16))
+    turns = Call(
+        INT32, "min", (ceildiv(SIZE, BLOCK), ceildiv(binary("*", binary("+", BX, int_const(1)), BLOCK), BLOCK))
+    )
+    assert known.never_falls(turns, BX)
+    assert known.never_falls(ceildiv(SIZE, BLOCK), BX)
+    assert not known.never_falls(binary("-", SIZE, BX), BX)
+    assert not known.never_falls(binary("*", BX, int_const(-1)), BX)
+    assert not known.never_falls(binary("%", BX, BLOCK), BX)
+    assert not known.never_falls(binary("*", BX, Var(INT32, "any", Role.MUTABLE)), BX)

@@ -4,7 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.core.expr import Binary, Call, Expr, Role, Unary, Var, int_const, static_value
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Expr,
+    Role,
+    Unary,
+    Var,
+    children,
+    int_const,
+    static_value,
+    substitute,
+    walk,
+)
 from tile2cu.core.program import (
     Launch,
     Let,
@@ -49,7 +61,7 @@ class Bounds:
 
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
-        self._values: dict[Var, Expr] = {let.var: let.value for let in launch.prelude}
+        self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -100,6 +112,30 @@ class Bounds:
                 return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
             case _:
                 return Interval(None, None)
+
+    def expanded(self, expr: Expr) -> Expr:
+        """The expression with the values of its immutable names in their place."""
+        while any(part in self._values for part in walk(expr)):
+            expr = substitute(expr, self._values)
+        return expr
+
+    def never_falls(self, expr: Expr, var: Var) -> bool:
+        """Whether an integer expression provably does not get smaller when `var` grows."""
+        expr = self.expanded(expr)
+        if expr == var or not any(part == var for part in walk(expr)):
+            return True
+        match expr:
+            case Binary(op="+") | Call(function="min" | "max"):
+                return all(self.never_falls(part, var) for part in children(expr))
+            case Binary(op="-"):
+                return self.never_falls(expr.lhs, var) and not any(part == var for part in walk(expr.rhs))
+            case Binary(op="*" | "//") | Call(function="ceildiv"):
+                lhs, rhs = children(expr)
+                factor = self.interval(rhs).low
+                constant = not any(part == var for part in walk(rhs))
+                return constant and factor is not None and factor >= 0 and self.never_falls(lhs, var)
+            case _:
+                return False
 
     def multiple_of(self, expr: Expr) -> int:
         """The largest power of two that provably divides an integer expression."""

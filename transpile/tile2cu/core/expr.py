@@ -6,7 +6,7 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -127,6 +127,23 @@ def walk(expr: Expr) -> Iterator[Expr]:
     yield expr
     for child in children(expr):
         yield from walk(child)
+
+
+def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """The expression with every occurrence of a key replaced by its value; sums with literals are folded again."""
+    if expr in values:
+        return values[expr]
+    match expr:
+        case Binary():
+            return binary(expr.op, substitute(expr.lhs, values), substitute(expr.rhs, values))
+        case Unary():
+            return replace(expr, operand=substitute(expr.operand, values))
+        case Call():
+            return replace(expr, args=tuple(substitute(arg, values) for arg in expr.args))
+        case Load():
+            return replace(expr, indices=tuple(substitute(index, values) for index in expr.indices))
+        case _:
+            return expr
 
 
 _FOLD: Mapping[str, Callable[[Any, Any], Number]] = {

@@ -6,7 +6,7 @@ from math import prod
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Stmt
+from tile2cu.core.program import Buffer, Copy, Gemm, Stmt
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,46 @@ class Specialised:
 
     def __str__(self) -> str:
         return "one producer warp" if self.producer else f"no: {self.because}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """Turns of two products that overlap: the second of one turn is in flight beside the first of the next.
+
+    A turn consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second product of the
+    turn before is in flight; `late` waits for it.
+    """
+
+    before: tuple[Stmt, ...]
+    first: Gemm
+    between: tuple[Stmt, ...]
+    late: tuple[Stmt, ...]
+    second: Gemm
+
+    @property
+    def products(self) -> tuple[Gemm, Gemm]:
+        return self.first, self.second
+
+    def __str__(self) -> str:
+        return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
+
+
+@dataclass(frozen=True)
+class LongestFirst:
+    """Blocks start from the last of the grid's first index, `group` of the other indices' at a time."""
+
+    group: int
+
+    def __str__(self) -> str:
+        return f"longest first, in groups of {self.group}"
+
+
+@dataclass(frozen=True)
+class RegisterShares:
+    """How many registers a thread of the producer's warpgroup, and of the others, has."""
+
+    producer: int
+    consumer: int
 
 
 @dataclass(frozen=True)

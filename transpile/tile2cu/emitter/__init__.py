@@ -13,11 +13,12 @@ from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
+from tile2cu.emitter.producer import producer
 from tile2cu.emitter.render import render
 from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
-from tile2cu.emitter.tma import map_notes, tensor_maps
+from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -91,7 +92,7 @@ def _launch_view(written: Written) -> LaunchView:
     settled, printer, maps = written.settled, written.printer, written.maps
     layouts = Layouts(settled, printer)
     statements = Statements(settled, printer, layouts.names, maps)
-    producer, body = statements.producer(), statements.body(settled.launch.body)
+    leading, body = producer(statements), statements.body(settled.launch.body)
     return LaunchView(
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
@@ -103,10 +104,10 @@ def _launch_view(written: Written) -> LaunchView:
             line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
         ),
         template="class RowStart" if aligned_when(settled) else "",
-        bounds="threads + tl::producer_threads, 1" if producer else "threads",
+        bounds=f"{block_threads(settled)}, 1" if leading else "threads",
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
-        producer=producer,
+        producer=leading,
         fragments=fragments(settled, printer, layouts),
         body=body,
     )

@@ -50,6 +50,8 @@ def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
     place = f"{file}:{first.span.line}"
     if len(group) > 1 and last > first.span.line:
         place += f"-{last}"
+    if isinstance(first, If) and first.then[0].span == first.span:  # the rules' own: what is inside has the place
+        return list(first.comments)
     if compound:
         return [*first.comments, f"{place}  {_code(first)}"]
     if first.comments:

@@ -60,6 +60,10 @@ class Printer:
         slot = self.slots.get(buffer.name)
         return f"{name}[{slot}]" if slot else name
 
+    def turn_of(self, buffer: Buffer) -> str:
+        """The turn whose slot a tile prints with."""
+        return self.slots[buffer.name].split(" % ")[0]
+
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""
         if isinstance(expr, Const):

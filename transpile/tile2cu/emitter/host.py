@@ -9,7 +9,7 @@ from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.sections import aligned_when, used_sizes, viewed_tensors
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import TensorMap, distinct, host_argument, is_producer, run_time_rows
+from tile2cu.emitter.tma import TensorMap, block_threads, distinct, host_argument, run_time_rows
 from tile2cu.emitter.view import Declaration, HostLaunch, HostView
 
 
@@ -173,7 +173,7 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
-    threads = "threads + tl::producer_threads" if is_producer(settled) else "threads"
+    threads = block_threads(settled)
     kernel = "chosen" if aligned_when(settled) else "kernel"
     return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.expr import Const, Expr, Named, static_value, substitute, walk
 from tile2cu.core.facts import name_of
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
@@ -13,7 +13,7 @@ from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import is_producer
+from tile2cu.emitter.tma import producer_threads
 
 FORMAT = 1
 
@@ -68,7 +68,7 @@ def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
     return {
         **({"kernel": settled.namespace} if settled.namespace else {}),
         "grid": [printer.text(extent) for extent in settled.launch.grid],
-        "threads": settled.launch.threads + _producer_threads(settled),
+        "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,
         "shared_limit": ledger.limit,
     }
@@ -86,11 +86,6 @@ def _by_name(launches: tuple[Settled, ...], of: Callable[[Settled], dict[str, in
 def _shared(settled: Settled) -> dict[str, int]:
     """Bytes of each shared tile, with all its slots."""
     return dict(settled.facts[settled.launch, "ledger"].tiles)
-
-
-def _producer_threads(settled: Settled) -> int:
-    """headers/tl/common/sm90/tma_pipeline.h: a warp."""
-    return 32 if is_producer(settled) else 0
 
 
 def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str, Any]]:
@@ -115,8 +110,12 @@ def _workspace(tensor: Buffer, printer: Printer) -> dict[str, Any]:
 
 
 def _extent(extent: Expr, printer: Printer) -> int | str:
+    """A number, or an expression over the launcher's sizes: the text's constants are not known outside."""
     value = static_value(extent)
-    return int(value) if value is not None else printer.index(extent).replace("tl::", "")
+    constants: dict[Expr, Expr] = {
+        part: Const(part.dtype, part.value) for part in walk(extent) if isinstance(part, Named)
+    }
+    return int(value) if value is not None else printer.index(substitute(extent, constants)).replace("tl::", "")
 
 
 def _fragments(settled: Settled) -> dict[str, int]:

@@ -9,12 +9,12 @@ from tile2cu.core.layout import (
     Warps,
 )
 from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, While, walk_stmts
-from tile2cu.core.schedule import BARRIERS, Ledger, Multiple, Pipeline, Staging, Workspace
-from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.core.schedule import BARRIERS, Ledger, LongestFirst, Multiple, Pipeline, RegisterShares, Staging, Workspace
+from tile2cu.emitter.comments import BODY_WIDTH, rule_line, wrapped
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_loop, staging_tiles
+from tile2cu.emitter.tma import producer_loop, rings, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -32,6 +32,7 @@ def sizes(settled: Settled, printer: Printer) -> Section:
     declared = [] if settled.namespace else [*_constants(settled, printer)]
     declared += _stages(settled)
     declared.append(Declaration(f"constexpr int threads = {settled.launch.threads};", _threads_about(settled)))
+    declared += _register_shares(settled)
     return Section(rule_line("sizes"), tuple(declared))
 
 
@@ -40,6 +41,16 @@ def _constants(settled: Settled, printer: Printer) -> Iterator[Declaration]:
     arguments = [c for c in constants if not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
     yield from (_constant(c, settled, printer) for c in constants if c.formula or c.comment)
+
+
+def _register_shares(settled: Settled) -> Iterator[Declaration]:
+    """How many registers threads have, where they are not shared evenly."""
+    shares: RegisterShares | None = settled.facts.get(settled.launch, "registers")
+    if shares is not None:
+        rule = settled.facts.rule(settled.launch, "registers")
+        about = f"of a thread: the producer's warpgroup hands most of its share to those that compute  [{rule}]"
+        text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
+        yield Declaration(text, (about,))
 
 
 def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:
@@ -131,7 +142,8 @@ def shared(settled: Settled, printer: Printer) -> Section:
     if found is not None:
         stages = stages_name(settled, found[1].stages)
         about = f"{dict(ledger.tiles)[BARRIERS]} bytes; `full` and `empty` of each slot, 8 bytes each"
-        declared.append(Declaration(f"tl::TmaBarriers<{stages}> barriers;", (about,)))
+        names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
+        declared.append(Declaration(f"tl::TmaBarriers<{stages}> {names};", (about,)))
     padding = ledger.total - sum(costs.values())
     title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
     title += f" ({padding:,} are padding)" if padding else ""
@@ -256,26 +268,37 @@ def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
 
 
 def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
-    used = [printer.names(block.name) for block in settled.launch.blocks if uses(settled, block)]
-    panels = _panels(settled)
-    axes = "xyz"
-    if panels is not None:
-        panel, kind, reason = panels
-        about = f"blocks take their tiles in panels of {panel} {kind}, so that their operands meet in L2{reason}"
-        block = printer.names.fresh("block")
-        call = f"const auto {block} = tl::panel_order<{panel}, tl::Panels::{kind}>();"
-        blocks = [
-            f"{printer.names(b.name)} = {block}.{axes[i]}" if i < 2 else f"{printer.names(b.name)} = blockIdx.{axes[i]}"
-            for i, b in enumerate(settled.launch.blocks)
-            if printer.names(b.name) in used
-        ]
-        return [Declaration(call, (about,)), Declaration(f"const int {', '.join(blocks)};")]
-    blocks = [
-        f"{printer.names(block.name)} = blockIdx.{axes[i]}"
-        for i, block in enumerate(settled.launch.blocks)
-        if printer.names(block.name) in used
+    used = [axis for axis, block in enumerate(settled.launch.blocks) if uses(settled, block)]
+    order = _block_order(settled)
+    ordered = 2 if order and order[0].startswith("panel") else 3
+    block = printer.names.fresh("block") if order else ""
+    places = [
+        f"{printer.names(settled.launch.blocks[axis].name)} = "
+        + (f"{block}.{'xyz'[axis]}" if order and axis < ordered else f"blockIdx.{'xyz'[axis]}")
+        for axis in used
     ]
-    return [Declaration(f"const int {', '.join(blocks)};")] if blocks else []
+    declared = [Declaration(f"const int {', '.join(places)};")] if places else []
+    if order is None:
+        return declared
+    call, about = order
+    return [Declaration(f"const auto {block} = tl::{call}();", tuple(wrapped(about, BODY_WIDTH))), *declared]
+
+
+def _block_order(settled: Settled) -> tuple[str, str] | None:
+    """(call of tl::, what it does) for the order in which blocks take their tiles, if it is not the grid's own."""
+    order: LongestFirst | None = settled.facts.get(settled.launch, "order")
+    if order is not None:
+        rule = settled.facts.rule(settled.launch, "order")
+        return f"longest_first<{order.group}>", (
+            "blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ "
+            f"in other indices, {order.group} at a time, so that their tensors meet in L2  [{rule}]"
+        )
+    panels = _panels(settled)
+    if panels is None:
+        return None
+    panel, kind, reason = panels
+    about = f"blocks take their tiles in panels of {panel} {kind}, so that their operands meet in L2{reason}"
+    return f"panel_order<{panel}, tl::Panels::{kind}>", about
 
 
 def _panels(settled: Settled) -> tuple[int, str, str] | None:

@@ -1,6 +1,7 @@
 """Statements of a kernel's body, as views for the templates. Decides nothing: asks the facts."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared
@@ -34,12 +35,14 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Hazard, Pipeline
+from tile2cu.core.schedule import Hazard, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, wrapped
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.overlap import overlapped
+from tile2cu.emitter.producer import hoisted_lets
 from tile2cu.emitter.sections import stages_name
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import TensorMap, is_producer, producer_loop, store_dims
+from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
 
@@ -72,34 +75,9 @@ class Statements:
             views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
         return tuple(views)
 
-    def producer(self) -> tuple[StatementView, ...]:
-        """What the producer warp does, and the values that it shares with the others; empty without one."""
-        found = producer_loop(self.settled)
-        if found is None:
-            return ()
-        loop, pipeline = found
-        file = self.settled.program.source.name
-        lets = [self._view(let, heading((let,), file)) for let in self._hoisted]
-        parts, loads, _ = self._turns(loop, pipeline)
-        tiles = ", ".join(f"{self.printer.names(buffer.name)}[0]" for buffer in pipeline.buffers)
-        note = self._producer_note(loop, pipeline)
-        above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
-        view = StatementView("producer", {**parts, "tiles": tiles}, loop.span.line, above, (), loads)
-        views = [*lets, replace(view, notes=tuple(wrapped(note, BODY_WIDTH)))]
-        return tuple(replace(view, gap=bool(number)) for number, view in enumerate(views))
-
-    def _producer_note(self, loop: Loop, pipeline: Pipeline) -> str:
-        """Who loads, and how far ahead."""
-        consumers, rule = self.settled.launch.threads, self.facts.rule(loop, "pipeline")
-        return (
-            f"One warp more than the {consumers} consumer threads only loads, up to {pipeline.stages} tiles ahead, as "
-            "slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows  "
-            f"[{rule}]"
-        )
-
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of an elementwise body: the user's comments, no places."""
-        return tuple(self._view(stmt, list(stmt.comments)) for stmt in body)
+        return tuple(self.statement(stmt, list(stmt.comments)) for stmt in body)
 
     def _with_barrier(self, stmt: Stmt, above: list[str]) -> Iterator[StatementView]:
         """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
@@ -109,9 +87,9 @@ class Statements:
             rule = self.facts.rule(stmt, "barrier")
             about = wrapped(f"{reason} by other threads: a barrier before it is used again  [{rule}]", BODY_WIDTH)
             yield StatementView("barrier", {"call": self._barrier_call()}, stmt.span.line, tuple(about))
-        yield self._view(stmt, above)
+        yield self.statement(stmt, above)
 
-    def _view(self, stmt: Stmt, above: list[str]) -> StatementView:
+    def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
         view = self._bare_view(stmt)
         own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
@@ -228,7 +206,9 @@ class Statements:
             tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
             return {"name": call, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
         tile = self.printer.tile(op.dst.buffer)
-        return {"name": call, "template": "", "arguments": f"{view.name}, {place}, {tile}, full"}
+        own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
+        arrival = f"{own[0].name}.acquire({self.printer.turn_of(op.dst.buffer)})" if own else "full"
+        return {"name": call, "template": "", "arguments": f"{view.name}, {place}, {tile}, {arrival}"}
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
@@ -316,37 +296,40 @@ class Statements:
         return StatementView("loop", parts, body=self.body(op.body))
 
     def _pipelined(self, op: Loop, pipeline: Pipeline) -> StatementView:
-        """A loop whose loads run ahead: by all threads, or by a producer warp, which has a part of its own."""
-        parts, loads, body = self._turns(op, pipeline)
-        if pipeline.producer:
-            note = (
-                f"Each turn waits until TMA has filled the slot of tile {parts['turn']}; at its end each warp frees it"
+        """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
+        overlap: Overlap | None = self.facts.get(op, "overlap")
+        with self.turns(op, pipeline) as turns:
+            if overlap is not None:
+                return overlapped(op, overlap, turns, self)
+            if pipeline.producer:
+                note = (
+                    f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp "
+                    "frees it"
+                )
+                return StatementView("consume", turns, comments=(note,), body=self.body(pipeline.body))
+            notes = _pipeline_notes(
+                turns["turn"], pipeline, self.facts.rule(op, "pipeline"), self._read_before(pipeline)
             )
-            return StatementView("consume", parts, comments=(note,), body=body)
-        rule = self.facts.rule(op, "pipeline")
-        notes = _pipeline_notes(parts["turn"], pipeline, rule, self._read_before(pipeline))
-        return StatementView("pipeline", parts, body=body, orelse=loads, notes=notes)
+            loads, body = self.body(pipeline.loads), self.body(pipeline.body)
+            return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
 
-    def _turns(
-        self, op: Loop, pipeline: Pipeline
-    ) -> tuple[dict[str, str], tuple[StatementView, ...], tuple[StatementView, ...]]:
-        """(texts, loads, body) of a pipelined loop: turns count from 0, a tile's slot is the turn's remainder."""
+    @contextmanager
+    def turns(self, op: Loop, pipeline: Pipeline) -> Iterator[dict[str, str]]:
+        """The texts of a pipelined loop's turns, which count from 0; inside, its tiles print with their turn's slot."""
         name = self.printer.names(op.var.name)
         from_zero = static_value(op.start) == 0
         turn = name if from_zero else f"{name}_turn"
         stages = stages_name(self.settled, pipeline.stages)
         outside = dict(self.printer.slots)
         self.printer.slots |= {buffer.name: f"{turn} % {stages}" for buffer in pipeline.buffers}
-        loads, body = self.body(pipeline.loads), self.body(pipeline.body)
-        self.printer.slots = outside
-        parts = {
+        yield {
             "turn": turn,
             "load": self._load_name(op),
             "stages": stages,
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }
-        return parts, loads, body
+        self.printer.slots = outside
 
     def _load_name(self, op: Loop) -> str:
         """The name of the lambda that loads a turn's tiles: `load`, and one of their own for further loops."""
@@ -387,21 +370,6 @@ class Statements:
             inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
             view = f"{view}({', '.join(inside)})"
         return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
-
-
-def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
-    """The values computed before a producer's loop that its loads and turns need: both parts of the kernel see them."""
-    found = producer_loop(settled)
-    if found is None:
-        return ()
-    loop, pipeline = found
-    needed = {part for stmt in pipeline.loads for part in _variables(stmt)}
-    needed |= {part for expr in (loop.start, loop.stop) for part in walk(expr) if isinstance(part, Var)}
-    lets = [stmt for stmt in settled.launch.body if isinstance(stmt, Let)]
-    for let in reversed(lets):
-        if let.var in needed:
-            needed |= {part for part in walk(let.value) if isinstance(part, Var)}
-    return tuple(let for let in lets if let.var in needed)
 
 
 def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
-from tile2cu.core.schedule import Multiple, Pipeline, Staging
+from tile2cu.core.schedule import Multiple, Overlap, Pipeline, Staging
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
 
@@ -54,6 +54,41 @@ def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
     return None
 
 
+@dataclass(frozen=True)
+class Ring:
+    """The slots of one tile that is loaded by itself, in a loop whose products overlap. Both are C++ names."""
+
+    name: str
+    barriers: str
+    tile: Buffer
+
+
+def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
+    """The rings of the producer's loop, one a product; empty where its turns do not overlap."""
+    found = producer_loop(settled)
+    overlap: Overlap | None = settled.facts.get(found[0], "overlap") if found else None
+    if overlap is None:
+        return ()
+    tiles = [product.b.buffer for product in overlap.products]
+    names = printer.names
+    return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in tiles)
+
+
+def block_threads(settled: Settled) -> str:
+    """The threads of a block, the producer's among them."""
+    if not is_producer(settled):
+        return "threads"
+    warpgroup = settled.facts.get(settled.launch, "registers") is not None
+    return f"threads + tl::{'producer_warpgroup' if warpgroup else 'producer_threads'}"
+
+
+def producer_threads(settled: Settled) -> int:
+    """headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
+    if not is_producer(settled):
+        return 0
+    return 32 if settled.facts.get(settled.launch, "registers") is None else 128
+
+
 def store_dims(view: TensorMap) -> str:
     """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
     return f"tl::Dims<{', '.join(map(str, view.dims))}>" if view.dims != _last_two(view) else ""
@@ -64,7 +99,7 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     notes = []
     if is_producer(settled):
         notes.append(
-            "Launch bounds: `threads` and the producer warp; 1 block a multiprocessor, to use all registers there"
+            "Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there"
         )
     if any(store_dims(view) for view in maps.values()):
         notes.append("tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor")

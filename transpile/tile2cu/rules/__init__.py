@@ -5,8 +5,8 @@ it here.
 """
 
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
+from tile2cu.rules.grid import grid_panels, longest_first
 from tile2cu.rules.hopper import (
-    grid_panels,
     producer_warp,
     tma,
     tma_store,
@@ -16,7 +16,7 @@ from tile2cu.rules.hopper import (
 )
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
-from tile2cu.rules.layout.operands import gathered_rows, widest_swizzle
+from tile2cu.rules.layout.operands import copied_swizzle, gathered_rows, widest_swizzle
 from tile2cu.rules.layout.propagate import (
     copy_same,
     index_constant,
@@ -27,6 +27,7 @@ from tile2cu.rules.layout.propagate import (
 )
 from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
+from tile2cu.rules.overlap import overlap, register_shares
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.select import (
     atomic_tile,
@@ -67,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     rows_in_warps,
     loop_over_rows,
     flat,
+    copied_swizzle,
     shared_plain,
     loop_flat,
     loop_packets,
@@ -74,12 +76,15 @@ RULES: tuple[Rule, ...] = (
     tensor_row_start,
     tensor_row_start_when,
     tma,
+    overlap,
+    register_shares,
     cp_async,
     shared_hazard,
     copy_through_shared,
     copy_cp_async,
     tma_store,
     grid_panels,
+    longest_first,
     copy_synchronous,
     gemm_parts,
     atomic_tile,

@@ -13,6 +13,7 @@ from tile2cu.core.bounds import Bounds
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
+from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.targets import Target
@@ -106,13 +107,13 @@ def rule(
 
 
 def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
-    """Asks all rules, phase by phase, until everything is settled.
+    """Asks all rules, phase by phase, until everything is settled about the launch, rewritten where that costs less.
 
     Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again.
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
-    launch = normal_form(launch)
+    launch = masks_after_products(normal_form(launch))
     for _ in range(_STAGINGS):
         try:
             return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)

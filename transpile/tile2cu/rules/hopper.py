@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Reduce, Region, Scope, Swizzle
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Reduce, Region, Scope
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
@@ -29,7 +29,6 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 _WARPGROUP = 128
 _TMA_RANK = 5
-_PANEL = 12
 _LESSONS = "measured on an H200: docs/hopper.md"
 
 
@@ -65,7 +64,7 @@ def warpgroup_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the warps along M and along N.
     """
     if is_specialised(context):
-        yield op, "warps", Warps(4 * _warpgroups(context.launch), 1)
+        yield op, "warps", Warps(4 * warpgroups(context.launch), 1)
 
 
 @rule(
@@ -100,7 +99,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if is_specialised(context):
         m, n, k = op.mnk
-        groups = _warpgroups(context.launch)
+        groups = warpgroups(context.launch)
         yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups)
         if op.a.buffer.scope is Scope.FRAGMENT:
             yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups)
@@ -157,23 +156,6 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     yield launch, "staging", tuple(staged)
 
 
-@rule(
-    "schedule.grid.panels",
-    phase=Phase.SELECT,
-    on=Launch,
-    source=f"{_LESSONS}: panels of 12 tile rows beat 4 and 32 by 2 % of a GEMM",
-    examples=_example("launch", "panel", "None"),
-)
-def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Blocks of a two-dimensional grid of products run in panels of tile rows, so that their operands meet in L2.
-
-    Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
-    """
-    if is_specialised(context):
-        ordered = any(isinstance(op, Swizzle) for op in context.statements)
-        yield launch, "panel", _PANEL if len(launch.grid) == 2 and not ordered else None
-
-
 def is_specialised(context: Context) -> bool:
     """Whether the launch has a producer warp."""
     decided: Specialised | None = context.facts.get(context.launch, "specialised")
@@ -185,7 +167,8 @@ def rows_when(tensor: Buffer) -> Multiple:
     return Multiple(tensor.shape[-1], POINTER_BYTES // tensor.dtype.bytes)
 
 
-def _warpgroups(launch: Launch) -> int:
+def warpgroups(launch: Launch) -> int:
+    """How many warpgroups use the tiles; the producer is not among them."""
     return launch.threads // _WARPGROUP
 
 
@@ -220,7 +203,7 @@ def _reduction_refusal(op: Reduce, products: list[Gemm]) -> str:
 def _product_refusal(op: Gemm, context: Context) -> str:
     """Why a product cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk
-    groups = _warpgroups(context.launch)
+    groups = warpgroups(context.launch)
     line = f"the product in line {op.span.line}"
     types = {(row.operand, row.accumulator) for row in context.target.wgmma}
     if op.a.buffer.dtype != op.b.buffer.dtype or (op.a.buffer.dtype, op.c.buffer.dtype) not in types:

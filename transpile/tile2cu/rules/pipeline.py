@@ -58,7 +58,7 @@ def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
         return None
     _check_sole_writer(loads, loop)
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
-    return Pipeline(loop.num_stages, (*_lets_for(loads, loop), *loads), rest, producer)
+    return Pipeline(loop.num_stages, (*_lets_for(loads, loop), *loads), _without_unused_lets(rest), producer)
 
 
 def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:
@@ -88,6 +88,17 @@ def _lets_for(loads: tuple[Stmt, ...], loop: Loop) -> tuple[Let, ...]:
         if let.var in needed:
             needed |= _names(let)
     return tuple(let for let in lets if let.var in needed)
+
+
+def _without_unused_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements but for values that only the loads needed."""
+    kept: list[Stmt] = []
+    used: set[Var] = set()
+    for stmt in reversed(body):
+        if not isinstance(stmt, Let) or stmt.var in used:
+            kept.insert(0, stmt)
+            used |= {name for inner in walk_stmts((stmt,)) for name in _names(inner)}
+    return tuple(kept)
 
 
 def _check_sole_writer(loads: tuple[Stmt, ...], loop: Loop) -> None:

@@ -6,7 +6,7 @@ from math import prod
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIERS, Ledger, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, Ledger, Pipeline, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
@@ -93,18 +93,21 @@ def ledger_of(
         end = _round_up(end, workspace.dtype.bytes) + workspace.bytes
         widest = max(widest, workspace.dtype.bytes)
         rows.append((workspace.name, workspace.bytes))
-    stages = _producer_stages(context)
-    if stages:
-        end = _round_up(end, _BARRIER_BYTES) + 2 * stages * _BARRIER_BYTES
+    barriers = _barriers(context) * _BARRIER_BYTES
+    if barriers:
+        end = _round_up(end, _BARRIER_BYTES) + barriers
         widest = max(widest, _BARRIER_BYTES)
-        rows.append((BARRIERS, 2 * stages * _BARRIER_BYTES))
+        rows.append((BARRIERS, barriers))
     return Ledger(tuple(rows), _round_up(end, widest), context.target.shared_limit)
 
 
-def _producer_stages(context: Context) -> int:
-    """The slots of the producer's pipeline, each with a barrier for full and one for empty; 0 without a producer."""
-    found = (context.facts.get(op, "pipeline") for op in context.statements)
-    return next((pipeline.stages for pipeline in found if pipeline is not None and pipeline.producer), 0)
+def _barriers(context: Context) -> int:
+    """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings."""
+    for op in context.statements:
+        pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+        if pipeline is not None and pipeline.producer:
+            return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1)
+    return 0
 
 
 def _round_up(value: int, step: int) -> int:

@@ -5,8 +5,8 @@
 
 namespace tl {
 
-// Who loads: one warp beyond the threads that the kernel was written for.
-constexpr int producer_threads = warp_size;
+// Who loads: one warp beyond the threads that the kernel was written for, or a warpgroup that hands over registers.
+constexpr int producer_threads = warp_size, producer_warpgroup = 4 * warp_size;
 // The shuffle tells the compiler that whole warps take the same way, so that it keeps loop counters and addresses of
 // what follows in uniform registers. Who: whole warps.
 template <int threads> TL_DEVICE bool is_producer() { return shuffle(warp(), 0) >= threads / warp_size; }
@@ -26,13 +26,13 @@ template <int stages> struct TmaBarriers {
   Barrier empty[stages];  // a phase ends when all consumer warps have released the slot
 };
 
-// Tile k lies in slot k % stages. `threads` threads use the tiles, the one behind them loads.
-template <int stages, int threads> class TmaPipeline {
+// One ring of slots: tile k lies in slot k % stages. `threads` threads use the tiles, the producer behind them loads.
+template <int stages, int threads> class TmaRing {
  public:
   static_assert(threads % warp_size == 0, "whole warps use the tiles");
 
   // `bytes`: of all tiles of a slot. Who: every thread of the block, the producer too.
-  TL_DEVICE TmaPipeline(TmaBarriers<stages>& barriers, int bytes) : barriers_(barriers), bytes_(bytes) {
+  TL_DEVICE TmaRing(TmaBarriers<stages>& barriers, int bytes) : barriers_(barriers), bytes_(bytes) {
     if (thread() == 0) {
       TL_UNROLL
       for (int slot = 0; slot < stages; ++slot) {
@@ -44,45 +44,62 @@ template <int stages, int threads> class TmaPipeline {
     sync_threads();
   }
 
-  // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
-  // at `full`. Who: the producer's threads, of which one does it.
-  template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
-    if (thread() != threads) return;
-    TL_NO_UNROLL
-    for (int k = 0; k < turns; ++k) {
-      const int slot = k % stages;
-      mbarrier_wait(barriers_.empty[slot], (k / stages & 1) ^ 1);
-      mbarrier_arrive_expect(barriers_.full[slot], bytes_);
-      load(k, barriers_.full[slot]);
-    }
+  // Waits until every consumer warp has released the slot of tile k; the barrier then expects the bytes of the loads,
+  // which arrive at it. Who: the producer's one thread.
+  TL_DEVICE Barrier& acquire(int k) const {
+    mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1);
+    mbarrier_arrive_expect(barriers_.full[k % stages], bytes_);
+    return barriers_.full[k % stages];
   }
-
-  struct Iterator {
-    int k;
-    const TmaPipeline& pipeline;
-    TL_DEVICE bool operator!=(const Iterator& end) const { return k != end.k; }
-    TL_DEVICE int operator*() const { return pipeline.wait(k), k; }
-    TL_DEVICE void operator++() { pipeline.release(k++); }
-  };
-  struct Turns {
-    int count;
-    const TmaPipeline& pipeline;
-    TL_DEVICE Iterator begin() const { return {0, pipeline}; }
-    TL_DEVICE Iterator end() const { return {count > 0 ? count : 0, pipeline}; }
-  };
-  // for (int k : pipeline.consume(turns)): in turn k tile k is there; at its end the slot is free for this warp. Who:
-  // the first `threads` threads. No turns are legal; there is no break.
-  TL_DEVICE Turns consume(int turns) const { return {turns, *this}; }
-
- private:
+  // Waits until tile k is there. Who: each consumer thread.
   TL_DEVICE void wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
+  // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
   TL_DEVICE void release(int k) const {
     sync_warp();  // all lanes are done with the slot
     if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages]);
   }
 
+ private:
   TmaBarriers<stages>& barriers_;
   int bytes_;
+};
+
+// load(k) for k = 0 .. turns - 1, by one thread; it acquires the slots that it fills. Who: the producer's threads.
+template <int threads, class Load> TL_DEVICE void produce(int turns, const Load& load) {
+  if (thread() != threads) return;
+  TL_NO_UNROLL
+  for (int k = 0; k < turns; ++k) load(k);
+}
+
+// A ring whose tiles all consumer warps use turn by turn.
+template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> {
+  using Ring = TmaRing<stages, threads>;
+
+ public:
+  using Ring::Ring;
+
+  // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
+  // at `full`. Who: the producer's threads, of which one does it.
+  template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
+    tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(k)); });
+  }
+
+  struct Iterator {
+    int k;
+    const Ring& ring;
+    TL_DEVICE bool operator!=(const Iterator& end) const { return k != end.k; }
+    TL_DEVICE int operator*() const { return ring.wait(k), k; }
+    TL_DEVICE void operator++() { ring.release(k++); }
+  };
+  struct Turns {
+    int count;
+    const Ring& ring;
+    TL_DEVICE Iterator begin() const { return {0, ring}; }
+    TL_DEVICE Iterator end() const { return {count > 0 ? count : 0, ring}; }
+  };
+  // for (int k : pipeline.consume(turns)): in turn k tile k is there; at its end the slot is free for this warp. Who:
+  // the first `threads` threads. No turns are legal; there is no break.
+  TL_DEVICE Turns consume(int turns) const { return {turns, *this}; }
 };
 
 }  // namespace tl

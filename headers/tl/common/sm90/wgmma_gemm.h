@@ -64,22 +64,16 @@ template <class Operand> struct WgmmaA : Operand {
                                               b.part(col, k), accumulate, typename Operand::type());
   }
 };
-// A in registers: two neighbouring n8 tiles of an accumulator's layout are the operand of one step of K. The registers
-// belong to the instructions until those are waited for, so they are copies.
+// A in registers: two neighbouring n8 tiles of an accumulator's layout are the operand of one step of K.
 template <class T, class Layout> struct WgmmaRegistersA {
   using type = T;
   static constexpr int mn_extent = Layout::M, k_extent = Layout::N, steps = k_extent / wgmma_k;
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
-  uint32_t a[Layout::m_tiles * steps][4];
-  TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) {
-    TL_UNROLL
-    for (int i = 0; i < Layout::m_tiles * steps * 4; ++i)
-      a[i / 4][i % 4] = pack_bits(from.reg[2 * i], from.reg[2 * i + 1]);
-    pin_registers<Layout::m_tiles * steps * 4>(&a[0][0]);
-  }
+  WgmmaWords<T, Layout::registers / 2> words;
+  TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) : words(from.reg) {}
   template <int n, class B>
   TL_DEVICE void multiply(float* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
-    wgmma_m64k16<n, B::is_mn>(d, a[m * steps + k / wgmma_k], b.part(col, k), accumulate, T());
+    wgmma_m64k16<n, B::is_mn>(d, words.four(m * steps + k / wgmma_k), b.part(col, k), accumulate, T());
   }
 };
 
@@ -112,9 +106,9 @@ TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<float, Layout>& C,
   if constexpr (first + n < Layout::N) wgmma_columns<first + n>(a, b, C, m, accumulate);
 }
 
-// The product is there when this returns.
+// Starts the product, as one group of instructions.
 template <class A, class B, class Layout>
-TL_DEVICE void wgmma_product(const A& a, const B& b, Fragment<float, Layout>& C, bool accumulate) {
+TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<float, Layout>& C, bool accumulate) {
   static_assert(A::mn_extent == Layout::M, "A has as many rows as C");
   static_assert(B::mn_extent == Layout::N, "B has as many columns as C");
   static_assert(A::k_extent == B::k_extent, "A has as many columns as B has rows");
@@ -125,23 +119,39 @@ TL_DEVICE void wgmma_product(const A& a, const B& b, Fragment<float, Layout>& C,
   TL_UNROLL
   for (int m = 0; m < Layout::m_tiles; ++m) wgmma_columns<0>(a, b, C, m, accumulate);
   wgmma_commit();
-  wgmma_wait<0>();
-  pin_registers<Layout::registers>(C.reg);
 }
 
-// C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16 with a
+// Waits until at most `pending` of the products that were started last are in flight; those of `fragments` are then
+// there. Who: every thread of their warpgroups.
+template <int pending, class... Layouts> TL_DEVICE void gemm_wait(Fragment<float, Layouts>&... fragments) {
+  wgmma_wait<pending>();
+  (pin_registers<Layouts::registers>(fragments.reg), ...);
+}
+
+// As tl::gemm below, but the product is there only after tl::gemm_wait; until then neither C nor the operands may be
+// written, nor C be read.
+template <class A, class B, int M, int N, int warpgroups>
+TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C) {
+  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, true);
+}
+template <class A, class B, int M, int N, int warpgroups>
+TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C, Overwrite) {
+  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, false);
+}
+
+// C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16 with a
 // WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K. Shared
 // tiles have a swizzle of 128, 64 or 32 bytes.
 // Who: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there needs
 // tl::sync_consumers before.
 template <class A, class B, int M, int N, int warpgroups>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C) {
-  wgmma_product(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, true);
+  gemm_start(a, b, C), gemm_wait<0>(C);
 }
 // C = A B.
 template <class A, class B, int M, int N, int warpgroups>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C, Overwrite) {
-  wgmma_product(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, false);
+  gemm_start(a, b, C, overwrite), gemm_wait<0>(C);
 }
 
 }  // namespace tl

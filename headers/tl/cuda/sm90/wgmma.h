@@ -33,6 +33,22 @@ template <int n> TL_DEVICE void pin_registers(uint32_t* r) {
   for (int i = 0; i < n; ++i) asm volatile("" : "+r"(r[i])::"memory");
 }
 
+// A fragment's registers as wgmma reads them, two elements a word. They are copies: until the instructions are waited for
+// theirs may not be written. Any thread.
+template <class T, int words> class WgmmaWords {
+ public:
+  TL_DEVICE explicit WgmmaWords(const T* from) {
+    TL_UNROLL
+    for (int i = 0; i < words; ++i) word_[i / 4][i % 4] = pack_bits(from[2 * i], from[2 * i + 1]);
+    pin_registers<words>(&word_[0][0]);
+  }
+  // The operand of one instruction.
+  TL_DEVICE const uint32_t (&four(int i) const)[4] { return word_[i]; }
+
+ private:
+  uint32_t word_[words / 4][4];
+};
+
 // Registers a thread may use from here on (24..256, a multiple of 8): fewer for producers, more for consumers. Who:
 // every warp of a warpgroup, in a kernel with __launch_bounds__(threads, 1).  [setmaxnreg]
 template <int n> TL_DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n)); }

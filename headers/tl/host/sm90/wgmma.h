@@ -16,6 +16,15 @@ TL_DEVICE void wgmma_commit() { tl_engine_wgmma_commit(); }
 template <int n> TL_DEVICE void wgmma_wait() { tl_engine_wgmma_wait(n); }
 template <int n> TL_DEVICE void pin_registers(float*) {}
 template <int n> TL_DEVICE void pin_registers(uint32_t*) {}
+// The fragment's own registers, so that the engine sees a write to them while an instruction is in flight.
+template <class T, int words> class WgmmaWords {
+ public:
+  TL_DEVICE explicit WgmmaWords(const T* from) : from_(from) {}
+  TL_DEVICE const uint32_t (&four(int i) const)[4] { return reinterpret_cast<const uint32_t (*)[4]>(from_)[i]; }
+
+ private:
+  const T* from_;
+};
 template <int n> TL_DEVICE void give_registers() {}
 template <int n> TL_DEVICE void take_registers() {}
 

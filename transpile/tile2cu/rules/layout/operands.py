@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 
 from tile2cu.core.banks import bank_ways
-from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Gemm, Scope
+from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
+from tile2cu.core.program import Buffer, Copy, Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.warps import FMA_ROW, on_fma
 
+_GEMM = """
+A_shared = T.alloc_shared((128, 32), "float16")
+B_shared = T.alloc_shared((32, 128), "float16")
+C_local = T.alloc_fragment((128, 128), "float32")
+T.gemm(A_shared, B_shared, C_local)
+"""
 _LANES = range(32)
 _LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX ISA, 'ldmatrix', .b16
 _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
@@ -20,10 +26,7 @@ _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
     source="PTX ISA, 'Swizzling Modes'; shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide)",
     examples=tuple(
         Example(
-            'A_shared = T.alloc_shared((128, 32), "float16")\n'
-            'B_shared = T.alloc_shared((32, 128), "float16")\n'
-            'C_local = T.alloc_fragment((128, 128), "float32")\n'
-            "T.gemm(A_shared, B_shared, C_local)",
+            _GEMM,
             name,
             "layout",
             swizzle,
@@ -70,6 +73,30 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     for buffer in (op.a.buffer, op.b.buffer):
         if buffer.scope is Scope.SHARED and _only_gathered(buffer, context):
             yield buffer, "layout", _padded(buffer, context)
+
+
+@rule(
+    "layout.copy.widest-swizzle",
+    phase=Phase.LOOP,
+    on=Copy,
+    source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes",
+    examples=(
+        Example(
+            _GEMM + "\nS = T.alloc_shared((128, 128), 'float16')\nT.copy(S, C_local)", "S", "layout", "128-byte swizzle"
+        ),
+    ),
+)
+def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
+    """A shared tile that a product's fragment is copied from or to takes the widest swizzle too.
+
+    In such a fragment eight rows of a column lie in one warp, which without a swizzle would share banks.
+
+    Gives: a SharedLayout for the shared tile.
+    """
+    for tile, other in ((op.src.buffer, op.dst.buffer), (op.dst.buffer, op.src.buffer)):
+        fits = tile.scope is Scope.SHARED and tile.rank == 2 and context.facts.get(tile, "layout") is None
+        if fits and isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator):
+            yield tile, "layout", _swizzled(tile)
 
 
 def _only_gathered(buffer: Buffer, context: Context) -> bool:

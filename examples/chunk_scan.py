@@ -1,0 +1,102 @@
+"""Mamba-2, the output of each chunk: from the state before it, and from its own tokens.
+
+x and Y are (batch, seqlen, heads, headdim), C is (batch, seqlen, groups, dstate), CB = C @ B^T of each chunk is (batch,
+chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads, chunks,
+chunk_size); States, of which each chunk gets the one before it, is (batch, chunks, heads, headdim, dstate).
+"""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def chunk_scan(
+    batch,
+    seqlen,
+    heads,
+    groups=1,
+    chunk_size=256,
+    headdim=64,
+    dstate=128,
+    block_M=64,  # tokens a block
+    block_N=64,  # of headdim
+    block_K=64,  # tokens a turn
+    num_stages=2,
+    threads=128,
+    dtype="float16",
+):
+    """Y[m] = exp(dA[m]) * C[m] @ State^T + D * x[m] + sum over t <= m of CB[m, t] * exp(dA[m] - dA[t]) * dt[t] * x[t].
+
+    All within one chunk, where dA is dA_cumsum.
+    """
+    accum_dtype = "float32"
+    log2e = 1.44269504
+    chunks = T.ceildiv(seqlen, chunk_size)
+
+    @T.prim_func
+    def chunk_scan_kernel(
+        CB: T.Tensor((batch, chunks, groups, chunk_size, chunk_size), dtype),
+        x: T.Tensor((batch, seqlen, heads, headdim), dtype),
+        dt: T.Tensor((batch, heads, chunks, chunk_size), dtype),
+        dA_cumsum: T.Tensor((batch, heads, chunks, chunk_size), dtype),
+        C: T.Tensor((batch, seqlen, groups, dstate), dtype),
+        States: T.Tensor((batch, chunks, heads, headdim, dstate), dtype),
+        D: T.Tensor((heads,), dtype),
+        Y: T.Tensor((batch, seqlen, heads, headdim), dtype),
+    ):
+        # grid dims: (heads, #tiles of a chunk, batch * chunks)
+        with T.Kernel(
+            heads, T.ceildiv(chunk_size, block_M) * T.ceildiv(headdim, block_N), batch * chunks, threads=threads
+        ) as (head, tile, chunk_of_batch):
+            CB_shared = T.alloc_shared((block_M, block_K), dtype)
+            x_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_shared = T.alloc_shared((block_M, dstate), dtype)
+            State_shared = T.alloc_shared((block_N, dstate), dtype)
+            weights = T.alloc_fragment((block_M, block_K), accum_dtype)
+            weights_cast = T.alloc_fragment((block_M, block_K), dtype)
+            x_m = T.alloc_fragment((block_M, block_N), dtype)
+            dA_m = T.alloc_fragment((block_M,), accum_dtype)
+            dA_k = T.alloc_fragment((block_K,), accum_dtype)
+            dt_k = T.alloc_fragment((block_K,), accum_dtype)
+            y = T.alloc_fragment((block_M, block_N), accum_dtype)
+
+            b = chunk_of_batch % batch
+            chunk = chunk_of_batch // batch
+            group = head // (heads // groups)
+            m = tile // T.ceildiv(headdim, block_N) * block_M
+            n = tile % T.ceildiv(headdim, block_N) * block_N
+            first = chunk * chunk_size
+
+            # What the state before the chunk gives: decayed from the chunk's start to each token.
+            T.copy(C[b, first + m : first + m + block_M, group, 0:dstate], C_shared)
+            T.copy(States[b, chunk, head, n : n + block_N, 0:dstate], State_shared)
+            T.copy(dA_cumsum[b, head, chunk, m : m + block_M], dA_m)
+            T.gemm(C_shared, State_shared, y, transpose_B=True, clear_accum=True)
+            for i, j in T.Parallel(block_M, block_N):
+                y[i, j] *= T.exp2(dA_m[i] * log2e)
+
+            # What the chunk's own tokens give, up to each token.
+            for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
+                t = first + k * block_K
+                T.copy(CB[b, chunk, group, m : m + block_M, k * block_K : (k + 1) * block_K], CB_shared)
+                T.copy(x[b, t : t + block_K, head, n : n + block_N], x_shared)
+                T.copy(dA_cumsum[b, head, chunk, k * block_K : (k + 1) * block_K], dA_k)
+                T.copy(dt[b, head, chunk, k * block_K : (k + 1) * block_K], dt_k)
+                T.copy(CB_shared, weights)
+                for i, j in T.Parallel(block_M, block_K):
+                    weights[i, j] *= T.exp2((dA_m[i] - dA_k[j]) * log2e) * dt_k[j]
+                for i, j in T.Parallel(block_M, block_K):
+                    weights[i, j] = T.if_then_else(m + i >= k * block_K + j, weights[i, j], 0)
+                T.copy(weights, weights_cast)
+                T.gemm(weights_cast, x_shared, y)
+
+            T.copy(x[b, first + m : first + m + block_M, head, n : n + block_N], x_m)
+            for i, j in T.Parallel(block_M, block_N):
+                y[i, j] += T.cast(x_m[i, j], accum_dtype) * T.cast(D[head], accum_dtype)
+            T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])
+
+    return chunk_scan_kernel
+
+
+if __name__ == "__main__":
+    kernel = chunk_scan(batch=8, seqlen=4096, heads=80)

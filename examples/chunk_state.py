@@ -1,0 +1,80 @@
+"""Mamba-2, the state of each chunk: what its inputs add to the state, each decayed to the chunk's end.
+
+x is (batch, seqlen, heads, headdim), B is (batch, seqlen, groups, dstate); dt and dA_cumsum, the running sum of dt * A,
+are (batch, heads, chunks, chunk_size).
+"""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def chunk_state(
+    batch,
+    seqlen,
+    heads,
+    groups=1,
+    chunk_size=256,
+    headdim=64,
+    dstate=128,
+    block_M=64,  # of headdim
+    block_N=128,  # of dstate
+    block_K=64,  # tokens a turn
+    num_stages=2,
+    threads=128,
+    dtype="float16",
+):
+    """States[p, n] = sum over tokens t of x[t, p] * dt[t] * exp(dA_cumsum[last] - dA_cumsum[t]) * B[t, n]."""
+    accum_dtype = "float32"
+    log2e = 1.44269504
+    chunks = T.ceildiv(seqlen, chunk_size)
+
+    @T.prim_func
+    def chunk_state_kernel(
+        B: T.Tensor((batch, seqlen, groups, dstate), dtype),
+        x: T.Tensor((batch, seqlen, heads, headdim), dtype),
+        dt: T.Tensor((batch, heads, chunks, chunk_size), dtype),
+        dA_cumsum: T.Tensor((batch, heads, chunks, chunk_size), dtype),
+        States: T.Tensor((batch, chunks, heads, headdim, dstate), dtype),
+    ):
+        # grid dims: (heads, #tiles of a state, batch * chunks)
+        with T.Kernel(
+            heads, T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N), batch * chunks, threads=threads
+        ) as (head, tile, chunk_of_batch):
+            x_shared = T.alloc_shared((block_K, block_M), dtype)
+            x_scaled = T.alloc_shared((block_K, block_M), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            x_local = T.alloc_fragment((block_K, block_M), accum_dtype)
+            dt_local = T.alloc_fragment((block_K,), accum_dtype)
+            decay = T.alloc_fragment((block_K,), accum_dtype)
+            scale = T.alloc_fragment((block_K,), accum_dtype)
+            state = T.alloc_fragment((block_M, block_N), accum_dtype)
+
+            b = chunk_of_batch % batch
+            chunk = chunk_of_batch // batch
+            first = chunk * chunk_size
+            m = tile // T.ceildiv(dstate, block_N) * block_M
+            n = tile % T.ceildiv(dstate, block_N) * block_N
+
+            last = T.cast(dA_cumsum[b, head, chunk, chunk_size - 1], accum_dtype)
+            T.clear(state)
+            for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
+                t = first + k * block_K
+                T.copy(x[b, t : t + block_K, head, m : m + block_M], x_shared)
+                T.copy(B[b, t : t + block_K, head // (heads // groups), n : n + block_N], B_shared)
+                T.copy(dt[b, head, chunk, k * block_K : (k + 1) * block_K], dt_local)
+                T.copy(dA_cumsum[b, head, chunk, k * block_K : (k + 1) * block_K], decay)
+                for i in T.Parallel(block_K):
+                    scale[i] = dt_local[i] * T.exp2((last - decay[i]) * log2e)
+                T.copy(x_shared, x_local)
+                for i, j in T.Parallel(block_K, block_M):
+                    x_local[i, j] *= scale[i]
+                T.copy(x_local, x_scaled)
+                T.gemm(x_scaled, B_shared, state, transpose_A=True)
+            T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])
+
+    return chunk_state_kernel
+
+
+if __name__ == "__main__":
+    kernel = chunk_state(batch=8, seqlen=4096, heads=80)

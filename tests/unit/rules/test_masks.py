@@ -1,0 +1,80 @@
+"""Masks after their products: when, and which tiles pay for them."""
+
+import itertools
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
+from tile2cu.core.program import Gemm, If, Loop, Parallel
+from tile2cu.rules.rewrite.mask import negated, some_fails
+
+MASKED = """
+A_shared = T.alloc_shared((64, 32), "float16")
+S = T.alloc_fragment((64, 64), "float32")
+for k in T.serial(4):
+    T.copy(Z[bx * 64, k * 32], A_shared)
+    for i, j in T.Parallel(64, 64):
+        S[i, j] = {value}
+    T.gemm(A_shared, A_shared, S, transpose_B=True{clear})
+"""
+
+
+def turn(value: str, clear: str = "") -> tuple[object, ...]:
+    """The statements of the loop, as they are decided about."""
+    context = settled(MASKED.format(value=value, clear=clear))
+    return next(op.body for op in context.launch.body if isinstance(op, Loop))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.if_then_else(bx * 64 + i >= k * 64 + j, 0, -T.infinity('float32'))",
+        "T.if_then_else(k * 64 + j >= m, -T.infinity('float32'), 0)",
+        "T.if_then_else(k * 64 + j < m and i >= j, 0, -T.infinity('float32'))",
+    ],
+)
+def test_a_mask_comes_after_its_product_for_tiles_that_need_it(value: str) -> None:
+    _, product, mask = turn(value)
+    assert isinstance(product, Gemm) and product.clear
+    assert isinstance(mask, If) and isinstance(mask.then[0], Parallel)
+
+
+def test_a_mask_whose_tiles_are_not_known_comes_after_its_product_always() -> None:
+    _, product, mask = turn("T.if_then_else((i * j) % 3 == 0, 0, -T.infinity('float32'))")
+    assert isinstance(product, Gemm) and product.clear and isinstance(mask, Parallel)
+
+
+@pytest.mark.parametrize(
+    ("value", "clear"),
+    [
+        ("T.if_then_else(i >= j, 0, -1)", ""),
+        ("T.if_then_else(i >= j, 1, -T.infinity('float32'))", ""),
+        ("T.if_then_else(i >= j, 0, -T.infinity('float32'))", ", clear_accum=True"),
+    ],
+)
+def test_what_is_no_mask_stays_where_it_is(value: str, clear: str) -> None:
+    _, first, second = turn(value, clear)
+    assert isinstance(first, Parallel) and isinstance(second, Gemm)
+
+
+def test_some_fails_is_true_exactly_where_an_element_fails() -> None:
+    i, j = Var(INT32, "i", Role.PARALLEL), Var(INT32, "j", Role.PARALLEL)
+    extents = {i: int_const(4), j: int_const(3)}
+    context = settled("S = T.alloc_shared((64, 32), 'float32')\nT.clear(S)")
+    sums = [
+        binary("+", binary("*", int_const(a), i), binary("*", int_const(b), j)) for a, b in ((1, -1), (2, 1), (0, -3))
+    ]
+    for op, left, limit in itertools.product(("<", "<=", ">", ">="), sums, range(-10, 11)):
+        condition = binary(op, left, int_const(limit))
+        needed = some_fails(condition, extents, Bounds(context.launch))
+        assert needed is not None
+        values = [
+            static_value(substitute(condition, {i: int_const(a), j: int_const(b)})) for a in range(4) for b in range(3)
+        ]
+        assert static_value(needed) == (not all(values)), (op, left, limit)
+        for a, b in itertools.product(range(4), range(3)):
+            at = {i: int_const(a), j: int_const(b)}
+            assert static_value(substitute(negated(condition), at)) == (not static_value(substitute(condition, at)))

@@ -1,0 +1,76 @@
+"""A loop whose turns overlap: its parts as lambdas, each once, and the order in which they run."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Var, walk
+from tile2cu.core.program import Loop, Stmt, walk_stmts
+from tile2cu.core.schedule import Overlap
+from tile2cu.emitter.comments import BODY_WIDTH, wrapped
+from tile2cu.emitter.tma import Ring, rings
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+
+def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statements: "Statements") -> StatementView:
+    """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
+    first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
+    first_ring, second_ring = rings(statements.settled, statements.printer)
+    parts = (
+        _starts(f"start_{first}", (*overlap.before, overlap.first), loop, turns, statements, first_ring),
+        _part("between", overlap.between, loop, turns, statements),
+        _part(f"prepare_{second}", overlap.late, loop, turns, statements),
+        _starts(f"start_{second}", (overlap.second,), loop, turns, statements, second_ring),
+    )
+    roles = ("start_first", "between", "prepare", "start_second")
+    names = {"first": first, "second": second, "first_ring": first_ring.name, "second_ring": second_ring.name}
+    for role, part in zip(roles, parts, strict=True):
+        names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
+    timeline = _timeline(first, second, turns["turn"], statements.facts.rule(loop, "overlap"))
+    return StatementView("overlap", {**turns, **names}, body=tuple(part for part in parts if part.body), notes=timeline)
+
+
+def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
+    """What runs beside what."""
+    about = (
+        f"Turns overlap: {second} of turn {turn} - 1 is in flight beside {first} of turn {turn}, and under what lies "
+        f"between the two in turn {turn}  [{rule}]"
+    )
+    units = (
+        ("tensor cores", f"{first}(0)", "", f"{first}(1)", f"{second}(0)", f"{first}(2)", f"{second}(1)", "..."),
+        ("other units", "", "between(0)", "", "between(1)", "", "between(2)", "..."),
+    )
+    widths = [max(map(len, column)) for column in zip(*units, strict=True)]
+    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in units)
+    return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def _part(
+    name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements"
+) -> StatementView:
+    """A lambda of one part of a turn; it takes the turn if it asks for it."""
+    asks = any(_mentions(op, loop) for op in body)
+    parts = {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
+    return StatementView("part", parts, body=statements.body(body))
+
+
+def _starts(
+    name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements", ring: Ring
+) -> StatementView:
+    """The part that ends with the start of a product, as soon as its tile is there."""
+    part = _part(name, body, loop, turns, statements)
+    product = part.body[-1]
+    wait = replace(product, kind="line", parts={"text": f"{ring.name}.wait({turns['turn']});"})
+    start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
+    parts = {**part.parts, "argument": turns["turn"]}
+    return replace(part, parts=parts, body=(*part.body[:-1], wait, start))
+
+
+def _mentions(op: Stmt, loop: Loop) -> bool:
+    """Whether a statement depends on the turn."""
+    found = (part for stmt in walk_stmts((op,)) for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Var) and part == loop.var for part in found)

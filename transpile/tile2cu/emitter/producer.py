@@ -1,0 +1,71 @@
+"""The producer's part of a kernel: it comes first, and returns."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Var, walk
+from tile2cu.core.program import Let, Loop
+from tile2cu.core.schedule import Pipeline
+from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import producer_loop, rings
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+
+def producer(statements: "Statements") -> tuple[StatementView, ...]:
+    """What the producer does, and the values that it shares with the others; empty without one."""
+    found = producer_loop(statements.settled)
+    if found is None:
+        return ()
+    loop, pipeline = found
+    settled, names = statements.settled, statements.printer.names
+    file = settled.program.source.name
+    lets = [statements.statement(let, heading((let,), file)) for let in hoisted_lets(settled)]
+    with statements.turns(loop, pipeline) as turns:
+        loads = statements.body(pipeline.loads)
+    own = rings(settled, statements.printer)
+    tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
+    shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
+    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else ""}
+    declared = tuple(
+        StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
+        for r in own
+    )
+    above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
+    note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
+    view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
+    return tuple(replace(view, gap=bool(number)) for number, view in enumerate([*lets, view]))
+
+
+def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
+    """Who loads, how far ahead, and what becomes of the registers."""
+    launch, facts = statements.settled.launch, statements.facts
+    ahead = f"up to {pipeline.stages} tiles ahead, as slots are freed. It returns when it has asked for the last tile"
+    rule = f"[{facts.rule(loop, 'pipeline')}]"
+    if facts.get(launch, "registers") is None:
+        text = f"One warp more than the {launch.threads} consumer threads only loads, {ahead}"
+        return f"{text}; no barrier of the whole block follows  {rule}"
+    text = f"One warpgroup more than the {launch.threads} consumer threads: one thread of it only loads, {ahead}"
+    share = f"Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
+    return f"{text}; no barrier of the whole block follows  {rule}. {share}"
+
+
+def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
+    """The values computed before a producer's loop that its loads and turns need: both parts of the kernel see them."""
+    found = producer_loop(settled)
+    if found is None:
+        return ()
+    loop, pipeline = found
+    needed = {
+        part for stmt in pipeline.loads for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)
+    }
+    needed |= {part for expr in (loop.start, loop.stop) for part in walk(expr) if isinstance(part, Var)}
+    lets = [stmt for stmt in settled.launch.body if isinstance(stmt, Let)]
+    for let in reversed(lets):
+        if let.var in needed:
+            needed |= {part for part in walk(let.value) if isinstance(part, Var)}
+    return tuple(let for let in lets if let.var in needed)

@@ -1,0 +1,139 @@
+"""Hopper: products that stay in flight while other work goes on, and the registers that this takes."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Scope, Stmt
+from tile2cu.core.schedule import Overlap, Pipeline, RegisterShares
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import is_specialised, warpgroups
+
+_ATTENTION = """
+Q_shared = T.alloc_shared((128, 64), "float16")
+K_shared = T.alloc_shared((64, 64), "float16")
+V_shared = T.alloc_shared((64, 64), "float16")
+S = T.alloc_fragment((128, 64), "float32")
+P = T.alloc_fragment((128, 64), "float16")
+O = T.alloc_fragment((128, 64), "float32")
+T.copy(Z[0, 0], Q_shared)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], K_shared)
+    T.copy(Z[k * 64, 64], V_shared)
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
+    T.copy(S, P)
+    T.gemm(P, V_shared, O)
+"""
+_LESSONS = "measured on an H200: docs/hopper.md"
+_REGISTERS = 64 * 1024 // 128  # of a multiprocessor, for each thread of a warpgroup
+_PRODUCER_REGISTERS = 24
+_MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
+_OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
+
+
+@rule(
+    "pipeline.loop.overlap",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source=f"{_LESSONS}: 8 to 10 % of attention",
+    examples=(Example(_ATTENTION, 8, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a"),),
+)
+def overlap(op: Loop, context: Context) -> Iterator[Decision]:
+    """Of two products in a turn, the second stays in flight under the next turn's first and what follows that.
+
+    What lies between the products runs while the second one of the turn before is in flight, except for what writes
+    its operand or touches its result: that waits for it. Each product's tile has a ring of its own.
+
+    Gives: what runs when.
+    """
+    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    if pipeline is not None and pipeline.producer:
+        found = _overlap(pipeline)
+        if found is not None and _registers_of(context.launch, context) + _OTHER_REGISTERS <= _share(context.launch):
+            yield op, "overlap", found
+
+
+@rule(
+    "launch.hopper.register-shares",
+    phase=Phase.PIPELINE,
+    on=Launch,
+    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
+    examples=(Example(_ATTENTION, "launch", "registers", "None", target="cuda:sm_90a"),),
+)
+def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where tiles of two or three warpgroups need more registers than an even share, the producer hands its own over.
+
+    Then the producer is a whole warpgroup, since registers change hands by warpgroups.
+
+    Gives: the registers of a producer's thread and of a consumer's; None for even shares.
+    """
+    if not is_specialised(context):
+        return
+    groups = warpgroups(launch)
+    even = _REGISTERS // (groups + 1)  # the producer's warp counts as much as a warpgroup
+    if groups == 1 or _registers_of(launch, context) + _OTHER_REGISTERS <= even:
+        yield launch, "registers", None
+    else:
+        yield launch, "registers", RegisterShares(_PRODUCER_REGISTERS, _share(launch))
+
+
+def _share(launch: Launch) -> int:
+    """The most registers that a consumer's thread can have, in the eights in which they change hands."""
+    return min((_REGISTERS - _PRODUCER_REGISTERS) // warpgroups(launch) // 8 * 8, _MOST_REGISTERS)
+
+
+def _registers_of(launch: Launch, context: Context) -> int:
+    """What a thread spends on register tiles, in registers of 4 bytes."""
+    tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
+    layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, "layout")) for tile in tiles]
+    return sum(-(-layout.registers * tile.dtype.bytes // 4) for tile, layout in layouts if layout is not None)
+
+
+def _overlap(pipeline: Pipeline) -> Overlap | None:
+    """How the turns of a loop with two products overlap; None where they cannot."""
+    products = [op for op in pipeline.body if isinstance(op, Gemm)]
+    if len(products) != 2 or pipeline.body[-1] is not products[1]:
+        return None
+    first, second = products
+    place = next(number for number, op in enumerate(pipeline.body) if op is first)
+    before, middle = pipeline.body[:place], pipeline.body[place + 1 : -1]
+    late = tuple(op for op in middle if _touches(op, second))
+    between = tuple(op for op in middle if op not in late)
+    found = Overlap(before=before, first=first, between=between, late=late, second=second)
+    return found if _is_sound(found, pipeline) else None
+
+
+def _is_sound(found: Overlap, pipeline: Pipeline) -> bool:
+    """Whether no statement moves over another that it depends on, and each product reads one tile that is loaded."""
+    early = (*found.before, found.first, *found.between)
+    if any(_touches(op, found.second) for op in early) or any(isinstance(op, Let) for op in pipeline.body):
+        return False
+    order = [id(op) for op in pipeline.body]
+    after = [(late, op) for late in found.late for op in found.between if order.index(id(late)) < order.index(id(op))]
+    if any(_depend(late, op) for late, op in after):
+        return False
+    if found.second.a.buffer.scope is not Scope.FRAGMENT:
+        return False
+    tiles = [load.dst.buffer for load in pipeline.loads if isinstance(load, Copy)]
+    if len(tiles) != len(pipeline.loads) or {*map(id, tiles)} != {id(found.first.b.buffer), id(found.second.b.buffer)}:
+        return False
+    others = (*found.before, *found.between, *found.late)
+    return (
+        len(tiles) == 2 and not any(_shared_tiles(op) for op in others) and not _shared_tiles(found.first, written=True)
+    )
+
+
+def _touches(op: Stmt, product: Gemm) -> bool:
+    """Whether a statement must not run while the product is in flight."""
+    written, read = buffers_written(op), buffers_read(op)
+    return product.c.buffer in written | read or product.a.buffer in written
+
+
+def _depend(a: Stmt, b: Stmt) -> bool:
+    """Whether two statements must keep their order."""
+    return bool(buffers_written(a) & (buffers_read(b) | buffers_written(b)) or buffers_read(a) & buffers_written(b))
+
+
+def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:
+    touched = buffers_written(op) if written else buffers_written(op) | buffers_read(op)
+    return any(buffer.scope is Scope.SHARED for buffer in touched)

@@ -1,0 +1,146 @@
+"""Masks of products: after the product, and only in tiles that have a masked element."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.dtype import BOOL
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Unary,
+    Var,
+    binary,
+    int_const,
+    static_value,
+    substitute,
+    walk,
+)
+from tile2cu.core.program import Gemm, If, Launch, Loop, Parallel, Scope, Stmt, Store, While
+
+MASK = "rewrite.mask.after-product"
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def masks_after_products(launch: Launch) -> Launch:
+    """The launch with its masks after their products: a product then starts from zero by itself, and only the tiles
+    that a mask touches pay for it.
+
+    A mask is a loop that sets a fragment to 0 or minus infinity, directly before a product that adds to it. Minus
+    infinity plus a finite product is minus infinity, so the order is the same to the bit; where a product is not
+    finite, a masked element becomes minus infinity instead of NaN.
+    """
+    return replace(launch, body=_body(launch.body, Bounds(launch)))
+
+
+def _body(body: tuple[Stmt, ...], bounds: Bounds) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for stmt in body:
+        mask = _mask(found[-1], stmt) if found else None
+        if mask is not None and isinstance(stmt, Gemm):
+            found[-1:] = [replace(stmt, clear=True), mask.statement(bounds)]
+        else:
+            found.append(_inside(stmt, bounds))
+    return tuple(found)
+
+
+def _inside(stmt: Stmt, bounds: Bounds) -> Stmt:
+    match stmt:
+        case Loop() | While():
+            return replace(stmt, body=_body(stmt.body, bounds))
+        case If():
+            return replace(stmt, then=_body(stmt.then, bounds), orelse=_body(stmt.orelse, bounds))
+        case _:
+            return stmt
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` leaves visible ones alone."""
+
+    loop: Parallel
+    visible: Expr
+    masked: Store
+
+    def statement(self, bounds: Bounds) -> Stmt:
+        """The mask, in tiles that have a masked element."""
+        needed = some_fails(self.visible, dict(zip(self.loop.vars, self.loop.extents, strict=True)), bounds)
+        if needed is None:
+            return replace(self.loop, body=(self.masked,))
+        about = f"After the product, and in tiles with a masked element only  [{MASK}]"
+        loop = replace(self.loop, body=(self.masked,), comments=())
+        return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
+
+
+def _mask(loop: Stmt, product: Stmt) -> _Mask | None:
+    """The mask that `loop` is for the product after it, or None."""
+    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or len(loop.body) != 1:
+        return None
+    store, result = loop.body[0], product.c
+    if not isinstance(store, Store) or store.op or store.buffer is not result.buffer or not result.whole:
+        return None
+    whole = [static_value(n) for n in loop.extents] == list(result.buffer.static_shape)
+    if store.indices != loop.vars or not whole or result.buffer.scope is not Scope.FRAGMENT:
+        return None
+    choice, element = store.value, Load(store.buffer.dtype, store.buffer, store.indices)
+    if not isinstance(choice, Call) or choice.function != "if_then_else":
+        return None
+    visible, yes, no = choice.args
+    match static_value(yes), static_value(no):
+        case 0, float() as value if value == -math.inf:
+            return _Mask(loop, visible, replace(store, value=replace(choice, args=(visible, element, no))))
+        case float() as value, 0 if value == -math.inf:
+            return _Mask(loop, negated(visible), replace(store, value=replace(choice, args=(visible, yes, element))))
+        case _:
+            return None
+
+
+def negated(condition: Expr) -> Expr:
+    """The opposite of a condition, with comparisons turned round."""
+    match condition:
+        case Binary(op="and" | "or"):
+            other = "or" if condition.op == "and" else "and"
+            return binary(other, negated(condition.lhs), negated(condition.rhs))
+        case Binary() if condition.op in _NEGATED and not condition.lhs.dtype.is_float:
+            return binary(_NEGATED[condition.op], condition.lhs, condition.rhs)
+        case Unary(op="not"):
+            return condition.operand
+        case _:
+            return Unary(BOOL, "not", condition)
+
+
+def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
+    """When a condition fails for some values of the variables below their extents; None where that is not known.
+
+    Each comparison of a conjunction fails first at an end of each variable's range.
+    """
+    parts = [_fails_at_an_end(part, extents, bounds) for part in _conjuncts(condition)]
+    known = [part for part in parts if part is not None]
+    return reduce(lambda a, b: binary("or", a, b), known) if len(known) == len(parts) else None
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from _conjuncts(condition.lhs)
+        yield from _conjuncts(condition.rhs)
+    else:
+        yield condition
+
+
+def _fails_at_an_end(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+        return None
+    difference = bounds.linear(condition.lhs).plus(bounds.linear(condition.rhs), -1)
+    if any(part in extents for atom in difference.terms if atom not in extents for part in walk(atom)):
+        return None
+    ends: dict[Expr, Expr] = {}
+    for var, extent in extents.items():
+        grows = difference.terms.get(var, 0) > 0
+        at_last = grows == (condition.op in ("<", "<="))
+        ends[var] = binary("-", extent, int_const(1)) if at_last else Const(var.dtype, 0)
+    return negated(substitute(condition, ends))
