@@ -98,7 +98,7 @@ NEEDS = {
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
     )
 }
-FOLDER_NEEDS = {"host": "g++", "engine": "g++", "amdgcn": "amd", "gpu": "gpu"}
+FOLDER_NEEDS = {"host": "g++", "engine": "g++", "amdgcn": "amd", "ptx": "nvcc", "gpu": "gpu"}
 
 
 def required() -> frozenset[str]:

@@ -9,6 +9,7 @@ from tile2cu_runtime.errors import (
     LaunchError,
     ManifestError,
     OptionError,
+    SimulationError,
     Tile2CuRuntimeError,
 )
 from tile2cu_runtime.kernel import Kernel
@@ -33,6 +34,7 @@ __all__ = [
     "Place",
     "Report",
     "SharedAccess",
+    "SimulationError",
     "Tile2CuRuntimeError",
     "auto_target",
     "cache_dir",

@@ -31,7 +31,7 @@ from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
 _FAILURE = "failure.json"
 _BUILD = "build.json"
-_OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "hip_launches.h"))
+_OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "launches.h"))
 
 _TEMPLATE = Template("""\
 // cppimport
@@ -144,9 +144,10 @@ extern "C" void tl_engine_free(void*);
         allocate="workspace = tile2cu::allocate_workspace(workspace_bytes);",
         release="tile2cu::free_workspace();",
         memory_declarations="",
-        declarations='#include "hip_launches.h"\n',
+        declarations='#include "launches.h"\n',
     ),
 }
+_PLATFORMS["ptx"] = _PLATFORMS["sim"]
 
 # How a number crosses, by the first letter of its dtype: PyArg_ParseTuple's format and the variable that it fills.
 # Halves cross as double and become float: the launcher is plain C.
@@ -230,7 +231,7 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
             shutil.copy(header, temporary)
         for step in build.before:
             run_compiler(step, temporary, f"the emitted text {manifest.text_file}")
-        command = (*build.compile, *_path_map(temporary, place, cuda=device == "cuda"))
+        command = (*build.compile, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")

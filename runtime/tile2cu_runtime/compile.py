@@ -15,6 +15,7 @@ from tile2cu_runtime.errors import CompileError
 
 OBJECT = "kernel.o"
 DEPENDENCIES = "kernel.d"
+PTX_FILE = "kernel.ptx"
 
 # What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value.
 _HOST_FLAGS = ("-std=c++17", "-g", "-fPIC", "-fno-strict-aliasing")
@@ -66,6 +67,19 @@ def cuda_build(text_file: str, *, architecture: str, device: int | None) -> Buil
     return Build(compile=command, link=link, identity=f"{nvcc.version}\n{find_gxx().version}")
 
 
+def ptx_build(text_file: str, *, architecture: str) -> Build:
+    """Compiles an emitted text for the PTX machine: device code into PTX_FILE, the launcher into the binding."""
+    nvcc = find_nvcc()
+    number = architecture.removeprefix("sm_")
+    flags = ("-std=c++17", "-gencode", f"arch=compute_{number},code=compute_{number}", "-I", str(paths.headers_dir()))
+    return Build(
+        before=((nvcc.path, *flags, "-O3", "-lineinfo", "-ptx", text_file, "-o", PTX_FILE),),
+        compile=(nvcc.path, *flags, "-O1", "-Xcompiler", "-fPIC,-fvisibility=hidden", *_output(text_file)),
+        link=(),
+        identity=f"{nvcc.version}\n{find_gxx().version}",
+    )
+
+
 def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:
     """nvcc's choice of code. Never `-arch=sm_90a`: nvcc 13 then also assembles for sm_90, where wgmma does not exist.
 
@@ -101,4 +115,8 @@ def read_dependencies(depfile: Path) -> tuple[str, ...]:
 
 
 def _common(text_file: str) -> tuple[str, ...]:
-    return ("-I", str(paths.headers_dir()), "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)
+    return ("-I", str(paths.headers_dir()), *_output(text_file))
+
+
+def _output(text_file: str) -> tuple[str, ...]:
+    return ("-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)

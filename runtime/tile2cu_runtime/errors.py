@@ -75,6 +75,10 @@ class ArgumentError(Tile2CuRuntimeError, ValueError):
         self.argument = argument
 
 
+class SimulationError(Tile2CuRuntimeError):
+    """A simulated launch ended early: an instruction that the simulator has not, or a fault that it cannot go past."""
+
+
 class LaunchError(Tile2CuRuntimeError):
     """The launcher returned a status other than TL_OK. `status` is the number, `name` its name."""
 

@@ -20,9 +20,9 @@ from tile2cu_runtime.spec import Manifest, TensorArgument
 if TYPE_CHECKING:
     from tile2cu_runtime.amdgcn import CostReport
 
-Device = Literal["cpu", "cuda", "hip", "sim"]
+Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
 # Where the tensors of a device are, as their libraries spell it: torch calls AMD GPUs "cuda", too.
-TENSORS_ON = {"cpu": "cpu", "sim": "cpu", "cuda": "cuda", "hip": "cuda"}
+TENSORS_ON = {"cpu": "cpu", "sim": "cpu", "ptx": "cpu", "cuda": "cuda", "hip": "cuda"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +59,14 @@ class Kernel:
         self._source_map = source_map
         self._engine = load_engine() if run.device == "cpu" else None
         self._module = binding.import_library(library)
-        if run.device == "sim":
-            from tile2cu_runtime.simulator import Simulator  # NumPy is imported where it is needed
+        if run.device in ("sim", "ptx"):
+            from tile2cu_runtime.simulator import simulator  # NumPy is imported where it is needed
 
-            self._simulator = Simulator(library)
+            self._simulator = simulator(library, run.device)
 
     @property
     def device(self) -> Device:
-        """Where it runs: "cpu", on the engine; "sim", on the AMD simulator; "cuda" or "hip", on a GPU."""
+        """Where it runs: "cpu", on the engine; "sim" or "ptx", simulated; "cuda" or "hip", on a GPU."""
         return self._run.device
 
     @property
@@ -101,7 +101,7 @@ class Kernel:
         call = bind_call(self.manifest, TENSORS_ON[self.device], args, kwargs)
         if self.device in ("cuda", "hip"):
             self._launch_on_gpu(call, stream)
-        elif self.device == "sim":
+        elif self.device in ("sim", "ptx"):
             self._launch_simulated(call)
         elif self._run.is_checked:
             self._launch_checked(call)

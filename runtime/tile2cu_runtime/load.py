@@ -8,7 +8,7 @@ from typing import Literal
 
 from tile2cu_runtime import binding, hip
 from tile2cu_runtime import device as devices
-from tile2cu_runtime.compile import Build, cuda_build, host_build
+from tile2cu_runtime.compile import Build, cuda_build, host_build, ptx_build
 from tile2cu_runtime.engine import EngineOptions
 from tile2cu_runtime.errors import DeviceError, ManifestError, OptionError
 from tile2cu_runtime.kernel import Device, Kernel, Run
@@ -34,13 +34,13 @@ def load_kernel(
 ) -> Kernel:
     """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless the cache has it.
 
-    `device`: "cpu" runs the text on the CPU engine, "cuda" and "hip" on a GPU, "sim" the AMD code object instruction by
-    instruction; by default a GPU when this machine has one that runs the target's code, and the CPU for `check`.
-    `check` looks for races, accesses out of bounds or of uninitialised memory, and wrong synchronisation, on the CPU
-    under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings raise CheckError, or are only left in
-    `.report` with `on_finding="report"`. `statistics` counts bank conflicts and sectors. `landing`, `preempt`, `seed`
-    and `workers` are those of EngineOptions. `source` is the Python file, if it lies neither beside the manifest nor in
-    the current folder: reports then show its lines.
+    `device`: "cpu" runs the text on the CPU engine, "cuda" and "hip" on a GPU; "sim" runs the AMD code object and "ptx"
+    nvcc's PTX for sm_80 instruction by instruction; by default a GPU when this machine has one that runs the target's
+    code, and the CPU for `check`. `check` looks for races, accesses out of bounds or of uninitialised memory, and wrong
+    synchronisation, on the CPU under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings raise
+    CheckError, or are only left in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and
+    sectors. `landing`, `preempt`, `seed` and `workers` are those of EngineOptions. `source` is the Python file, if it
+    lies neither beside the manifest nor in the current folder: reports then show its lines.
     Errors: ManifestError, OptionError, DeviceError, CompileError.
     """
     manifest_path = _manifest_path(Path(path))
@@ -100,7 +100,7 @@ def _architecture(manifest: Manifest, language: str, device: str) -> str:
 def _device(manifest: Manifest, wanted: str | None, *, checked: bool) -> Device:
     """The device that was asked for; else a GPU when there is one that runs the kernel, and the run is not checked."""
     match wanted:
-        case "cpu" | "sim":
+        case "cpu" | "sim" | "ptx":
             return wanted
         case "cuda" | "hip" if checked:
             others = '"cpu", or "sim" for an AMD chip'
@@ -109,7 +109,7 @@ def _device(manifest: Manifest, wanted: str | None, *, checked: bool) -> Device:
             return wanted
         case None:
             return "cpu" if checked else _gpu(manifest) or "cpu"
-    raise OptionError("T2C-R030", f"there is no device {wanted!r}", help='"cpu", "cuda", "hip" or "sim"')
+    raise OptionError("T2C-R030", f"there is no device {wanted!r}", help='"cpu", "cuda", "hip", "sim" or "ptx"')
 
 
 def _gpu(manifest: Manifest) -> Literal["cuda", "hip"] | None:
@@ -128,6 +128,8 @@ def _build(manifest: Manifest, run: Run) -> Build:
             return host_build(manifest.text_file, check=run.is_checked, warp_size=manifest.warp_size)
         case "sim":
             return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
+        case "ptx":
+            return _ptx_build(manifest)
         case "hip":
             return _hip_build(manifest)
     architecture = _architecture(manifest, "cuda", "cuda")
@@ -141,6 +143,15 @@ def _build(manifest: Manifest, run: Run) -> Build:
             help=f"emit it for {devices.auto_target()}",
         )
     return cuda_build(manifest.text_file, architecture=architecture, device=capability[0] * 10 + capability[1])
+
+
+def _ptx_build(manifest: Manifest) -> Build:
+    """The PTX machine has what sm_80 has, and no wgmma, TMA or 8-bit floats."""
+    architecture = _architecture(manifest, "cuda", "ptx")
+    if architecture != "sm_80":
+        message = f'{manifest.kernel} is for {manifest.target}, and device="ptx" runs what is for cuda:sm_80'
+        raise DeviceError("T2C-R021", message, help='device="cpu" runs any text on the CPU engine')
+    return ptx_build(manifest.text_file, architecture=architecture)
 
 
 def _hip_build(manifest: Manifest) -> Build:

@@ -1,9 +1,10 @@
-"""device="sim": an emitted kernel's own launcher runs here, and each launch it makes goes to the AMD simulator."""
+"""device="sim" and "ptx": an emitted kernel's own launcher runs here, and each launch it makes goes to a simulator."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,16 @@ from tile2cu_runtime.amdgcn import CodeObject, Result, SimulatorError, Simulator
 from tile2cu_runtime.amdgcn.arrays import Array
 from tile2cu_runtime.amdgcn.kernarg import ArgumentValue, Pointer
 from tile2cu_runtime.binding import Library
+from tile2cu_runtime.compile import PTX_FILE
+from tile2cu_runtime.errors import SimulationError
 from tile2cu_runtime.hip import CODE_OBJECT
+from tile2cu_runtime.ptx import Module, PtxError
 from tile2cu_runtime.report import Finding, Place, Report, SourceMap
 from tile2cu_runtime.tensors import TensorView
 
 
 class _Extent(ctypes.Structure):
-    """tile2cu::Extent of hip_launches.h."""
+    """tile2cu::Extent of launches.h."""
 
     _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
 
@@ -57,21 +61,88 @@ class Launches:
     failure: Exception | None = None
 
 
-class Simulator:
-    """Simulates the launches of one binding, one call at a time."""
+class Machine(ABC):
+    """What runs the device code of one binding."""
+
+    # What a launcher for CUDA is told of the device, 80 for 8.0.
+    compute_capability = 0
+
+    @abstractmethod
+    def parameter_bytes(self, kernel: str) -> list[int]:
+        """Bytes of each of the kernel's arguments."""
+
+    @abstractmethod
+    def run(self, kernel: str, launch: Launch, *, check: bool, measure: bool) -> Result | None:
+        """Performs a launch; what it found and cost, where the machine says so. Errors: SimulationError."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One launch: extents, arguments with the names that findings use, bytes of dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: Sequence[ArgumentValue]
+    names: Sequence[str]
+    shared_bytes: int
+
+
+class AmdMachine(Machine):
+    """The AMD simulator."""
 
     def __init__(self, library: Library) -> None:
         self._code = CodeObject.load(library.folder / CODE_OBJECT)
+
+    def parameter_bytes(self, kernel: str) -> list[int]:
+        return [argument.size for argument in self._code.kernel(kernel).arguments if not argument.is_hidden]
+
+    def run(self, kernel: str, launch: Launch, *, check: bool, measure: bool) -> Result:
+        return simulate(
+            self._code, kernel, launch.grid, launch.block, launch.arguments,
+            check=check, measure=measure, dynamic_lds=launch.shared_bytes, names=launch.names,
+        )  # fmt: skip
+
+
+class PtxMachine(Machine):
+    """The PTX machine, with what sm_80 has."""
+
+    compute_capability = 80
+
+    def __init__(self, library: Library) -> None:
+        self._module = Module.load(library.folder / PTX_FILE)
+
+    def parameter_bytes(self, kernel: str) -> list[int]:
+        return [parameter.bytes for parameter in self._module.kernels[kernel].parameters]
+
+    def run(self, kernel: str, launch: Launch, *, check: bool, measure: bool) -> None:
+        self._module.launch(
+            kernel, launch.grid, launch.block, launch.arguments, shared_bytes=launch.shared_bytes, names=launch.names
+        )
+
+
+def simulator(library: Library, device: str) -> Simulator:
+    """The simulator of "sim" or "ptx" for a binding."""
+    return Simulator(library, AmdMachine(library) if device == "sim" else PtxMachine(library))
+
+
+class Simulator:
+    """Simulates the launches of one binding, one call at a time."""
+
+    def __init__(self, library: Library, machine: Machine) -> None:
+        self._machine = machine
         self._set_launch = ctypes.CDLL(str(library.path)).tile2cu_set_launch
-        self._set_launch.argtypes, self._set_launch.restype = [_LAUNCH], None
+        self._set_launch.argtypes, self._set_launch.restype = [_LAUNCH, ctypes.c_int], None
         self._turn = threading.Lock()
 
     @contextmanager
     def turn(self, tensors: Mapping[str, TensorView], *, check: bool, measure: bool) -> Iterator[Launches]:
         """Launches of this thread go to the simulator; `tensors` are what their pointers may point to."""
         launches = Launches()
-        known = [_Range(f"`{name}`", view.address, _bytes_at(view.address, view.bytes, view.writable))
-                 for name, view in tensors.items() if view.bytes]  # fmt: skip
+        known = [
+            _Range(f"`{name}`", view.address, _bytes_at(view.address, view.bytes, view.writable))
+            for name, view in tensors.items()
+            if view.bytes
+        ]
 
         def launch(kernel: bytes, grid: Any, block: Any, values: Any, shared_bytes: int, workspace: Any) -> int:
             # No exception may leave: it would be lost between C and Python.
@@ -80,11 +151,18 @@ class Simulator:
                 if start := workspace[0].start:
                     ranges.append(_Range("the workspace", start, _bytes_at(start, workspace[0].bytes, True)))
                 arguments = self._arguments(name, values, ranges)
-                result = simulate(
-                    self._code, name, grid[0].counts, block[0].counts, [value for _, value in arguments],
-                    check=check, measure=measure, dynamic_lds=shared_bytes, names=[name for name, _ in arguments],
-                )  # fmt: skip
-                launches.results.append(result)
+                wanted = Launch(
+                    grid=grid[0].counts,
+                    block=block[0].counts,
+                    arguments=[value for _, value in arguments],
+                    names=[name for name, _ in arguments],
+                    shared_bytes=shared_bytes,
+                )
+                if result := self._machine.run(name, wanted, check=check, measure=measure):
+                    launches.results.append(result)
+            except (SimulatorError, PtxError) as problem:
+                launches.failure = SimulationError("T2C-R210", str(problem))
+                return _FAILED
             except Exception as problem:
                 launches.failure = problem
                 return _FAILED
@@ -92,27 +170,24 @@ class Simulator:
 
         callback = _LAUNCH(launch)
         with self._turn:
-            self._set_launch(callback)
+            self._set_launch(callback, self._machine.compute_capability)
             try:
                 yield launches
             finally:
-                self._set_launch(_LAUNCH(0))
+                self._set_launch(_LAUNCH(0), 0)
         if launches.failure is not None:
             raise launches.failure
 
     def _arguments(self, kernel: str, values: Any, ranges: Sequence[_Range]) -> list[tuple[str, ArgumentValue]]:
-        """The kernel's arguments as simulate takes them, with their names; `values` is what hipLaunchKernel was given.
+        """The kernel's arguments with their names; `values` is what the launcher gave the runtime.
 
-        A pointer is a place in a tensor's bytes or the workspace's, anything else what was passed.
+        8 bytes that are an address in a tensor or the workspace are a pointer there, anything else is what was passed.
         """
         arguments: list[tuple[str, ArgumentValue]] = []
-        explicit = [argument for argument in self._code.kernel(kernel).arguments if not argument.is_hidden]
-        for number, argument in enumerate(explicit):
-            raw = ctypes.string_at(values[number], argument.size)
-            address = int.from_bytes(raw, "little") if argument.value_kind == "global_buffer" else 0
+        for number, size in enumerate(self._machine.parameter_bytes(kernel)):
+            raw = ctypes.string_at(values[number], size)
+            address = int.from_bytes(raw, "little") if size == 8 else 0
             home = next((each for each in ranges if each.start <= address < each.start + each.content.size), None)
-            if address and home is None:
-                raise SimulatorError(f"argument {number} of {kernel} points to {address:#x}, where no tensor is")
             value = Pointer(home.content, address - home.start) if home else raw
             arguments.append((home.name if home else f"argument {number}", value))
         return arguments

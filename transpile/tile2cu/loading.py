@@ -28,9 +28,10 @@ def load(
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
     `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or
-    "auto"; `device` is "cpu" (the engine), "cuda", "hip", "sim" (the AMD simulator), or None for what this machine has.
-    `check` runs on the engine or the simulator with every check on. `options` go to tile2cu_runtime.load_kernel:
-    schedules, statistics and the like. The emitted files are kept in the build cache: `.folder` says where.
+    "auto"; `device` is "cpu" (the engine), "cuda", "hip", "sim" (AMD's code object, simulated), "ptx" (nvcc's PTX,
+    simulated), or None for what this machine has. `check` runs on the engine or the simulator with every check on.
+    `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like. The emitted files are kept in the
+    build cache: `.folder` says where.
     Raises Tile2CuError, and the errors of load_kernel.
     """
     chip = find(auto_target() if target == "auto" else target)

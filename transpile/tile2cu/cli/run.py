@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
     parser.add_argument(
         "--device",
-        choices=("cpu", "sim", "cuda", "hip"),
+        choices=("cpu", "sim", "ptx", "cuda", "hip"),
         default="cpu",
-        help="cpu: the text on the CPU engine (default); sim: the code object on the AMD simulator; or a GPU",
+        help="cpu: the text on the CPU engine (default); sim: AMD's code object, ptx: nvcc's PTX, simulated; or a GPU",
     )
     parser.add_argument(
         "-D",

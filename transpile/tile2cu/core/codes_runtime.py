@@ -105,6 +105,11 @@ _CALLING: Mapping[str, Explanation] = {
         "the launch failed",
         "The launcher answered with a status other than TL_OK; the message says which.",
     ),
+    "T2C-R210": Explanation(
+        "a simulated launch ended early",
+        "The kernel did something that the simulator cannot go past, such as an access out of bounds in PTX, or has an "
+        "instruction that it has not. The message names instruction, line and thread.",
+    ),
     "T2C-R300": Explanation(
         "a checked run found faults",
         "The CPU engine saw a race, an access out of bounds or to uninitialised memory, a wrong barrier or a "

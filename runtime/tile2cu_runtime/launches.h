@@ -1,0 +1,127 @@
+// CUDA's and HIP's runtime as far as an emitted launcher and its compiler's host code call them, for device="ptx" and
+// "sim": a launch is handed to a function that Python sets. Included by a binding, hidden there: a real libcudart or
+// libamdhip64 in the process is not touched.
+// Source: hip_runtime_api.h and clang's CGCUDANV.cpp; cuda_runtime_api.h and crt/host_runtime.h of CUDA 13. Compilers
+// register each kernel, its host address and its symbol, when the library is loaded.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace tile2cu {
+
+struct Extent {
+  uint32_t x, y, z;
+};
+
+struct Memory {
+  void* start;
+  size_t bytes;
+};
+
+// Carries out a launch of the kernel of that symbol; 0, or the hipError_t that the launcher is to see.
+using Launch = int (*)(const char* kernel, const Extent* grid, const Extent* block, void** arguments,
+                       size_t shared_bytes, const Memory* workspace);
+
+// Each kernel's host address and its symbol in the code object.
+using Kernels = std::vector<std::pair<const void*, const char*>>;
+
+static Kernels& kernels() {
+  static Kernels known;  // in a function: registration comes before this file's own initialisers
+  return known;
+}
+static Launch& launch() {
+  static Launch chosen = nullptr;
+  return chosen;
+}
+
+// The workspace of the call that runs now; it holds poison at first, NaN as every type of floating point.
+static Memory& workspace() {
+  static Memory memory{};
+  return memory;
+}
+inline void* allocate_workspace(size_t bytes) {
+  void* const start = aligned_alloc(128, (bytes + 127) / 128 * 128);
+  if (start != nullptr) memset(start, 0xff, bytes);
+  workspace() = {start, bytes};
+  return start;
+}
+inline void free_workspace() {
+  free(workspace().start);
+  workspace() = {};
+}
+
+constexpr int no_such_kernel = 98;  // hipErrorInvalidDeviceFunction, cudaErrorInvalidDeviceFunction
+
+// What the device says of itself to a launcher for CUDA: 80 for compute capability 8.0.
+static int& compute_capability() {
+  static int capability = 0;
+  return capability;
+}
+
+static int launch_kernel(const void* function, Extent grid, Extent block, void** arguments, size_t shared_bytes) {
+  for (const auto& [host, symbol] : kernels())
+    if (host == function && launch()) return launch()(symbol, &grid, &block, arguments, shared_bytes, &workspace());
+  return no_such_kernel;
+}
+
+}  // namespace tile2cu
+
+extern "C" {
+
+__attribute__((visibility("default"))) void tile2cu_set_launch(tile2cu::Launch launch, int compute_capability) {
+  tile2cu::launch() = launch;
+  tile2cu::compute_capability() = compute_capability;
+}
+
+// ---- HIP ----
+void** __hipRegisterFatBinary(const void*) {
+  static void* module = nullptr;
+  return &module;
+}
+void __hipUnregisterFatBinary(void**) {}
+void __hipRegisterFunction(void**, const void* host, char*, const char* symbol, unsigned, void*, void*, void*, void*,
+                           int*) {
+  tile2cu::kernels().emplace_back(host, symbol);
+}
+int __hipPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void**) { return 1; }  // kernel<<<>>> only
+int hipLaunchKernel(const void* function, tile2cu::Extent grid, tile2cu::Extent block, void** arguments,
+                    size_t shared_bytes, void*) {
+  return tile2cu::launch_kernel(function, grid, block, arguments, shared_bytes);
+}
+
+// ---- CUDA ----
+void** __cudaRegisterFatBinary(void*) {
+  static void* module = nullptr;
+  return &module;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char* host, char*, const char* symbol, int, void*, void*, void*, void*,
+                            int*) {
+  tile2cu::kernels().emplace_back(host, symbol);
+}
+int __cudaPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void*) { return 1; }  // kernel<<<>>> only
+int __cudaGetKernel(void**, const void*) { return tile2cu::no_such_kernel; }
+int __cudaLaunchKernel(void*, tile2cu::Extent, tile2cu::Extent, void**, size_t, void*) {
+  return tile2cu::no_such_kernel;
+}
+int cudaLaunchKernel(const void* function, tile2cu::Extent grid, tile2cu::Extent block, void** arguments,
+                     size_t shared_bytes, void*) {
+  return tile2cu::launch_kernel(function, grid, block, arguments, shared_bytes);
+}
+int cudaFuncSetAttribute(const void*, int, int) { return 0; }
+int cudaGetDevice(int* device) {
+  *device = 0;
+  return 0;
+}
+int cudaDeviceGetAttribute(int* value, int attribute, int) {
+  if (attribute == 75) *value = tile2cu::compute_capability() / 10;  // cudaDevAttrComputeCapabilityMajor
+  if (attribute == 76) *value = tile2cu::compute_capability() % 10;  // cudaDevAttrComputeCapabilityMinor
+  return attribute == 75 || attribute == 76 ? 0 : 1;                 // cudaErrorInvalidValue
+}
+
+}  // extern "C"

@@ -1,0 +1,188 @@
+"""Loads, stores, atomics and asynchronous copies. [PTX ISA 9.0, "Data Movement and Conversion", "Synchronization"]"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.ptx.errors import PtxError
+from tile2cu_runtime.ptx.operands import TYPES, address, elements, source
+from tile2cu_runtime.ptx.parse import BYTES, Instruction, Kernel
+from tile2cu_runtime.ptx.state import Builder, Copy, Step, Threads
+
+_SPACES = ("global", "shared", "local", "param")
+
+
+def _space(instruction: Instruction) -> str:
+    """The state space; "" for a generic address."""
+    return next((each.partition("::")[0] for each in instruction.modifiers if each.startswith(_SPACES)), "")
+
+
+def _kind(instruction: Instruction) -> str:
+    return next(each for each in reversed(instruction.modifiers) if each in BYTES)
+
+
+def _load(instruction: Instruction, kernel: Kernel) -> Step:
+    targets, place = elements(instruction.operands[0]), address(instruction.operands[1], kernel)
+    kind, space = _kind(instruction), _space(instruction)
+    size = BYTES[kind]
+    if space == "param":
+        return _load_parameter(targets[0], instruction.operands[1], kernel, TYPES[kind])
+
+    def step(t: Threads) -> None:
+        words = t.load(instruction, space, place(t), size * len(targets))
+        raw = np.ascontiguousarray(words.T).view(np.uint8).reshape(t.count, -1)
+        for number, target in enumerate(targets):
+            part = np.ascontiguousarray(raw[:, number * size : (number + 1) * size]).view(TYPES[kind]).reshape(-1)
+            t.write(target, _extended(part, t, target))
+
+    return step
+
+
+def _extended(values: Array, threads: Threads, target: str) -> Array:
+    """A signed value that is narrower than its register keeps its sign."""
+    wide = threads.registers[target].dtype.itemsize
+    return values.astype(f"i{wide}") if values.dtype.kind == "i" and values.dtype.itemsize < wide else values
+
+
+def _load_parameter(target: str, operand: str, kernel: Kernel, kind: type[np.generic]) -> Step:
+    place = address(operand, kernel)
+
+    def step(t: Threads) -> None:
+        at = int(place(t)[0])
+        value = np.frombuffer(t.parameters, kind, 1, at)
+        t.write(target, np.broadcast_to(value, t.count))
+
+    return step
+
+
+def _store(instruction: Instruction, kernel: Kernel) -> Step:
+    place, values = address(instruction.operands[0], kernel), elements(instruction.operands[1])
+    kind, space = _kind(instruction), _space(instruction)
+    size = BYTES[kind]
+    sources = [
+        source(value, TYPES[f"u{8 * size}"] if _is_register(value, kernel) else TYPES[kind], kernel) for value in values
+    ]
+
+    def step(t: Threads) -> None:
+        columns = [np.ascontiguousarray(get(t)).view(np.uint8).reshape(t.count, size) for get in sources]
+        t.store(instruction, space, place(t), _words(np.concatenate(columns, axis=1)), size * len(values))
+
+    return step
+
+
+def _is_register(text: str, kernel: Kernel) -> bool:
+    return text in kernel.registers
+
+
+def _words(raw: Array) -> list[Array]:
+    """Bytes, (threads, n), as 32-bit words; the last one is filled with zeros."""
+    missing = -raw.shape[1] % 4
+    padded = np.pad(raw, ((0, 0), (0, missing))) if missing else raw
+    return list(np.ascontiguousarray(padded).view(np.uint32).T)
+
+
+# ---- atomics ------------------------------------------------------------------------------------------------
+
+_UPDATES: dict[str, Callable[..., object]] = {
+    "add": lambda old, value: old + value,
+    "min": min,
+    "max": max,
+    "and": lambda old, value: old & value,
+    "or": lambda old, value: old | value,
+    "xor": lambda old, value: old ^ value,
+    "exch": lambda old, value: value,
+    "cas": lambda old, compare, value: value if old == compare else old,
+}
+
+
+def _atomic(instruction: Instruction, kernel: Kernel) -> Step:
+    """atom and red: thread by thread, in the order of their numbers."""
+    returns = instruction.operation == "atom"
+    target, *rest = instruction.operands if returns else ("", *instruction.operands)
+    place, kind, space = address(rest[0], kernel), _kind(instruction), _space(instruction)
+    if kind not in TYPES or kind in ("f16x2", "bf16x2", "bf16") or len(rest) > 3:
+        raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
+    update = _UPDATES[next(each for each in instruction.modifiers if each in _UPDATES)]
+    sources, dtype = [source(value, TYPES[kind], kernel) for value in rest[1:]], np.dtype(TYPES[kind])
+
+    def step(t: Threads) -> None:
+        at, values, mask, full = place(t), [get(t) for get in sources], t.mask, t.full
+        before = np.zeros(t.count, dtype)
+        for thread in np.flatnonzero(mask):
+            t.mask, t.full = np.zeros(t.count, np.bool_), False
+            t.mask[thread] = True
+            words = t.load(instruction, space, at, dtype.itemsize)
+            old = np.ascontiguousarray(words[:, thread]).view(dtype)[0]
+            before[thread] = old
+            new = np.array([update(old, *(value[thread] for value in values))]).astype(dtype)
+            raw = np.broadcast_to(new.view(np.uint8), (t.count, dtype.itemsize))
+            t.store(instruction, space, at, _words(raw), dtype.itemsize)
+        t.mask, t.full = mask, full
+        if returns:
+            t.write(target, before)
+
+    return step
+
+
+# ---- cp.async -----------------------------------------------------------------------------------------------
+
+
+def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
+    """cp.async, its commit and its waits. A copy lands when it is waited for, as late as the machine may."""
+    if "commit_group" in instruction.modifiers:
+        return _commit
+    if "wait_group" in instruction.modifiers or "wait_all" in instruction.modifiers:
+        keep = int(instruction.operands[0]) if instruction.operands else 0
+        everything = "wait_all" in instruction.modifiers
+
+        def wait(t: Threads) -> None:
+            if everything:
+                _commit(t)
+            t.land(keep)
+
+        return wait
+    target, origin, size, *rest = instruction.operands
+    to, of, count = address(target, kernel), address(origin, kernel), int(size)
+    source_bytes = source(rest[0] if rest else size, np.uint32, kernel)
+
+    def step(t: Threads) -> None:
+        t.copies.append(
+            Copy(
+                target=to(t).copy(),
+                source=of(t).copy(),
+                bytes=count,
+                source_bytes=np.array(source_bytes(t)),
+                group=t.groups.copy(),
+                pending=t.mask.copy(),
+                instruction=instruction,
+            )
+        )
+
+    return step
+
+
+def _commit(t: Threads) -> None:
+    t.groups[t.mask] += 1
+
+
+def _nothing(instruction: Instruction, kernel: Kernel) -> Step:
+    """Fences and hints: here every access is done when its instruction is."""
+    return lambda t: None
+
+
+BUILDERS: dict[str, Builder] = {
+    "ld": _load,
+    "ldu": _load,
+    "st": _store,
+    "atom": _atomic,
+    "red": _atomic,
+    "cp": _copy_async,
+    "membar": _nothing,
+    "fence": _nothing,
+    "prefetch": _nothing,
+    "griddepcontrol": _nothing,
+    "nanosleep": _nothing,
+}

@@ -1,0 +1,200 @@
+"""The threads of some blocks side by side: registers as arrays with one element a thread, and their memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.amdgcn.byte_store import ByteStore
+from tile2cu_runtime.amdgcn.global_memory import BASE, GlobalMemory
+from tile2cu_runtime.ptx.errors import PtxError
+from tile2cu_runtime.ptx.parse import Instruction, Kernel
+
+WARP = 32
+# Where shared and local memory lie among generic addresses; global memory is elsewhere (global_memory.BASE).
+SHARED_WINDOW, LOCAL_WINDOW = 1 << 56, 2 << 56
+_WORDS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+@dataclass(kw_only=True)
+class Copy:
+    """A cp.async that has not landed: per thread its places, how many bytes are copied, and its group."""
+
+    target: Array
+    source: Array
+    bytes: int
+    source_bytes: Array
+    group: Array
+    pending: Array
+    instruction: Instruction
+
+
+@dataclass(kw_only=True)
+class Threads:
+    """The threads of `blocks` (ids), block after block; arrays are (threads,). `mask`: which execute now."""
+
+    kernel: Kernel
+    blocks: list[tuple[int, int, int]]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    parameters: bytes
+    memory: GlobalMemory
+    shared_bytes: int
+    registers: dict[str, Array] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        x, y, z = self.block
+        self.a_block = x * y * z
+        self.count = self.a_block * len(self.blocks)
+        self.thread = np.tile(np.arange(self.a_block), len(self.blocks))
+        self.number = np.repeat(np.arange(len(self.blocks)), self.a_block)
+        self.lane = self.thread % WARP
+        self.registers = {name: np.zeros(self.count, _WORDS[size]) for name, size in self.kernel.registers.items()}
+        # What nobody wrote is NaN.
+        self.shared = ByteStore(self.shared_bytes * len(self.blocks), 0xFF)
+        self.local = ByteStore(self.kernel.local_bytes * self.count, 0xFF)
+        self.groups = np.zeros(self.count, np.int64)
+        self.pc = np.zeros(self.count, np.int64)
+        self.waiting = np.zeros(self.count, np.bool_)
+        self.exited = np.zeros(self.count, np.bool_)
+        self.mask: Array = np.ones(self.count, np.bool_)
+        self.full = True
+
+    def special(self, name: str) -> Array:
+        """%tid.x and its kin."""
+        axis = {"x": 0, "y": 1, "z": 2}.get(name[-1], 0)
+        x, y, _ = self.block
+        match name[1:].partition(".")[0]:
+            case "tid":
+                found = (self.thread % x, self.thread // x % y, self.thread // (x * y))[axis]
+            case "ctaid":
+                found = np.array(self.blocks)[self.number, axis]
+            case "ntid":
+                found = np.full(self.count, self.block[axis])
+            case "nctaid":
+                found = np.full(self.count, self.grid[axis])
+            case "laneid":
+                found = self.lane
+            case "warpid":
+                found = self.thread // WARP
+            case _:
+                raise PtxError(f"the special register {name}")
+        result: Array = found.astype(np.uint32)
+        return result
+
+    # ---- registers ------------------------------------------------------------------------------------------
+
+    def write(self, name: str, values: Array) -> None:
+        """Writes what the executing threads have; a value is narrowed or widened with zeros to the register."""
+        register = self.registers[name]
+        raw = values
+        if register.dtype != np.bool_:
+            raw = values.view(f"u{values.dtype.itemsize}") if values.dtype != np.bool_ else values
+            raw = raw.astype(register.dtype, copy=False)
+        if self.full:
+            register[:] = raw
+        else:
+            np.copyto(register, raw, where=self.mask)
+
+    # ---- memory ---------------------------------------------------------------------------------------------
+
+    def load(self, instruction: Instruction, space: str, address: Array, width: int) -> Array:
+        """`width` bytes for each executing thread, (words, threads) of 32 bits; others get what lies at some place."""
+        store, at = self._place(instruction, space, address, width, self.mask)
+        return store.load(at, width)
+
+    def store(self, instruction: Instruction, space: str, address: Array, words: list[Array], width: int) -> None:
+        """Stores `width` bytes of each executing thread."""
+        store, at = self._place(instruction, space, address, width, self.mask)
+        chosen = slice(None) if self.full else self.mask
+        store.store(at[chosen], [word[chosen] for word in words], width)
+
+    def _place(
+        self, instruction: Instruction, space: str, address: Array, width: int, mask: Array
+    ) -> tuple[ByteStore, Array]:
+        """The memory, and each thread's byte in it; threads outside the mask get the place of one inside."""
+        address = address.astype(np.int64)
+        if not space:
+            space, address = self._resolved(instruction, address, mask)
+        if space == "global":
+            at, size = address - BASE, 0
+            inside = self.memory.inside(at, width)
+            offset, store = at, self.memory.store
+        else:
+            size = self.shared_bytes if space == "shared" else self.kernel.local_bytes
+            inside = (address >= 0) & (address + width <= size)
+            offset = address + (self.number if space == "shared" else np.arange(self.count)) * size
+            store = self.shared if space == "shared" else self.local
+            at = address
+        bad = mask & (~inside | (address % width != 0))
+        if bad.any():
+            thread = int(np.flatnonzero(bad)[0])
+            where = (
+                self.memory.describe(int(at[thread])) if space == "global" else f"byte {at[thread]} of {space} memory"
+            )
+            what = "misaligned" if inside[thread] else "out of bounds"
+            raise self.fault(instruction, f"{width} bytes at {where} are {what}", thread)
+        return store, offset if self.full else np.where(mask, offset, offset[mask][0])
+
+    def _resolved(self, instruction: Instruction, address: Array, mask: Array) -> tuple[str, Array]:
+        """The state space that generic addresses are in."""
+        windows = address[mask] >> 56
+        if not (windows == windows[0]).all():
+            raise self.fault(instruction, "generic addresses of several state spaces", int(np.flatnonzero(mask)[0]))
+        if windows[0] == 0:
+            return "global", address
+        return ("shared" if windows[0] == SHARED_WINDOW >> 56 else "local"), address & ((1 << 56) - 1)
+
+    def fault(self, instruction: Instruction, what: str, thread: int) -> PtxError:
+        block = self.blocks[int(self.number[thread])]
+        place = f"block {block}, thread {int(self.thread[thread])}"
+        return PtxError(f"{self.kernel.name}, line {instruction.line}, `{instruction}`: {what} ({place})")
+
+    # ---- warps and asynchronous copies ----------------------------------------------------------------------
+
+    def warps(self, instruction: Instruction) -> Array:
+        """The threads of the warps that execute, (warps, 32). A fault if a lane is missing."""
+        lanes = self.mask.reshape(-1, WARP)
+        some = lanes.any(axis=1)
+        if not lanes[some].all():
+            raise self.fault(instruction, "a lane of the warp is not here", int(np.flatnonzero(self.mask)[0]))
+        found: Array = np.arange(self.count).reshape(-1, WARP)[some]
+        return found
+
+    def land(self, keep: int) -> None:
+        """Performs the executing threads' copies of all but their `keep` latest groups."""
+        for copy in self.copies:
+            due = copy.pending & self.mask & (copy.group < self.groups - keep)
+            if due.any():
+                self._perform(copy, due)
+                copy.pending &= ~due
+        self.copies = [copy for copy in self.copies if copy.pending.any()]
+
+    def _perform(self, copy: Copy, due: Array) -> None:
+        mask, full = self.mask, self.full
+        for count in np.unique(copy.source_bytes[due]):
+            self.mask, self.full = due & (copy.source_bytes == count), False
+            words = [np.zeros(self.count, np.uint32) for _ in range(copy.bytes // 4)]
+            if count:
+                if count != copy.bytes:
+                    words = self._partial(copy, int(count))
+                else:
+                    words = list(self.load(copy.instruction, "global", copy.source, copy.bytes))
+            self.store(copy.instruction, "shared", copy.target, words, copy.bytes)
+        self.mask, self.full = mask, full
+
+    def _partial(self, copy: Copy, count: int) -> list[Array]:
+        """The first bytes, the rest zeros."""
+        raw = np.zeros((self.count, copy.bytes), np.uint8)
+        for byte in range(count):
+            raw[:, byte] = self.load(copy.instruction, "global", copy.source + byte, 1)[0]
+        return list(raw.view(np.uint32).T)
+
+
+Getter = Callable[[Threads], Array]
+Step = Callable[[Threads], None]
+Builder = Callable[[Instruction, Kernel], Step]
