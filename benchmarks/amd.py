@@ -145,7 +145,8 @@ def our_gemm(target: str) -> Row:
 
 def our_attention(target: str) -> Row:
     example = HERE.parent / "examples" / "attention.py"
-    kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE, threads=64 * WAVES)
+    # Q lies in LDS, too: 64 keys a turn are what 64 KB have room for. Figures are still for 128.
+    kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE // 2, threads=64 * WAVES)
     inputs, expected = attention_data()
     np.testing.assert_allclose(kernel(*inputs), expected, atol=1e-3)
     return ATTENTION.row(f"tile2cu, {target}", kernel.costs[0])

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.amdgcn.emitted import ROOT, portable
+from tests.host.test_launches import SPLIT
 from tile2cu_runtime import CheckError, DeviceError, Kernel, load_kernel
 
 EXAMPLES = ROOT / "examples"
@@ -67,6 +69,16 @@ def test_a_fault_is_at_its_python_line(tmp_path: Path) -> None:
     (finding,) = raised.value.report.findings
     assert finding.kind == "out-of-bounds" and "of `A`, which has 4000" in finding.message
     assert "A[" in finding.places[0].python_text and finding.places[0].file == "vector_add.hip"
+
+
+def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
+    """Two kernels of one function; the second reads what the first one left in the workspace."""
+    path = tmp_path / "total.py"
+    path.write_text(SPLIT.format(between=""))
+    kernel = tile2cu.load(path, target="hip:gfx942", device="sim", check=True)
+    a = RNG.integers(-9, 9, (130, 65)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(a), a.sum(axis=1))
+    assert len(kernel.costs) == 2
 
 
 def test_texts_for_the_other_vendor_are_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.host.test_launches import SPLIT
 from tile2cu_runtime import DeviceError, Kernel, LaunchError, SimulationError, load_kernel
 from tile2cu_runtime.ptx import Module
 
@@ -63,6 +64,13 @@ def test_causal_attention() -> None:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     expected = np.einsum("bhst,bthd->bshd", weights / weights.sum(axis=-1, keepdims=True), wide[2])
     np.testing.assert_allclose(load("attention", dim=128, is_causal=True)(q, k, v), expected, atol=2e-3)
+
+
+def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
+    path = tmp_path / "total.py"
+    path.write_text(SPLIT.format(between=""))
+    a = numbers(5, 200).round()
+    np.testing.assert_array_equal(tile2cu.load(path, device="ptx")(a), a.sum(axis=1))
 
 
 # ---- what the machine is for: faults in headers/tl/cuda, which the CPU engine does not read ------------------
