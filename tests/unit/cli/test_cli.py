@@ -224,3 +224,13 @@ def test_lines_are_translated_both_ways(tmp_path: Path, capsys: pytest.CaptureFi
     for line, file in (("x", manifest), ("0", manifest), ("1", GEMM)):
         assert main(["map", file, line]) == 1
         assert "error[T2C-C018]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("licence", ["Apache-2.0", "(MIT OR Apache-2.0)", "GPL-2.0-only WITH Classpath-exception-2.0"])
+def test_the_licence_of_the_source_goes_along(licence: str, tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text(f"# SPDX-License-Identifier: {licence}\n" + TWO_KERNELS)
+    main([str(path), "--kernel", "first", "-o", str(tmp_path)])
+    for end in ("cu", "h"):
+        assert (tmp_path / f"first.{end}").read_text().startswith(f"// SPDX-License-Identifier: {licence}\n// Code gen")
+    assert json.loads((tmp_path / "first.json").read_text())["licences"]["first.cu"] == licence

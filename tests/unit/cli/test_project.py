@@ -162,3 +162,42 @@ def test_two_entries_for_one_file_are_refused(project: Path, capsys: pytest.Capt
     assert "error[T2C-C013]: `scale.py` is emitted twice into `generated/sm_80`" in said
     assert "pyproject.toml:19:1" in said
     assert not (project / "generated").exists()
+
+
+DISPATCH = """
+[[tool.tile2cu.dispatch]]
+name = "twice"
+file = "scale.py"
+output = "table"
+entries = [
+  { name = "small", target = "cuda:sm_89", bindings = { block = 256 }, when = "N <= 4096" },
+  { name = "any" },
+]
+"""
+
+
+def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text(PROJECT + DISPATCH)
+    assert main(["build"]) == 0
+    table = sorted(path.name for path in (project / "generated/table").iterdir())
+    kernels = [f"twice_{name}.{end}" for name in ("any", "small") for end in ("cu", "h", "json")]
+    assert table == sorted([*kernels, *(f"twice_dispatch.{end}" for end in ("cpp", "h", "json"))])
+    capsys.readouterr()
+    assert main(["check"]) == 0
+    assert main(["build"]) == 0
+    assert capsys.readouterr().out == "", "nothing changed"
+    path = project / "generated/table/twice_dispatch.cpp"
+    path.write_text(path.read_text().replace("4096", "8192"))
+    assert main(["check"]) == 1
+    assert "twice_dispatch.cpp: edited" in capsys.readouterr().out
+    assert main(["vendor", "-o", "third"]) == 0
+    lists = (project / "third/CMakeLists.txt").read_text()
+    assert "add_library(tile2cu_twice_dispatch STATIC kernels/table/twice_dispatch.cpp)" in lists
+    assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
+
+
+def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text(PROJECT + DISPATCH.replace("when", "wenn"))
+    assert main(["build"]) == 1
+    said = capsys.readouterr().err
+    assert "error[T2C-E020]: an entry has no field `wenn`" in said and "pyproject.toml:19:1" in said

@@ -3,6 +3,7 @@
 Read top down: a Program has parameters and launches; a Launch has tiles and a body of statements.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -359,6 +360,12 @@ class Source:
     sha256: str
     text: str = field(repr=False)
     imports: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def licence(self) -> str:
+        """What the file says of its licence: the expression after `# SPDX-License-Identifier:`, or empty."""
+        found = re.search(r"^#\s*SPDX-License-Identifier:\s*([\w.+() -]*\w\)?)", self.text, re.MULTILINE)
+        return found[1] if found else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def manifest(
             "stages": _by_name(launches, _stages),
         },
         "numerics": _numerics(launches),
-        "licences": _licences(files),
+        "licences": _licences(files, program.source.licence),
         "facts": [fact for each in launches for fact in _facts(each)],
         "lines": lines,
     }
@@ -149,9 +149,9 @@ def _numerics(launches: tuple[Settled, ...]) -> dict[str, Any]:
     }
 
 
-def _licences(text_files: Iterable[str]) -> dict[str, str]:
+def _licences(text_files: Iterable[str], licence: str) -> dict[str, str]:
     """Who owns what: the emitted text belongs to the owner of its source, the headers it includes are tile2cu's."""
-    return dict.fromkeys(text_files, "as its source") | {"tl/": "MIT"}
+    return dict.fromkeys(text_files, licence or "as its source") | {"tl/": "MIT"}
 
 
 def _facts(settled: Settled) -> list[dict[str, Any]]:

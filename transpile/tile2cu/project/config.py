@@ -3,10 +3,11 @@
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.project.job import Job, Selection
@@ -22,6 +23,7 @@ _PROJECT: Mapping[str, type] = {
     "clang-format": str,
     "line": str,
     "kernels": list,
+    "dispatch": list,
 }
 _KERNEL: Mapping[str, type] = {
     "file": str,
@@ -30,6 +32,7 @@ _KERNEL: Mapping[str, type] = {
     "bindings": dict,
     "specialisations": dict,
     "output": str,
+    "name": str,
     "line": str,
 }
 _NAMES: Mapping[type, str] = {str: "a string", list: "an array", dict: "a table"}
@@ -92,6 +95,8 @@ class _Reader:
             for job in self._jobs(table, kernel, look, (*at, "kernels", number)):
                 self._refuse_twice(job, jobs, (*at, "kernels", number))
                 jobs.append(job)
+        for number, dispatch in enumerate(table.get("dispatch", [])):
+            jobs.append(self._dispatch(table, dispatch, look, (*at, "dispatch", number)))
         if not jobs:
             self._fail("T2C-C012", "[tool.tile2cu] lists no kernels", at, "add [[tool.tile2cu.kernels]]")
         return Selection(root=self.path.parent, jobs=tuple(jobs), listed=True)
@@ -115,12 +120,31 @@ class _Reader:
                     target=target,
                     kernel=kernel.get("kernel"),
                     bindings={**kernel.get("bindings", {}), **values},
-                    look=Look(
-                        style=look.style,
-                        clang_format=look.clang_format,
+                    look=replace(
+                        look,
+                        name=kernel.get("name", ""),
                         line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
                     ),
                 )
+
+    def _dispatch(self, table: Mapping[str, Any], given: Any, look: Look, at: tuple[str | int, ...]) -> Job:
+        """The job of a dispatch; its own fields are checked by core.dispatch."""
+        output = given.get("output", "") if isinstance(given, dict) else ""
+        own = {key: value for key, value in given.items() if key != "output"} if isinstance(given, dict) else given
+        try:
+            wanted = dispatch_of(own)
+            for entry in wanted.entries:
+                wanted.source(entry)
+        except Tile2CuError as error:
+            self._fail(error.code, error.message, at, error.help)
+        return Job(
+            file=self.path,
+            folder=self.path.parent / table.get("output", ".") / output,
+            target=", ".join(dict.fromkeys(entry.target for entry in wanted.entries)),
+            kernel=wanted.name,
+            look=look,
+            dispatch=wanted,
+        )
 
     def _targets(self, table: Mapping[str, Any], kernel: Mapping[str, Any], at: tuple[str | int, ...]) -> list[str]:
         """The kernel's targets, else the project's; each one known."""
@@ -180,5 +204,5 @@ class _Reader:
                     "give one another `output`, or make them `specialisations`, which get folders of their names",
                 )
 
-    def _fail(self, code: str, message: str, at: tuple[str | int, ...], help: str = "") -> None:
+    def _fail(self, code: str, message: str, at: tuple[str | int, ...], help: str = "") -> NoReturn:
         raise Tile2CuError(code, message, place(self.path.name, self.text, at), help=help)

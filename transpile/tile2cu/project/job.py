@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to emit. `file` is read, the files go into `folder`; `kernel` None stands for all of the file."""
+    """What to emit. `file` is read, the files go into `folder`; `kernel` None stands for all of the file.
+
+    With a `dispatch` its entries say what is read, below the folder of `file`; `target` is then for messages.
+    """
 
     file: Path
     folder: Path
@@ -25,12 +29,14 @@ class Job:
     kernel: str | None = None
     bindings: Mapping[str, object] = field(default_factory=dict)
     look: Look = Look()
+    dispatch: Dispatch | None = None
 
     @property
     def key(self) -> str:
         """A name for the job: it is another when any part of it is."""
         parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()))
-        return hashlib.sha256(json.dumps((*parts, astuple(self.look))).encode()).hexdigest()[:32]
+        rest = (astuple(self.look), None if self.dispatch is None else astuple(self.dispatch))
+        return hashlib.sha256(json.dumps((*parts, *rest)).encode()).hexdigest()[:32]
 
     @property
     def title(self) -> str:
@@ -42,6 +48,10 @@ class Job:
         from tile2cu.api import emit_text
         from tile2cu.targets import find
 
+        if self.dispatch is not None:
+            from tile2cu.project.dispatched import dispatched
+
+            return dispatched(self.dispatch, self.file.parent, self.look)
         return emit_text(
             self.file, kernel=self.kernel, target=find(self.target), bindings=self.bindings, look=self.look
         )

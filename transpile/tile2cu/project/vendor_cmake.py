@@ -43,6 +43,11 @@ target_include_directories(@library@ PUBLIC kernels include)
 set_target_properties(@library@ PROPERTIES
   @language@_STANDARD 17 @language@_ARCHITECTURES @architecture@ POSITION_INDEPENDENT_CODE ON)
 """
+_TABLE = """\
+
+add_library(@library@ STATIC kernels/@table@)
+target_link_libraries(@library@ PUBLIC @kernels@)
+"""
 _LIBRARY_ON_CPU = """\
 if(TILE2CU_CPU)
   set_source_files_properties(
@@ -66,7 +71,9 @@ class _Library:
 def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
     """The text: a static library for each folder of `kernels`, for a GPU or, with `engine`'s sources, for a CPU."""
     libraries = _libraries(kernels)
-    names = "".join(f"#   {library.name}\n" for library in libraries)
+    tables = [name for name in kernels if name.endswith("_dispatch.cpp")]
+    linked = [*(library.name for library in libraries), *(f"tile2cu_{PurePosixPath(table).stem}" for table in tables)]
+    names = "".join(f"#   {name}\n" for name in linked)
     text = (
         f"# The kernels of this folder: add_subdirectory() it and link\n{names}"
         "# Their headers are included as they lie below kernels/. Written by tile2cu vendor.\n"
@@ -84,7 +91,16 @@ def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
                 architecture=library.architecture,
                 sources=_lines("kernels", library.texts),
             )
+    for table in tables:
+        name = PurePosixPath(table).stem
+        text += _filled(_TABLE, library=f"tile2cu_{name}", table=table, kernels=_names_beside(table, libraries))
     return text
+
+
+def _names_beside(table: str, libraries: Sequence[_Library]) -> str:
+    """The libraries of the kernels that a dispatch chooses from: those in its folder."""
+    folder = PurePosixPath(table).parent
+    return " ".join(each.name for each in libraries if PurePosixPath(each.texts[0]).parent == folder)
 
 
 def _libraries(kernels: Mapping[str, str]) -> list[_Library]:

@@ -1,0 +1,45 @@
+"""A dispatch as a job writes it: its kernels, and its own text and header under a manifest of their own."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tile2cu.core.dispatch import Dispatch
+from tile2cu.core.origin import Look
+from tile2cu.emitter import Emitted
+from tile2cu.project.on_disk import sha256
+
+
+def dispatched(wanted: Dispatch, folder: Path, look: Look) -> tuple[Emitted, ...]:
+    """The files of each kernel of a dispatch, then those of the dispatch. Raises what `tile2cu.dispatch` does."""
+    from tile2cu.api import dispatch
+
+    files = dispatch(wanted, folder, look=look)
+    manifests = {name.removesuffix(".json"): json.loads(text) for name, text in files.items() if name.endswith(".json")}
+    kernels = []
+    for kernel, manifest in manifests.items():
+        own = {name: files.pop(name) for name in (*manifest["files"], f"{kernel}.json")}
+        kernels.append(Emitted(kernel, Path(next(iter(own))).suffix, own))
+    name = f"{wanted.name}_dispatch"
+    files[f"{name}.json"] = _manifest(name, list(manifests.values()), files)
+    return (*kernels, Emitted(name, ".cpp", files))
+
+
+def _manifest(name: str, kernels: list[dict[str, Any]], files: Mapping[str, str]) -> str:
+    """What the dispatch was made from: the sources of all its kernels."""
+    first, *others = (kernel["source"] for kernel in kernels)
+    imports = {each["file"]: each["sha256"] for each in others if each["file"] != first["file"]}
+    content = {
+        "format": 1,
+        "tile2cu": kernels[0]["tile2cu"],
+        "tool": kernels[0]["tool"],
+        "kernel": name,
+        "dispatches": [kernel["kernel"] for kernel in kernels],
+        "target": ", ".join(dict.fromkeys(kernel["target"] for kernel in kernels)),
+        "source": {**first, "imports": {**first["imports"], **imports}},
+        "look": kernels[0]["look"],
+        "bindings": {kernel["kernel"]: kernel["bindings"] for kernel in kernels},
+        "files": {file: sha256(text) for file, text in files.items()},
+    }
+    return json.dumps(content, indent=1) + "\n"
