@@ -12,7 +12,14 @@ from tests.conformance.reference.numbers import Array, CannotInterpret, converte
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import AtomicTile, Copy, Fill, Gemm, Reduce, Reduction, Region, Scan, Scope, Stmt
 
-COMBINE: dict[Reduction, np.ufunc] = {Reduction.SUM: np.add, Reduction.MAX: np.fmax, Reduction.MIN: np.fmin}
+COMBINE: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.MAX: np.fmax,
+    Reduction.MIN: np.fmin,
+    Reduction.BITAND: np.bitwise_and,
+    Reduction.BITOR: np.bitwise_or,
+    Reduction.BITXOR: np.bitwise_xor,
+}
 
 
 class Tiles:
@@ -111,6 +118,9 @@ _REDUCE: dict[Reduction, Callable[[Array, int], Array]] = {
     Reduction.SUM: lambda x, dim: np.sum(x, dim, dtype=x.dtype),
     Reduction.MAX: np.fmax.reduce,
     Reduction.MIN: np.fmin.reduce,
+    Reduction.BITAND: np.bitwise_and.reduce,
+    Reduction.BITOR: np.bitwise_or.reduce,
+    Reduction.BITXOR: np.bitwise_xor.reduce,
     Reduction.ABSMAX: lambda x, dim: np.fmax.reduce(np.abs(x), dim),
     Reduction.ABSSUM: lambda x, dim: np.sum(np.abs(x), dim, dtype=x.dtype),
 }

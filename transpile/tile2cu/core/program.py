@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Number, Var, static_value
@@ -27,7 +28,7 @@ class Buffer:
     """A named tensor or tile. Shape: in elements, outermost first.
 
     Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
-    the tensor is not row-major contiguous.
+    the tensor is not row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Buffer:
     span: Span
     comment: str = ""
     strides: tuple[Expr, ...] | None = None
+    reducer: "Reduction | None" = None
 
     @property
     def rank(self) -> int:
@@ -151,11 +153,27 @@ class Reduction(Enum):
     MIN = "min"
     ABSMAX = "absmax"
     ABSSUM = "abssum"
+    BITAND = "bitand"
+    BITOR = "bitor"
+    BITXOR = "bitxor"
 
     @property
     def atomic(self) -> str:
         """The name of the atomic that combines a value with memory."""
-        return "atomic_add" if self is Reduction.SUM else f"atomic_{self.value}"
+        return "atomic_add" if self is Reduction.SUM else f"atomic_{self.value.removeprefix('bit')}"
+
+    def identity(self, dtype: DType) -> Number:
+        """The value that changes nothing."""
+        most: Number = inf if dtype.is_float else 2 ** (dtype.bits - (dtype.kind == "int")) - 1
+        match self:
+            case Reduction.MAX:
+                return -most if dtype.is_float else (-int(most) - 1 if dtype.kind == "int" else 0)
+            case Reduction.MIN:
+                return most
+            case Reduction.BITAND:
+                return -1 if dtype.kind == "int" else most
+            case _:
+                return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +295,10 @@ class Continue(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Atomic(Stmt):
-    """`T.atomic_add(buffer[indices], value)` and its kin, one element; the old value is dropped."""
+    """`T.atomic_add(buffer[indices], value)` and its kin, one element; the old value is dropped.
+
+    On a fragment, `T.reducer_update`.
+    """
 
     kind: Reduction
     buffer: Buffer

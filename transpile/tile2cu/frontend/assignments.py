@@ -115,8 +115,8 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return tiles.written(cx, value, name)
         case Allocation(scope=None):
             return _declare(cx, name, value.dtype, value.init)
-        case Allocation(scope=Scope() as scope):
-            return cx.recorder.allocate(name, value.shape, value.dtype, scope)
+        case Allocation():
+            return cx.recorder.allocate(name, value)
         case OutputTensor():
             return _output(cx, name, value, span)
         case Var(role=Role.MUTABLE):

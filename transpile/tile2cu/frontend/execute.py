@@ -198,7 +198,7 @@ def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -
 def named(cx: Context, name: str, value: object, env: Env, node: cst.CSTNode, formula: str, comment: str) -> object:
     """A value as it is stored under a name."""
     if isinstance(value, Allocation) and value.scope is not None:
-        return cx.recorder.allocate(name, value.shape, value.dtype, value.scope)
+        return cx.recorder.allocate(name, value)
     if not env.declares:
         return value
     return cx.bind_static(name, value, cx.source.span(node), formula=formula, comment=comment)

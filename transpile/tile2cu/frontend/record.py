@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import Buffer, Launch, Scope, Stmt
+from tile2cu.core.program import Buffer, Launch, Reduction, Scope, Stmt
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.values import Placement
+from tile2cu.frontend.values import Allocation, Placement
 
 
 @dataclass(frozen=True)
@@ -188,15 +188,32 @@ class Recorder:
         self.params[name] = param
         self._live[0].add(name)
 
-    def allocate(self, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
+    def allocate(self, name: str, value: Allocation) -> Buffer:
         """A new tile of the open launch, or a workspace in global memory."""
-        return self.allocate_at(self.take(), name, shape, dtype, scope)
+        assert value.scope is not None
+        return self.allocate_at(self.take(), name, value.shape, value.dtype, value.scope, value.reducer)
 
-    def allocate_at(self, place: Place, name: str, shape: tuple[Expr, ...], dtype: DType, scope: Scope) -> Buffer:
+    def allocate_at(
+        self,
+        place: Place,
+        name: str,
+        shape: tuple[Expr, ...],
+        dtype: DType,
+        scope: Scope,
+        reducer: Reduction | None = None,
+    ) -> Buffer:
         """As `allocate`, for a statement that does more than allocate."""
         assert self._launch is not None or scope is Scope.GLOBAL
         comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
-        tile = Buffer(name=self.unique(name), shape=shape, dtype=dtype, scope=scope, span=place.span, comment=comment)
+        tile = Buffer(
+            name=self.unique(name),
+            shape=shape,
+            dtype=dtype,
+            scope=scope,
+            span=place.span,
+            comment=comment,
+            reducer=reducer,
+        )
         if self._launch is None or scope is Scope.GLOBAL:
             self.workspaces.append(tile)
         else:

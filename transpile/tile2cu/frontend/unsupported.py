@@ -12,7 +12,7 @@ _WARPS = "write a T.Pipelined loop: tile2cu chooses what each warp does"
 _LAYOUT = "leave it out: tile2cu derives the layouts"
 
 _GROUPS: tuple[tuple[str, str], ...] = (
-    (_ATOMIC, "atomic_or atomic_load atomic_store"),
+    (_ATOMIC, "atomic_load atomic_store"),
     (
         _BARRIER,
         "sync_warp fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
@@ -35,14 +35,13 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("index the buffer with the shape that it was allocated with", "view reshape"),
     ("write T.cast, which converts the value", ""),
     ("write T.if_then_else", ""),
-    ("write T.fill and T.reduce_*", "alloc_reducer finalize_reducer reducer_init reducer_update"),
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",
         "SharedBuffer FragmentBuffer handle ptr Var Ref make_tensor func_attr attr evaluate writes reads sblock "
         "sblock_attr sblock_alloc_buffer type_annotation let If Then While target PrimExpr tir dtypes alloc_tmem "
         "deallocate_tmem any_of all_of tvm_thread_allreduce comm_reducer rng_init rng_rand "
-        "rng_rand_float warp_reduce_sum warp_reduce_max warp_reduce_min reduce_bitand reduce_bitor reduce_bitxor "
+        "rng_rand_float warp_reduce_sum warp_reduce_max warp_reduce_min "
         "sync_grid cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync "
         "block_rank_in_cluster shfl_sync tvm_warp_shuffle any_sync all_sync ballot access_ptr call_extern call_intrin "
         "import_source index_to_coordinates "

@@ -15,7 +15,7 @@ import libcst as cst
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, Const, Expr, Load, Named, Unary, Var, static_value, walk
-from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.scope import Env
@@ -246,6 +246,7 @@ class Allocation:
     dtype: DType
     scope: Scope | None  # None for T.alloc_var
     init: Expr | None = None
+    reducer: Reduction | None = None
 
 
 @dataclass(eq=False)

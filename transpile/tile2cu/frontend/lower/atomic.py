@@ -126,6 +126,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "atomic_add": _atomic("T.atomic_add", Reduction.SUM),
     "atomic_max": _atomic("T.atomic_max", Reduction.MAX),
     "atomic_min": _atomic("T.atomic_min", Reduction.MIN),
+    "atomic_or": _atomic("T.atomic_or", Reduction.BITOR),
     "atomic_addx2": _packed("T.atomic_addx2", 2),
     "atomic_addx4": _packed("T.atomic_addx4", 4),
     "sync_threads": sync_threads,

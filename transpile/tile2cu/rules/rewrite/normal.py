@@ -26,6 +26,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.rules.rewrite.reducers import reduced_after
 from tile2cu.rules.rewrite.replace import Body, in_body
 from tile2cu.rules.rewrite.staging import fresh, whole
 
@@ -66,7 +67,10 @@ class _Writer:
             case Gemm() if not (_is_operand(stmt.a) and _is_operand(stmt.b)):
                 return self.multiplied(stmt)
             case Parallel():
-                return _widened(stmt)
+                parts = reduced_after(stmt, lambda like: self.tile(like, Scope.FRAGMENT, ""))
+                if parts is None:
+                    return _widened(stmt)
+                return tuple(by for part in parts for by in self.instead_of(part) or (part,))
             case _:
                 return None
 
@@ -137,13 +141,13 @@ class _Writer:
         after: list[Stmt] = []
         src, dst = op.src, op.dst
         if src.scope is not Scope.FRAGMENT:
-            src = self.tile(op.src, Scope.FRAGMENT)
+            src = self.tile(op.src, Scope.FRAGMENT, "_local")
             before.append(Copy(src=whole(op.src, op), dst=whole(src, op), span=op.span))
         if src.rank == 3 and op.dim < 2:
             src, turn = self.turned(op, src)
             before.append(turn)
         if dst.scope is not Scope.FRAGMENT:
-            dst = self.tile(op.dst, Scope.FRAGMENT)
+            dst = self.tile(op.dst, Scope.FRAGMENT, "_local")
             if not op.clear:
                 before.append(Copy(src=whole(op.dst, op), dst=whole(dst, op), span=op.span))
             after.append(Copy(src=whole(dst, op), dst=whole(op.dst, op), span=op.span))
@@ -154,7 +158,7 @@ class _Writer:
         """A tile whose last dimension is the one that is reduced, and the loop that fills it."""
         order = [dim for dim in range(src.rank) if dim != op.dim] + [op.dim]
         shape = tuple(src.shape[dim] for dim in order)
-        turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT)
+        turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT, "")
         variables = tuple(Var(INT32, name, Role.PARALLEL) for name in self.names[: src.rank])
         place = dict(zip(order, variables, strict=True))
         value = Load(src.dtype, src, tuple(place[dim] for dim in range(src.rank)))
@@ -168,18 +172,17 @@ class _Writer:
         for region in (op.a, op.b):
             if not _is_operand(region):
                 shape = region.extents
-                tile = self.tile(replace(region.buffer, shape=shape), Scope.SHARED)
+                tile = self.tile(replace(region.buffer, shape=shape), Scope.SHARED, "_part")
                 copies.append(Copy(src=region, dst=whole(tile, op), span=op.span))
                 copies[-1] = self.instead_of(copies[-1])[0]  # type: ignore[index]
                 region = whole(tile, op)
             operands.append(region)
         return _under_comments(op, [*copies, replace(op, a=operands[0], b=operands[1])])
 
-    def tile(self, like: Buffer, scope: Scope) -> Buffer:
+    def tile(self, like: Buffer, scope: Scope, suffix: str) -> Buffer:
         """One more tile."""
         launch = replace(self.launch, tiles=(*self.launch.tiles, *self.tiles))
-        suffix = "" if like.name.endswith("_turned") else "_local" if scope is Scope.FRAGMENT else "_part"
-        made = replace(like, name=fresh(launch, like.name + suffix), scope=scope, comment="")
+        made = replace(like, name=fresh(launch, like.name + suffix), scope=scope, comment="", reducer=None)
         self.tiles.append(made)
         return made
 

@@ -109,7 +109,7 @@ def fresh(launch: Launch, wish: str) -> str:
 
 
 def _staged(launch: Launch, tile: Buffer) -> Buffer:
-    return replace(tile, name=fresh(launch, f"{tile.name}_staged"), scope=Scope.SHARED, comment="")
+    return replace(tile, name=fresh(launch, f"{tile.name}_staged"), scope=Scope.SHARED, comment="", reducer=None)
 
 
 def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:

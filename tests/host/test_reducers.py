@@ -1,0 +1,84 @@
+"""T.alloc_reducer with every operation, and reductions bit by bit, against NumPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(5)
+
+
+def test_a_reducer_collects_over_several_loops(tmp_path: Path) -> None:
+    statements = """
+        total = T.alloc_reducer((40,), "float32", replication="all")
+        X_local = T.alloc_fragment((40, 64), "float16")
+        w_local = T.alloc_fragment((64,), "float16")
+        T.clear(total)
+        for k in T.Pipelined(T.ceildiv(N, 64), num_stages=2):
+            T.copy(X[bx * 40, k * 64], X_local)
+            T.copy(w[k * 64], w_local)
+            for i, j in T.Parallel(40, 64):
+                total[i] += X_local[i, j] * w_local[j]
+        T.finalize_reducer(total)
+        T.copy(total, Y[bx * 40])
+    """
+    params = 'X: T.Tensor((M, N), "float16"), w: T.Tensor((N,), "float16"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 40)", arguments="M, N")
+    x, w = RNG.integers(-4, 5, (50, 150)).astype(np.float16), RNG.integers(-4, 5, 150).astype(np.float16)
+    np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ w.astype(np.float64))
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "bitxor"])
+def test_reducers_of_columns_rows_and_everything(kind: str, tmp_path: Path) -> None:
+    statements = f"""
+        cols = T.alloc_reducer((48,), "int32", op={kind!r})
+        rows = T.alloc_reducer((20,), "int32", op={kind!r})
+        every = T.alloc_reducer((1,), "int32", op={kind!r})
+        out = T.alloc_fragment((48,), "int32")
+        T.reducer_init(cols)
+        T.reducer_init(rows, 3)
+        T.reducer_init(every)
+        for i, j in T.Parallel(20, 48):
+            T.reducer_update(cols[j], X[i, j])
+            if j % 2 == 0:
+                T.reducer_update(rows[i], X[i, j])
+            T.reducer_update(every[0], X[i, j] + 1)
+        T.finalize_reducer(cols, out)
+        T.finalize_reducer(rows)
+        for j in T.Parallel(48):
+            Y[0, j] = out[j]
+        for i in T.Parallel(20):
+            Y[1, i] = rows[i]
+            Y[2, i] = every[0]
+    """
+    params = 'X: T.Tensor((20, 48), "int32"), Y: T.Tensor((3, 48), "int32")'
+    x = RNG.integers(-9, 10, (20, 48)).astype(np.int32)
+    combine = {"max": np.maximum, "min": np.minimum, "bitxor": np.bitwise_xor}[kind]
+    y = load_body(tmp_path, statements, params)(x)
+    np.testing.assert_array_equal(y[0], combine.reduce(x, axis=0))
+    np.testing.assert_array_equal(y[1, :20], combine(combine.reduce(x[:, ::2], axis=1), 3))
+    np.testing.assert_array_equal(y[2, :20], combine.reduce(x + 1, axis=None))
+
+
+def test_reductions_bit_by_bit(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((24, 40), "uint32")
+        a = T.alloc_fragment((24,), "uint32")
+        o = T.alloc_fragment((24,), "uint32")
+        x = T.alloc_fragment((24,), "uint32")
+        T.copy(X, L)
+        T.reduce_bitand(L, a, dim=1)
+        T.reduce_bitor(L, o, dim=1)
+        T.reduce_bitxor(L, x, dim=1)
+        for i in T.Parallel(24):
+            Y[0, i] = a[i]
+            Y[1, i] = o[i]
+            Y[2, i] = x[i]
+    """
+    params = 'X: T.Tensor((24, 40), "uint32"), Y: T.Tensor((3, 24), "uint32")'
+    x = RNG.integers(0, 2**32, (24, 40), dtype=np.uint32) | np.uint32(1 << 7)
+    y = load_body(tmp_path, statements, params)(x)
+    for row, combine in zip(y, (np.bitwise_and, np.bitwise_or, np.bitwise_xor), strict=True):
+        np.testing.assert_array_equal(row, combine.reduce(x, axis=1))
