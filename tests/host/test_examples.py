@@ -1,5 +1,6 @@
 """Every example's own text on the CPU engine against float64, ragged sizes included, and with every check on."""
 
+import math
 from pathlib import Path
 
 import ml_dtypes
@@ -156,6 +157,63 @@ def test_attention_survives_large_scores() -> None:
     actual = kernel(q, k, v)
     assert np.all(np.isfinite(actual.astype(np.float64)))
     assert_close(actual, attention(q, k, v, causal=True), 1e-2)
+
+
+def gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def test_rmsnorm() -> None:
+    kernel = load("rmsnorm.py", check=True, dim=256)
+    rng = np.random.default_rng(6)
+    for rows in (1, 4, 7):
+        x, w = normals(rng, (rows, 256)), normals(rng, (256,))
+        wide = x.astype(np.float64)
+        expected = wide / np.sqrt(np.mean(wide**2, axis=1, keepdims=True) + 1e-5) * w
+        assert_close(kernel(x, w), expected, 1e-3)
+        assert_clean(kernel)
+
+
+def test_linear() -> None:
+    plain, residual = (
+        tile2cu.load(EXAMPLES / "linear.py", name, device="cpu", check=True) for name in ("linear", "linear_residual")
+    )
+    rng = np.random.default_rng(7)
+    for m, n, k in ((64, 128, 64), (70, 80, 72), (1, 9, 7)):
+        x, w, r = normals(rng, (m, k)), normals(rng, (n, k)), normals(rng, (m, n))
+        product = x.astype(np.float64) @ w.astype(np.float64).T
+        assert_close(plain(x, w), product, 1e-3)
+        assert_close(residual(x, w, r), product + r, 1e-3)
+        assert residual.report is not None and not residual.report.findings
+
+
+@pytest.mark.parametrize("activation", [False, True], ids=["plain", "gelu"])
+def test_linear_of_int4_weights(activation: bool) -> None:
+    kernel = load("linear_int4.py", check=True, gelu=activation)
+    rng = np.random.default_rng(8)
+    for m, n, k in ((64, 64, 64), (33, 72, 96), (1, 5, 32)):
+        x, scales = normals(rng, (m, k)), (rng.random((n, k // 32)) / 8).astype(np.float16)
+        packed = rng.integers(0, 256, (n, k // 2)).astype(np.uint8)
+        nibbles = np.stack([packed & 15, packed >> 4], axis=-1).reshape(n, k).astype(np.float64)
+        product = x.astype(np.float64) @ ((nibbles - 8) * np.repeat(scales.astype(np.float64), 32, axis=1)).T
+        assert_close(kernel(x, packed, scales), gelu(product) if activation else product, 1e-3)
+        assert kernel.report is not None and not kernel.report.findings
+
+
+def test_rope() -> None:
+    kernel = load("rope.py", check=True, dim=64)
+    rng = np.random.default_rng(9)
+    for batch, length, heads in ((1, 64, 2), (2, 70, 3), (1, 1, 1)):
+        qkv = normals(rng, (batch, length, 3, heads, 64))
+        angle = np.arange(length)[:, None] * 1e4 ** (-np.arange(32) / 32)
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        *turned, v = kernel(qkv, cos, sin)
+        for index, found in enumerate(turned):
+            low, high = np.split(qkv[:, :, index].astype(np.float64), 2, axis=-1)
+            c, s = cos[None, :, None], sin[None, :, None]
+            assert_close(found, np.concatenate([low * c - high * s, high * c + low * s], axis=-1), 1e-3)
+        np.testing.assert_array_equal(v, qkv[:, :, 2])
+        assert_clean(kernel)
 
 
 HOPPER = {"target": "cuda:sm_90a", "threads": 256}

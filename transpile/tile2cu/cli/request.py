@@ -23,6 +23,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         help="a value for an argument of the kernel's factory; sizes that get none stay run-time arguments",
     )
     parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
+    parser.add_argument("--with-test", action="store_true", help="write NAME_test.cpp too: a test that needs no Python")
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(
         "--line",
@@ -37,7 +38,7 @@ def look(options: argparse.Namespace) -> Look:
     from tile2cu.api import read
 
     clang_format = read(options.clang_format) if options.clang_format else ""
-    return Look(clang_format=clang_format, name=options.name, line=options.line)
+    return Look(clang_format=clang_format, name=options.name, line=options.line, with_test=options.with_test)
 
 
 def bindings(options: argparse.Namespace) -> dict[str, object]:

@@ -163,6 +163,11 @@ _EMISSION: Mapping[str, Explanation] = {
         "For each combination of element types, the last entry takes every call: it has no condition, leaves open the "
         "sizes that another entry leaves open, asks for no multiples, and runs wherever the others do.",
     ),
+    "T2C-E030": Explanation(
+        "a kernel has no plain C++ reference",
+        "The test that --with-test writes runs the program one element after the other, without threads. A kernel that "
+        "asks which thread it is, or takes a scalar that plain C++ has not, cannot be run that way.",
+    ),
     "T2C-E010": Explanation(
         "clang-format failed",
         "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "

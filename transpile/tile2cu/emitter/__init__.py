@@ -14,7 +14,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
 from tile2cu.emitter.producer import producer
-from tile2cu.emitter.render import render
+from tile2cu.emitter.render import render, render_test
 from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
@@ -50,9 +50,15 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     launches = _named(launches, used)
     written = tuple(_written(settled, used) for settled in launches)
     text, header, lines = render(_view(written, tool, look), look, launches[0].program.source.name, suffix)
-    hashes = {f"{name}{suffix}": _sha256(text), f"{name}.h": _sha256(header)}
+    files = {f"{name}{suffix}": text, f"{name}.h": header}
+    if look.with_test:
+        from tile2cu.emitter.selftest import selftest
+
+        lines_of_origin = provenance(launches[0].program, launches[0].target.name, tool, look)
+        files[f"{name}_test.cpp"] = render_test(selftest(launches, lines_of_origin), look)
+    hashes = {file: _sha256(content) for file, content in files.items()}
     described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
-    return Emitted(name, suffix, {f"{name}{suffix}": text, f"{name}.h": header, f"{name}.json": described})
+    return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
 def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...]:

@@ -73,6 +73,7 @@ def _flags(look: Look) -> str:
     """The options that the text was written with, where they are not the usual ones."""
     style = f" --style {look.style}" if look.style != Look().style else ""
     style += f" --name {look.name}" if look.name else ""
+    style += " --with-test" if look.with_test else ""
     return style + (" --clang-format FILE" if look.clang_format else "") + (" --line python" * (look.line == "python"))
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tile2cu.core.expr import Const, Expr, Named, static_value, substitute, walk
+from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import name_of
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
@@ -92,10 +92,10 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str
     arguments: list[dict[str, Any]] = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
-            shape = [_extent(extent, printer) for extent in param.shape]
+            shape = [_extent(extent) for extent in param.shape]
             tensor = {"kind": "tensor", "name": param.name, "dtype": param.dtype.name, "shape": shape}
             if param.strides is not None:
-                tensor["strides"] = [_extent(stride, printer) for stride in param.strides]
+                tensor["strides"] = [_extent(stride) for stride in param.strides]
             arguments.append({**tensor, "access": access_of(param, launches)})
         else:
             arguments.append({"kind": "scalar", "name": param.name, "dtype": param.dtype.name})
@@ -105,17 +105,26 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str
 
 def _workspace(tensor: Buffer, printer: Printer) -> dict[str, Any]:
     """A tensor that the launches share in the caller's workspace, one after the other in this order."""
-    shape = [_extent(extent, printer) for extent in tensor.shape]
+    shape = [_extent(extent) for extent in tensor.shape]
     return {"name": tensor.name, "dtype": tensor.dtype.name, "shape": shape}
 
 
-def _extent(extent: Expr, printer: Printer) -> int | str:
-    """A number, or an expression over the launcher's sizes: the text's constants are not known outside."""
+def _extent(extent: Expr) -> int | str:
+    """An extent as Python writes it: a number, or an expression of sizes."""
     value = static_value(extent)
-    constants: dict[Expr, Expr] = {
-        part: Const(part.dtype, part.value) for part in walk(extent) if isinstance(part, Named)
-    }
-    return int(value) if value is not None else printer.index(substitute(extent, constants)).replace("tl::", "")
+    if value is not None:
+        return int(value)
+    match extent:
+        case Binary():
+            sides = (
+                f"({_extent(side)})" if isinstance(side, Binary) else _extent(side) for side in (extent.lhs, extent.rhs)
+            )
+            return f" {extent.op} ".join(map(str, sides))
+        case Call():
+            return f"{extent.function}({', '.join(str(_extent(arg)) for arg in extent.args)})"
+        case Var():
+            return extent.name
+    raise TypeError(f"no extent is a {type(extent).__name__}")
 
 
 def _fragments(settled: Settled) -> dict[str, int]:

@@ -22,10 +22,11 @@ _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "
 class Names:
     """C++ names for the names of one program. The same input gives the same names."""
 
-    def __init__(self, used: Iterable[str], kept: Iterable[str] = ()) -> None:
-        """`used` are all names of the program; `kept` those that may stand although we use them ourselves."""
+    def __init__(self, used: Iterable[str], kept: Iterable[str] = (), reserved: Iterable[str] = ()) -> None:
+        """`used` are all names of the program; `kept` those that may stand although we use them ourselves, `reserved`
+        more that we use ourselves."""
         self._taken = set(used)
-        self._reserved = (_KEYWORDS | _OURS | _CUDA) - set(kept)
+        self._reserved = (_KEYWORDS | _OURS | _CUDA | set(reserved)) - set(kept)
         self._given: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:

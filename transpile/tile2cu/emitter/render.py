@@ -11,7 +11,7 @@ from pathlib import Path
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.emitter.line_directives import with_line_directives
-from tile2cu.emitter.view import DispatchView, KernelView
+from tile2cu.emitter.view import DispatchView, KernelView, TestView
 
 _STYLES = Path(__file__).parent / "styles"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")
@@ -39,6 +39,12 @@ def render(view: KernelView, look: Look, source: str, suffix: str) -> tuple[str,
     if look.line == "python":
         text, lines = with_line_directives(text, lines, python=source, own=f"{view.name}{suffix}")
     return text, header, lines
+
+
+def render_test(view: TestView, look: Look) -> str:
+    """The text of NAME_test.cpp."""
+    with _format_option(look.clang_format) as option:
+        return _format([_environment(look.style).get_template("test.cpp.jinja").render(t=view)], option)[0]
 
 
 def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:

@@ -137,3 +137,48 @@ class DispatchView:
     queried_values: tuple[str, ...]
     has_dtypes: bool
     entries: tuple[DispatchEntryView, ...]
+
+
+@dataclass(frozen=True)
+class TestTensorView:
+    """A tensor of a test: `extents` and `strides` are lists of C++ expressions over the sizes."""
+
+    name: str
+    type: str
+    extents: str
+    strides: str
+    written: bool
+
+
+@dataclass(frozen=True)
+class TestView:
+    """NAME_test.cpp. `params` are the reference's, without the sizes; `arguments` what the launcher is given for them,
+    `reference_arguments` what the reference is."""
+
+    name: str
+    provenance: tuple[str, ...]
+    arch: str
+    sizes: tuple[str, ...]
+    constants: tuple[str, ...]
+    tolerance: str
+    coarsest: str
+    units: str
+    tensors: tuple[TestTensorView, ...]
+    scalars: tuple[str, ...]
+    params: tuple[str, ...]
+    arguments: tuple[str, ...]
+    reference_arguments: tuple[str, ...]
+    reference: tuple[str, ...]
+    cases: tuple[str, ...]
+
+    @property
+    def size_values(self) -> tuple[str, ...]:
+        return tuple(f"sizes.{size}" for size in self.sizes)
+
+    @property
+    def size_params(self) -> tuple[str, ...]:
+        return tuple(f"int64_t {size}" for size in self.sizes)
+
+    @property
+    def reference_params(self) -> tuple[str, ...]:
+        return (*self.params, *self.size_params)

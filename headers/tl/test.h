@@ -1,0 +1,324 @@
+// What the test beside an emitted kernel (NAME_test.cpp) is written with: arrays of a reference in double precision,
+// random data, memory of the device, comparison and timing. Plain C++17; shares nothing with the kernel's own headers.
+//
+// With TL_ON_GPU the kernel runs on the current GPU, through the CUDA runtime; else on tile2cu's CPU engine.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+#include "status.h"
+
+#if defined(TL_ON_GPU)
+#include <cuda_runtime_api.h>
+#else
+#include "host/engine.h"
+#endif
+
+namespace tl {
+namespace test {
+
+// ---- element types: what a value is rounded to, and its bits --------------------------------------------------------
+
+// An IEEE-like float of up to 16 bits. Rounds to nearest even; what is too large becomes infinity, or the largest
+// number where there is none (E4M3 of the OCP 8-bit formats).
+template <int exponent_bits, int mantissa_bits, bool has_infinity> struct SmallFloat {
+  using value = double;
+  static constexpr int bytes = (1 + exponent_bits + mantissa_bits) / 8;
+  static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr int least_exponent = 1 - bias;
+  static double largest() {
+    if (has_infinity) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias);
+    return std::ldexp(2.0 - std::ldexp(1.0, 1 - mantissa_bits), bias + 1);
+  }
+  static double from(double x) {
+    if (x == 0 || std::isnan(x)) return x;
+    if (std::isinf(x)) return has_infinity ? x : std::copysign(largest(), x);
+    int exponent;
+    std::frexp(x, &exponent);
+    const int step = std::max(exponent - 1, least_exponent) - mantissa_bits;
+    const double rounded = std::ldexp(std::nearbyint(std::ldexp(x, -step)), step);
+    if (std::fabs(rounded) <= largest()) return rounded;
+    return std::copysign(has_infinity ? std::numeric_limits<double>::infinity() : largest(), x);
+  }
+  static uint64_t pack(double x) {
+    const uint64_t sign = uint64_t(std::signbit(x)) << (exponent_bits + mantissa_bits);
+    const uint64_t top = ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits;
+    if (std::isnan(x))
+      return sign | top | (has_infinity ? uint64_t(1) << (mantissa_bits - 1) : (1u << mantissa_bits) - 1);
+    if (std::isinf(x)) return sign | top;
+    if (x == 0) return sign;
+    int exponent;
+    std::frexp(x, &exponent);
+    exponent = std::max(exponent - 1, least_exponent);
+    const auto digits = uint64_t(std::ldexp(std::fabs(x), mantissa_bits - exponent));  // with the leading 1, if normal
+    return sign | ((uint64_t(exponent - least_exponent) << mantissa_bits) + digits);
+  }
+  static double unpack(uint64_t bits) {
+    const double sign = bits >> (exponent_bits + mantissa_bits) & 1 ? -1.0 : 1.0;
+    const int exponent = int(bits >> mantissa_bits & ((1 << exponent_bits) - 1));
+    const auto digits = double(bits & ((uint64_t(1) << mantissa_bits) - 1));
+    const bool is_top = exponent == (1 << exponent_bits) - 1;
+    if (is_top && has_infinity) {
+      return sign * (digits == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN());
+    }
+    if (is_top && digits == (1 << mantissa_bits) - 1) return std::numeric_limits<double>::quiet_NaN();
+    if (exponent == 0) return sign * std::ldexp(digits, least_exponent - mantissa_bits);
+    return sign * std::ldexp(digits + double(uint64_t(1) << mantissa_bits), exponent - bias - mantissa_bits);
+  }
+};
+using float16 = SmallFloat<5, 10, true>;
+using bfloat16 = SmallFloat<8, 7, true>;
+using float8_e4m3fn = SmallFloat<4, 3, false>;
+using float8_e5m2 = SmallFloat<5, 2, true>;
+
+// A type that C++ has. Floats are computed in double and rounded where they are stored.
+template <class T> struct Native {
+  using value = typename std::conditional<std::is_floating_point<T>::value, double, T>::type;
+  static constexpr int bytes = sizeof(T);
+  template <class X> static value from(X x) { return static_cast<value>(static_cast<T>(x)); }
+  static uint64_t pack(value x) {
+    const T own = static_cast<T>(x);
+    uint64_t bits = 0;
+    std::memcpy(&bits, &own, sizeof(T));
+    return bits;
+  }
+  static value unpack(uint64_t bits) {
+    T own;
+    std::memcpy(&own, &bits, sizeof(T));
+    return static_cast<value>(own);
+  }
+};
+
+// The bits of a value of one type as a value of another.
+template <class To, class From> typename To::value reinterpret(typename From::value x) {
+  return To::unpack(From::pack(x));
+}
+
+// ---- arrays ---------------------------------------------------------------------------------------------------------
+
+// A tensor or tile. Reads from outside give zero, writes to outside are dropped; writes round to the element type.
+template <class Type> class Array {
+ public:
+  using value = typename Type::value;
+  explicit Array(std::vector<int64_t> extents, std::vector<int64_t> strides = {})
+      : extents_(std::move(extents)), strides_(std::move(strides)) {
+    if (strides_.empty()) {
+      strides_.assign(extents_.size(), 1);
+      for (size_t d = extents_.size(); d-- > 1;) strides_[d - 1] = strides_[d] * extents_[d];
+    }
+    int64_t last = 0, count = 1;
+    for (size_t d = 0; d < extents_.size(); ++d) last += (extents_[d] - 1) * strides_[d], count *= extents_[d];
+    data_.assign(count > 0 ? size_t(last) + 1 : 0, value(0));
+  }
+  template <class... I> value operator()(I... indices) const {
+    const int64_t place = find({static_cast<int64_t>(indices)...});
+    return place < 0 ? value(0) : data_[size_t(place)];
+  }
+  template <class X, class... I> void set(X x, I... indices) {
+    const int64_t place = find({static_cast<int64_t>(indices)...});
+    if (place >= 0) data_[size_t(place)] = Type::from(x);
+  }
+  size_t bytes() const { return data_.size() * Type::bytes; }
+  std::vector<value>& data() { return data_; }
+  const std::vector<value>& data() const { return data_; }
+
+ private:
+  int64_t find(std::initializer_list<int64_t> indices) const {
+    int64_t place = 0;
+    size_t d = 0;
+    for (const int64_t index : indices) {
+      if (index < 0 || index >= extents_[d]) return -1;
+      place += index * strides_[d++];
+    }
+    return place;
+  }
+  std::vector<int64_t> extents_, strides_;
+  std::vector<value> data_;
+};
+
+// Floats in -1 ... 1, all bytes, other integers in 0 ... 7 (they may be indices). The same in every run.
+template <class Type> void fill(Array<Type>& array, unsigned seed) {
+  std::mt19937 random(seed);
+  for (auto& x : array.data()) {
+    const double unit = (random() >> 8) * 0x1p-24;
+    if (std::is_same<typename Type::value, double>::value) {
+      x = Type::from(2 * unit - 1);
+    } else if (std::is_same<typename Type::value, bool>::value) {
+      x = unit < 0.5;
+    } else {
+      x = Type::unpack(Type::bytes == 1 ? random() & 0xff : random() & 7);
+    }
+  }
+}
+
+// ---- functions that the reference calls -----------------------------------------------------------------------------
+
+template <class A, class B> using Common = typename std::common_type<A, B>::type;
+// A NaN is ignored, as by the kernel.
+template <class A, class B> Common<A, B> maximum(A a, B b) { return a != a ? b : b != b ? a : a < b ? b : a; }
+template <class A, class B> Common<A, B> minimum(A a, B b) { return a != a ? b : b != b ? a : b < a ? b : a; }
+template <class A, class B> Common<A, B> floordiv(A a, B b) {
+  if constexpr (std::is_floating_point<Common<A, B>>::value) return std::floor(a / b);
+  return b == 0 ? 0 : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+template <class A, class B> Common<A, B> floormod(A a, B b) { return a - floordiv(a, b) * b; }
+template <class A, class B> Common<A, B> ceildiv(A a, B b) { return -floordiv(-a, b); }
+template <class A> A absolute(A a) { return a < 0 ? -a : a; }
+inline double exp10(double x) { return std::pow(10.0, x); }
+inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// ---- the device -----------------------------------------------------------------------------------------------------
+
+inline void require(bool is_fine, const char* what) {
+  if (is_fine) return;
+  std::printf("cannot go on: %s\n", what);
+  std::exit(2);
+}
+
+// A tensor's bytes on the device.
+template <class Type> class OnDevice {
+ public:
+  explicit OnDevice(const Array<Type>& array) : bytes_(array.bytes()) {
+    std::vector<unsigned char> content(bytes_);
+    for (size_t i = 0; i < array.data().size(); ++i) {
+      const uint64_t bits = Type::pack(array.data()[i]);
+      std::memcpy(&content[i * Type::bytes], &bits, Type::bytes);  // little-endian
+    }
+#if defined(TL_ON_GPU)
+    require(bytes_ == 0 || cudaMalloc(&data_, bytes_) == cudaSuccess, "no memory on the GPU");
+    if (bytes_) cudaMemcpy(data_, content.data(), bytes_, cudaMemcpyHostToDevice);
+#else
+    if (bytes_) data_ = tl_engine_alloc(bytes_, 1);
+    require(bytes_ == 0 || data_ != nullptr, "no memory in the CPU engine");
+    if (bytes_) std::memcpy(data_, content.data(), bytes_);
+#endif
+  }
+  ~OnDevice() {
+#if defined(TL_ON_GPU)
+    cudaFree(data_);
+#else
+    if (data_) tl_engine_free(data_);
+#endif
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  void* data() const { return data_; }
+
+  // Reads the tensor's content back into an array of the same shape.
+  void read(Array<Type>& array) const {
+    std::vector<unsigned char> content(bytes_);
+#if defined(TL_ON_GPU)
+    if (bytes_) cudaMemcpy(content.data(), data_, bytes_, cudaMemcpyDeviceToHost);
+#else
+    if (bytes_) std::memcpy(content.data(), data_, bytes_);
+#endif
+    for (size_t i = 0; i < array.data().size(); ++i) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &content[i * Type::bytes], Type::bytes);
+      array.data()[i] = Type::unpack(bits);
+    }
+  }
+
+ private:
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
+// The memory that a launcher asks for.
+class Workspace {
+ public:
+  explicit Workspace(size_t bytes) : memory_(Array<Native<uint8_t>>({int64_t(bytes)})), bytes_(bytes) {}
+  void* data() const { return memory_.data(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  OnDevice<Native<uint8_t>> memory_;
+  size_t bytes_;
+};
+
+// Waits until the device is idle; whether all went well on it. The CPU engine, when TL_CHECK is set and the kernel is
+// compiled with -fsanitize=thread, reports races, accesses out of bounds and the like.
+inline bool device_is_fine() {
+#if defined(TL_ON_GPU)
+  const cudaError_t error = cudaDeviceSynchronize();
+  if (error != cudaSuccess) std::printf("  %s\n", cudaGetErrorString(error));
+  return error == cudaSuccess;
+#else
+  const char* const report = tl_engine_report_json();
+  const bool is_fine =
+      report == nullptr || std::strstr(report, "\"findings\": []") || !std::strstr(report, "\"findings\"");
+  if (!is_fine) std::printf("  %s\n", report);
+  return is_fine;
+#endif
+}
+
+inline void start() {
+#if !defined(TL_ON_GPU)
+  tl_engine_options options{};
+  options.check = std::getenv("TL_CHECK") != nullptr;
+  options.workers = 1;
+  tl_engine_set_options(&options);
+#endif
+}
+
+// ---- comparison and timing ------------------------------------------------------------------------------------------
+
+// Floats: the largest error, relative to the largest value expected, is at most `tolerance`. Integers: equal.
+template <class Type>
+bool same(const char* name, const Array<Type>& found, const Array<Type>& expected, double tolerance) {
+  double scale = 0, error = 0;
+  for (const auto x : expected.data()) {
+    if (std::isfinite(double(x))) scale = std::max(scale, std::fabs(double(x)));
+  }
+  for (size_t i = 0; i < expected.data().size(); ++i) {
+    const double a = double(found.data()[i]), b = double(expected.data()[i]);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double off = std::fabs(a - b);
+    error = off <= error ? error : off == off ? off : std::numeric_limits<double>::infinity();
+  }
+  const bool is_float = std::is_same<typename Type::value, double>::value;
+  const bool is_same = is_float ? error <= tolerance * scale : error == 0;
+  if (!is_same)
+    std::printf("  %s: error %.3g, largest value %.3g, tolerance %.3g of it\n", name, error, scale, tolerance);
+  return is_same;
+}
+
+// Milliseconds of one call, the median of several; work is queued, so that a launch does not wait for its predecessor.
+template <class Call> double milliseconds(Call call) {
+  std::vector<double> times;
+#if defined(TL_ON_GPU)
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin), cudaEventCreate(&end);
+  for (int i = 0; i < 3; ++i) call();
+  for (int i = 0; i < 20; ++i) {
+    cudaEventRecord(begin, nullptr);
+    for (int j = 0; j < 10; ++j) call();
+    cudaEventRecord(end, nullptr);
+    cudaEventSynchronize(end);
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    times.push_back(ms / 10);
+  }
+  cudaEventDestroy(begin), cudaEventDestroy(end);
+#else
+  for (int i = 0; i < 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  }
+#endif
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace test
+}  // namespace tl

@@ -1,0 +1,161 @@
+"""The test that is emitted beside a kernel: it passes on the CPU engine, and it fails when the kernel is wrong."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tile2cu import Tile2CuError
+from tile2cu.api import emit_text
+from tile2cu.core.origin import Look
+from tile2cu.targets import find
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.engine import build_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+
+ZOO = """\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-3, -2, -1])
+def zoo(N, sum=32, i0=24, threads=128):
+    @T.prim_func
+    def body(X: T.Tensor((N, 24), "bfloat16"), I: T.Tensor((N, 24), "int32"), alpha: T.float32, shift: T.int32,
+             Rows: T.Tensor((N, 4), "float32"), Y: T.Tensor((N, 24), "bfloat16"), J: T.Tensor((N, 24), "uint8")):
+        with T.Kernel(T.ceildiv(N, sum), threads=threads) as bx:
+            x = T.alloc_fragment((sum, i0), "float32")
+            x_shared = T.alloc_shared((sum, i0), "float32")
+            found = T.alloc_fragment((sum,), "float32")
+            turns = T.alloc_var("int32")
+            T.copy(X[bx * sum, 0], x)
+            turns = 0
+            for k in T.serial(5):
+                if k == 3:
+                    break
+                for i, j in T.Parallel(sum, i0):
+                    x[i, j] = x[i, j] + alpha / (k + 1)
+                turns += 2
+            T.reduce_max(x, found, dim=1)
+            for i in T.Parallel(sum):
+                Rows[bx * sum + i, 0] = found[i]
+            T.reduce_absmax(x, found, dim=1)
+            for i in T.Parallel(sum):
+                Rows[bx * sum + i, 1] = found[i]
+            T.reduce_sum(x, found, dim=1, clear=False)
+            for i in T.Parallel(sum):
+                Rows[bx * sum + i, 2] = T.if_then_else(found[i] > 1, T.sqrt(found[i]), T.exp(found[i]))
+            T.copy(x, x_shared)
+            T.cumsum(x_shared, dim=1, reverse=True)
+            T.copy(x_shared, Y[bx * sum, 0])
+            for i, j in T.Parallel(sum, i0):
+                v = I[bx * sum + i, j] - 5
+                J[bx * sum + i, j] = T.cast((v // 3 - v % 4) * 77 ^ (v << shift), "uint8")
+            for i in T.Parallel(sum):
+                Rows[bx * sum + i, 3] = turns
+    return body
+"""
+
+
+def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str, object], change: str = "") -> Path:
+    """The emitted test as a program; `change` is "old -> new" in the kernel's text."""
+    (emitted,) = emit_text(path, kernel=None, target=find(target), bindings=bindings, look=Look(with_test=True))
+    for name, text in emitted.files.items():
+        (folder / name).write_text(text)
+    if change:
+        old, new = change.split(" -> ")
+        assert old in emitted.source
+        (folder / f"{emitted.kernel}.cu").write_text(emitted.source.replace(old, new))
+    engine, headers = build_engine(), f"-I{ROOT / 'headers'}"
+    test = [gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", headers, "-c", f"{emitted.kernel}_test.cpp"]
+    kernel = [gxx, "-x", "c++", *host_flags(check=False), headers, "-c", f"{emitted.kernel}.cu"]
+    for command in (test, kernel):
+        subprocess.run(command, cwd=folder, check=True)
+    objects = [f"{emitted.kernel}_test.o", f"{emitted.kernel}.o"]
+    link = [gxx, *objects, str(engine), f"-Wl,-rpath,{engine.parent}", "-o", "test"]
+    subprocess.run(link, cwd=folder, check=True)
+    return folder / "test"
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "bindings"),
+    [
+        ("gemm_relu.py", "cuda:sm_90a", {"block_K": 64, "threads": 128}),
+        ("attention.py", "cuda:sm_80", {"dim": 64, "is_causal": True}),
+        ("linear_int4.py", "cuda:sm_80", {"gelu": True}),
+    ],
+)
+def test_an_emitted_test_passes(
+    gxx: str, tmp_path: Path, name: str, target: str, bindings: Mapping[str, object]
+) -> None:
+    program = build(gxx, tmp_path, EXAMPLES / name, target, bindings)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(": ok") >= 5 and "=0 " in done.stdout
+    assert ("refused" in done.stdout) == (target == "cuda:sm_90a"), "odd rows are tried where TMA cannot reach them"
+
+
+def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> None:
+    (tmp_path / "zoo.py").write_text(ZOO)
+    program = build(gxx, tmp_path, tmp_path / "zoo.py", "cuda:sm_80", {})
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    timed = subprocess.run([program, "100"], capture_output=True, text=True)
+    assert timed.returncode == 0 and timed.stdout.startswith("zoo: ")
+
+
+NUMBERS = """\
+#include <tl/test.h>
+using namespace tl::test;
+int main() {
+  double x;
+  while (std::scanf("%lf", &x) == 1) {
+    const uint64_t bits[] = {float16::pack(float16::from(x)), bfloat16::pack(bfloat16::from(x)),
+                             float8_e4m3fn::pack(float8_e4m3fn::from(x)), float8_e5m2::pack(float8_e5m2::from(x))};
+    std::printf("%u %u %u %u\\n", unsigned(bits[0]), unsigned(bits[1]), unsigned(bits[2]), unsigned(bits[3]));
+    if (!(float16::unpack(float16::pack(float16::from(x))) == float16::from(x)) && x == x) return 1;
+    if (!(float8_e4m3fn::unpack(float8_e4m3fn::pack(float8_e4m3fn::from(x))) == float8_e4m3fn::from(x))) return 1;
+  }
+}
+"""
+
+
+def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
+    (tmp_path / "numbers.cpp").write_text(NUMBERS)
+    link = [str(build_engine()), f"-Wl,-rpath,{build_engine().parent}"]
+    flags = ["-std=c++17", f"-I{ROOT / 'headers'}"]
+    subprocess.run([gxx, *flags, "numbers.cpp", *link, "-o", "numbers"], cwd=tmp_path, check=True)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.standard_normal(2000) * 2.0 ** rng.integers(-30, 20, 2000), [0.0, -0.0, 2.0**-25, 65519.0]])
+    ties = np.arange(4096) * 2.0**-12
+    x = np.concatenate([x, ties, -ties]).astype(np.float32)  # as ml_dtypes rounds from float32
+    text = "\n".join(repr(float(value)) for value in x)
+    done = subprocess.run([tmp_path / "numbers"], input=text, capture_output=True, text=True, check=True)
+    found = np.array([[int(word) for word in line.split()] for line in done.stdout.splitlines()])
+    limited = np.clip(x, -448, 448)  # where there is no infinity, the largest number stands for what is larger
+    for column, (dtype, values) in enumerate(
+        [(np.float16, x), (ml_dtypes.bfloat16, x), (ml_dtypes.float8_e4m3fn, limited), (ml_dtypes.float8_e5m2, x)]
+    ):
+        with np.errstate(over="ignore"):
+            expected = values.astype(dtype)
+        np.testing.assert_array_equal(found[:, column], expected.view(f"u{expected.dtype.itemsize}"))
+
+
+def test_an_emitted_test_fails_when_the_kernel_is_wrong(gxx: str, tmp_path: Path) -> None:
+    program = build(gxx, tmp_path, EXAMPLES / "vector_add.py", "cuda:sm_80", {}, "tl::ragged(N) -> tl::ragged(N - 1)")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "vector_add N=1027: WRONG" in done.stdout and "vector_add N=0: ok" in done.stdout
+
+
+def test_a_kernel_of_threads_has_none(tmp_path: Path) -> None:
+    text = ZOO.replace("turns = 0\n", "turns = T.get_thread_binding()\n")
+    (tmp_path / "zoo.py").write_text(text)
+    with pytest.raises(Tile2CuError, match="asks which thread it is") as caught:
+        emit_text(tmp_path / "zoo.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
+    assert caught.value.code == "T2C-E030"

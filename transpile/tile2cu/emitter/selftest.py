@@ -1,0 +1,163 @@
+"""NAME_test.cpp: what the test beside a kernel tries, and how close the results have to be."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from tile2cu.core.accesses import buffers_written, expressions
+from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
+from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While, walk_stmts
+from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.names import Names
+from tile2cu.emitter.reference import Reference, constants, element_type, require_reference, value_type
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.view import TestTensorView, TestView
+
+# Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, OCP 8-bit floats.
+# float32 is summed and approximated on the way, and as an operand of a product it has tfloat32's 10 bits.
+_ROUNDING = {
+    "float64": 2.0**-40, "float32": 2.0**-20, "tfloat32": 2.0**-10, "float16": 2.0**-11, "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3,
+}  # fmt: skip
+_UNITS = 4
+_OURS = (
+    "Array OnDevice Workspace Native Sizes Tensors SmallFloat fill same start run bench main reference reinterpret "
+    "tolerance maximum minimum floordiv floormod ceildiv absolute require milliseconds device_is_fine"
+)
+
+
+def selftest(launches: tuple[Settled, ...], provenance: tuple[str, ...]) -> TestView:
+    """The view of the test. Raises T2C-E030 for kernels that a reference without threads cannot follow."""
+    program = launches[0].program
+    require_reference(program)
+    names = Names(_names(program), reserved=_OURS.split())
+    writer = Reference(program, names)
+    sizes = tuple(names(size.name) for size in program.sizes)
+    return TestView(
+        name=program.name,
+        provenance=provenance,
+        arch=launches[0].target.arch,
+        sizes=sizes,
+        constants=tuple(constants(program, names)),
+        tolerance=repr(tolerance(program)),
+        coarsest=_coarsest(program),
+        units=str(_UNITS),
+        tensors=tuple(_tensor(param, launches, writer) for param in program.params if isinstance(param, Buffer)),
+        scalars=tuple(_scalar(param, names) for param in program.params if isinstance(param, Var)),
+        params=tuple(_param(param, names) for param in program.params),
+        arguments=tuple(
+            f"on_device.{names(p.name)}.data()" if isinstance(p, Buffer) else names(p.name) for p in program.params
+        ),
+        reference_arguments=tuple(
+            f"tensors.{names(p.name)}" if isinstance(p, Buffer) else names(p.name) for p in program.params
+        ),
+        reference=writer.body(),
+        cases=tuple("{" + ", ".join(map(str, case)) + "}" for case in cases(launches)),
+    )
+
+
+def _tensor(param: Buffer, launches: tuple[Settled, ...], writer: Reference) -> TestTensorView:
+    return TestTensorView(
+        name=writer.names(param.name),
+        type=f"{element_type(param.dtype)}",
+        extents=", ".join(writer.text(extent) for extent in param.shape),
+        strides=", ".join(writer.text(stride) for stride in param.strides or ()),
+        written=access_of(param, launches) != "read",
+    )
+
+
+def _scalar(param: Var, names: Names) -> str:
+    """A scalar argument: one that is neither 0 nor neutral."""
+    if param.dtype.bits < 32 and param.dtype.is_float:
+        raise Tile2CuError("T2C-E030", f"`{param.name}` is a {param.dtype} scalar, which plain C++ has not")
+    value = "0.75" if param.dtype.is_float else "true" if param.dtype.name == "bool" else "3"
+    return f"constexpr {value_type(param.dtype)} {names(param.name)} = {value};"
+
+
+def _param(param: Buffer | Var, names: Names) -> str:
+    if isinstance(param, Buffer):
+        return f"Array<{element_type(param.dtype)}>& {names(param.name)}"
+    return f"{value_type(param.dtype)} {names(param.name)}"
+
+
+def tolerance(program: Program) -> float:
+    """The largest error of a float that is no fault, relative to the largest value of its tensor."""
+    return _UNITS * _ROUNDING[_coarsest(program)]
+
+
+def _coarsest(program: Program) -> str:
+    """The coarsest type that a value is rounded to on its way."""
+    found = {"float32"}
+    for launch in program.launches:
+        for stmt in walk_stmts(launch.body):
+            found |= {dtype.name for dtype in _rounded_to(stmt) if dtype.name in _ROUNDING}
+    return max(sorted(found), key=lambda name: _ROUNDING[name])
+
+
+def _rounded_to(stmt: Stmt) -> Iterator[DType]:
+    if not isinstance(stmt, Loop | If | While | Parallel):
+        yield from (buffer.dtype for buffer in buffers_written(stmt))
+    if isinstance(stmt, Let | Declare):
+        yield stmt.var.dtype
+    if isinstance(stmt, Gemm):
+        operands = (stmt.a.buffer.dtype, stmt.b.buffer.dtype)
+        yield from (TFLOAT32 for dtype in operands if dtype == FLOAT32)
+    for expr in expressions(stmt):
+        yield from (part.dtype for part in walk(expr) if isinstance(part, Binary | Call | Unary))
+
+
+def cases(launches: tuple[Settled, ...]) -> list[tuple[int, ...]]:
+    """The sizes to try: one tile, tails, less than a tile, 1, each size 0; and multiples, where they are asked for."""
+    program = launches[0].program
+    tiles = _tiles(program)
+    steps = [tiles.get(size.name, 2) for size in program.sizes]
+    indices = range(len(steps))
+    tails = tuple(step + 3 + 2 * index if step > 2 else 3 for index, step in enumerate(steps))
+    small = tuple(5 + 2 * index if steps[index] > 2 else 2 for index in indices)
+    found = [tuple(steps), tails, small, (1,) * len(steps)]
+    found += [tuple(0 if other == index else small[other] for other in indices) for index in indices]
+    multiples = _multiples(launches)
+    if multiples:
+        aligned = [
+            tuple(-(-value // multiples.get(size.name, 1)) * multiples.get(size.name, 1) for value, size in rows)
+            for rows in (list(zip(case, program.sizes, strict=True)) for case in (tails, small, (1,) * len(steps)))
+        ]
+        found = [*aligned, *found]
+    return list(dict.fromkeys(found))
+
+
+def _tiles(program: Program) -> dict[str, int]:
+    """How much of a run-time size a block, or a turn of a loop, takes: what the size is divided by."""
+    found: dict[str, int] = {}
+    for launch in program.launches:
+        exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
+        for stmt in walk_stmts(launch.body):
+            exprs += expressions(stmt)
+        for expr in exprs:
+            for part in walk(expr):
+                if isinstance(part, Call) and part.function == "ceildiv" and isinstance(part.args[0], Var):
+                    found.setdefault(part.args[0].name, int(static_value(part.args[1]) or 2))
+    return found
+
+
+def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
+    """The multiples that only a run can tell of, by the size."""
+    found = {}
+    for settled, param in product(launches, launches[0].program.params):
+        condition = settled.facts.get(param, "tma_when") if isinstance(param, Buffer) else None
+        if condition is not None and isinstance(condition.value, Var):
+            found[condition.value.name] = condition.of
+    return found
+
+
+def _names(program: Program) -> list[str]:
+    named = (*program.params, *program.sizes, *program.workspaces)
+    names = [one.name for one in named]
+    names += [constant.name for constant in program.constants]
+    for launch in program.launches:
+        names += [tile.name for tile in launch.tiles] + [block.name for block in launch.blocks]
+        for stmt in walk_stmts(launch.body):
+            names += [var.name for var in getattr(stmt, "vars", ())]
+            names += [stmt.var.name] if hasattr(stmt, "var") else []
+    return names
