@@ -47,7 +47,9 @@ def emit_text(
     return tuple(emit_kernel(settled, tool=tool or this_tool(), look=look) for settled in found)
 
 
-def dispatch(wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = None) -> dict[str, str]:
+def dispatch(
+    wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = None, tool: Tool | None = None
+) -> dict[str, str]:
     """The files of several specialisations of a kernel under one C entry, by name; writes nothing.
 
     `folder` is where the entries' Python files are looked for. Raises Tile2CuError: T2C-E020 to E023 when the entries
@@ -55,6 +57,7 @@ def dispatch(wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = 
     """
     from tile2cu.emitter.dispatch import emit_dispatch
 
+    tool = tool or this_tool()
     kernels: list[tuple[Settled, ...]] = []
     files: dict[str, str] = {}
     for entry in wanted.entries:
@@ -63,8 +66,8 @@ def dispatch(wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = 
         kernels += settled_kernels(
             Path(folder) / file, kernel=kernel, target=find(entry.target), bindings=entry.bindings, name=own.name
         )
-        files |= emit_kernel(kernels[-1], tool=this_tool(), look=own).files
-    return files | emit_dispatch(wanted, kernels, tool=this_tool(), look=look or Look())
+        files |= emit_kernel(kernels[-1], tool=tool, look=own).files
+    return files | emit_dispatch(wanted, kernels, tool=tool, look=look or Look())
 
 
 def settled_kernels(
