@@ -24,6 +24,14 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
     parser.add_argument("--with-test", action="store_true", help="write NAME_test.cpp too: a test that needs no Python")
+    parser.add_argument(
+        "--shim",
+        dest="shims",
+        action="append",
+        default=[],
+        choices=("dlpack", "pybind11", "torch"),
+        help="write NAME_SHIM.cpp too: the kernel as that library calls it; may be given several times",
+    )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(
         "--line",
@@ -38,7 +46,13 @@ def look(options: argparse.Namespace) -> Look:
     from tile2cu.api import read
 
     clang_format = read(options.clang_format) if options.clang_format else ""
-    return Look(clang_format=clang_format, name=options.name, line=options.line, with_test=options.with_test)
+    return Look(
+        clang_format=clang_format,
+        name=options.name,
+        line=options.line,
+        with_test=options.with_test,
+        shims=tuple(dict.fromkeys(options.shims)),
+    )
 
 
 def bindings(options: argparse.Namespace) -> dict[str, object]:

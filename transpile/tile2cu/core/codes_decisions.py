@@ -168,6 +168,11 @@ _EMISSION: Mapping[str, Explanation] = {
         "The test that --with-test writes runs the program one element after the other, without threads. A kernel that "
         "asks which thread it is, or takes a scalar that plain C++ has not, cannot be run that way.",
     ),
+    "T2C-E031": Explanation(
+        "a kernel cannot be called through a shim",
+        "--shim writes the kernel as an operator of torch, a DLPack function or a pybind11 module. These know dense "
+        "tensors of the common element types, and scalars that plain C++ has.",
+    ),
     "T2C-E010": Explanation(
         "clang-format failed",
         "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "

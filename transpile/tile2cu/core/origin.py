@@ -18,11 +18,13 @@ class Look:
 
     `style` is a folder of templates; `clang_format` the content of a .clang-format file, empty for tile2cu's own;
     `name` the C function's, empty for that of the kernel's outermost function; `line` "python" gives the text #line
-    directives, so that compilers and profilers name the Python file; `with_test` adds NAME_test.cpp.
+    directives, so that compilers and profilers name the Python file; `with_test` adds NAME_test.cpp,
+    `shims` NAME_torch.cpp and the like, by their names.
     """
 
     style: str = "cuda"
     clang_format: str = ""
     name: str = ""
     with_test: bool = False
+    shims: tuple[str, ...] = ()
     line: Literal["off", "python"] = "off"

@@ -14,7 +14,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
 from tile2cu.emitter.producer import producer
-from tile2cu.emitter.render import render, render_test
+from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
@@ -51,11 +51,15 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     written = tuple(_written(settled, used) for settled in launches)
     text, header, lines = render(_view(written, tool, look), look, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
+    origin = provenance(launches[0].program, launches[0].target.name, tool, look)
     if look.with_test:
         from tile2cu.emitter.selftest import selftest
 
-        lines_of_origin = provenance(launches[0].program, launches[0].target.name, tool, look)
-        files[f"{name}_test.cpp"] = render_test(selftest(launches, lines_of_origin), look)
+        files[f"{name}_test.cpp"] = render_test(selftest(launches, origin), look)
+    if look.shims:
+        from tile2cu.emitter.shims import shim
+
+        files |= render_shims(shim(launches, written[0].printer, origin), look)
     hashes = {file: _sha256(content) for file, content in files.items()}
     described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
     return Emitted(name, suffix, {**files, f"{name}.json": described})

@@ -74,6 +74,7 @@ def _flags(look: Look) -> str:
     style = f" --style {look.style}" if look.style != Look().style else ""
     style += f" --name {look.name}" if look.name else ""
     style += " --with-test" if look.with_test else ""
+    style += "".join(f" --shim {kind}" for kind in look.shims)
     return style + (" --clang-format FILE" if look.clang_format else "") + (" --line python" * (look.line == "python"))
 
 

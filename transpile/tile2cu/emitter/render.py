@@ -11,7 +11,7 @@ from pathlib import Path
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.emitter.line_directives import with_line_directives
-from tile2cu.emitter.view import DispatchView, KernelView, TestView
+from tile2cu.emitter.view import DispatchView, KernelView, ShimView, TestView
 
 _STYLES = Path(__file__).parent / "styles"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")
@@ -45,6 +45,15 @@ def render_test(view: TestView, look: Look) -> str:
     """The text of NAME_test.cpp."""
     with _format_option(look.clang_format) as option:
         return _format([_environment(look.style).get_template("test.cpp.jinja").render(t=view)], option)[0]
+
+
+def render_shims(view: ShimView, look: Look) -> dict[str, str]:
+    """The shims that the look asks for, by file name."""
+    environment = _environment(look.style)
+    texts = [environment.get_template(f"{kind}.cpp.jinja").render(s=view) for kind in look.shims]
+    with _format_option(look.clang_format) as option:
+        names = [f"{view.name}_{kind}.cpp" for kind in look.shims]
+        return dict(zip(names, _format(texts, option), strict=True))
 
 
 def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:

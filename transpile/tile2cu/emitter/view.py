@@ -182,3 +182,60 @@ class TestView:
     @property
     def reference_params(self) -> tuple[str, ...]:
         return (*self.params, *self.size_params)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShimTensorView:
+    """A tensor of a shim: its element type as others name it, and its extents as C++ over the sizes."""
+
+    name: str
+    written: bool
+    dtype: str
+    torch: str
+    code: str
+    bits: str
+    rank: str
+    extents: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShimScalarView:
+    """A scalar of a shim: the launcher's type, and the widest one of its kind, which the shim takes."""
+
+    name: str
+    type: str
+    wide: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShimSizeView:
+    """A run-time size, and where it stands in a tensor's shape; `tensor` is empty where it stands in none."""
+
+    name: str
+    tensor: str
+    dim: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShimView:
+    """A shim. `params` are the launcher's tensors and scalars in order; `schema` is torch's signature."""
+
+    name: str
+    provenance: tuple[str, ...]
+    tensors: tuple[ShimTensorView, ...]
+    scalars: tuple[ShimScalarView, ...]
+    sizes: tuple[ShimSizeView, ...]
+    params: tuple[str, ...]
+    schema: str
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        return tuple(size.name for size in self.sizes)
+
+    @property
+    def tensor_names(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.tensors)
+
+    @property
+    def given_sizes(self) -> tuple[str, ...]:
+        return tuple(size.name for size in self.sizes if not size.tensor)

@@ -1,0 +1,132 @@
+"""The shims beside a kernel, built with it for the CPU engine: called through torch, pybind11 and DLPack's structs."""
+
+import ctypes
+import importlib.util
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tile2cu.api import emit_text
+from tile2cu.core.origin import Look
+from tile2cu.targets import find
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.engine import load_engine
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str], name: str) -> Path:
+    """linear_int4 with a shim, as a shared library."""
+    look = Look(shims=(kind,))
+    (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    for file, text in one.files.items():
+        (folder / file).write_text(text)
+    flags = [f"-I{ROOT / 'headers'}", *(f"-I{path}" for path in includes)]
+    kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
+    shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
+    objects = ["linear_int4.o", f"linear_int4_{kind}.o"]
+    for command in (kernel, [*shim, *flags, "-c", f"linear_int4_{kind}.cpp"]):
+        subprocess.run(command, cwd=folder, check=True)
+    subprocess.run([gxx, "-shared", *objects, str(load_engine().path), *link, "-o", name], cwd=folder, check=True)
+    return folder / name
+
+
+def inputs() -> tuple[np.ndarray, ...]:
+    """X, W, S, an output and what it must be, within float16's rounding."""
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-2, 3, (5, 64)).astype(np.float16), rng.integers(0, 256, (9, 32)).astype(np.uint8)
+    s = np.ones((9, 2), np.float16)
+    nibbles = np.stack([w & 15, w >> 4], axis=-1).reshape(9, 64).astype(np.float64)
+    return x, w, s, np.full((5, 9), np.nan, np.float16), x @ (nibbles - 8).T
+
+
+def torch_include() -> Path:
+    import torch
+
+    return Path(torch.__file__).parent / "include"
+
+
+@pytest.mark.needs("torch")
+def test_torch(gxx: str, tmp_path: Path) -> None:
+    import torch
+
+    libraries = torch_include().parent / "lib"
+    link = [f"-L{libraries}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}"]
+    library = build(gxx, tmp_path, "torch", [str(torch_include())], link, "shim.so")
+    torch.ops.load_library(str(library))
+    run: Any = torch.ops.tile2cu.linear_int4
+    *arrays, expected = inputs()
+    x, w, s, y = map(torch.from_numpy, arrays)
+    run(x, w, s, y)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    assert str(run.default._schema) == "tile2cu::linear_int4(Tensor X, Tensor W, Tensor S, Tensor(a!) Y) -> ()"
+    for wrong in ((x.float(), w, s, y), (x, w[:, :8], s, y), (x, w, s, y.t()), (x.t().contiguous().t(), w, s, y)):
+        with pytest.raises(RuntimeError, match="must|another element type"):
+            run(*wrong)
+
+
+class DLTensor(ctypes.Structure):
+    """dlpack.h of DLPack 1.0."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+def dlpack_folder(folder: Path) -> list[str]:
+    """Where <dlpack/dlpack.h> is: torch carries it under another name."""
+    (folder / "dlpack").mkdir()
+    os.symlink(torch_include() / "ATen/dlpack.h", folder / "dlpack/dlpack.h")
+    return [str(folder)]
+
+
+@pytest.mark.needs("torch")
+def test_dlpack(gxx: str, tmp_path: Path) -> None:
+    library = build(gxx, tmp_path, "dlpack", dlpack_folder(tmp_path), [], "shim.so")
+    run = ctypes.CDLL(str(library)).linear_int4_dlpack
+    *arrays, expected = inputs()
+
+    def tensor(array: np.ndarray, code: int, strides: list[int] | None = None) -> DLTensor:
+        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        steps = (ctypes.c_int64 * array.ndim)(*strides) if strides else None
+        bits = array.dtype.itemsize * 8
+        return DLTensor(array.ctypes.data, 1, 0, array.ndim, code, bits, 1, shape, steps, 0)
+
+    def call(*tensors: DLTensor) -> int:
+        return int(run(*map(ctypes.byref, tensors), None, ctypes.c_size_t(0), None))
+
+    x, w, s, y = (tensor(array, 1 if array.dtype == np.uint8 else 2) for array in arrays)
+    assert call(x, w, s, y) == 0
+    np.testing.assert_array_equal(arrays[3], expected)
+    assert call(tensor(arrays[0], 4), w, s, y) == 3  # kDLBfloat: TL_NOT_SUPPORTED
+    assert call(x, w, tensor(arrays[2][:5], 2), y) == 1  # TL_INVALID_SIZE
+    assert call(tensor(arrays[0], 2, [1, 5]), w, s, y) == 3
+    assert call(tensor(arrays[0], 2, [64, 1]), w, s, y) == 0
+
+
+@pytest.mark.needs("torch")
+def test_pybind11(gxx: str, tmp_path: Path) -> None:
+    pybind11 = pytest.importorskip("pybind11")
+    python = sysconfig.get_path("include")
+    if not (Path(python) / "Python.h").is_file():
+        pytest.skip("needs Python.h (apt-get install python3-dev)")
+    name = "linear_int4_pybind11" + sysconfig.get_config_var("EXT_SUFFIX")
+    library = build(gxx, tmp_path, "pybind11", [*dlpack_folder(tmp_path), pybind11.get_include(), python], [], name)
+    spec = importlib.util.spec_from_file_location("linear_int4_pybind11", library)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    *arrays, expected = inputs()
+    module.linear_int4(*arrays)
+    np.testing.assert_array_equal(arrays[3], expected)
+    assert module.linear_int4_workspace_size(5, 64, 9) == 0 and module.linear_int4_supports(5, 64, 9, -1) == 0
+    with pytest.raises(RuntimeError, match="no multiple of what"):
+        module.linear_int4(arrays[0].astype(np.float32), *arrays[1:])

@@ -1,0 +1,108 @@
+"""NAME_torch.cpp, NAME_dlpack.cpp and NAME_pybind11.cpp: a kernel as other libraries call it, each in one thin file."""
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
+from tile2cu.core.program import Buffer, Program
+from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
+
+SHIMS = ("dlpack", "pybind11", "torch")
+
+# c10/core/ScalarType.h, and DLDataTypeCode of dlpack.h with the bits.
+_TORCH = {
+    "bool": "Bool", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "uint8": "Byte",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
+    "float32": "Float", "float64": "Double", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
+}  # fmt: skip
+_CODES = {"bool": "kDLBool", "int": "kDLInt", "uint": "kDLUInt", "float": "kDLFloat"}
+_SPECIAL_CODES = {
+    "bfloat16": "kDLBfloat", "float8_e4m3fn": "kDLFloat8_e4m3fn", "float8_e5m2": "kDLFloat8_e5m2",
+}  # fmt: skip
+
+
+def shim(launches: tuple[Settled, ...], printer: Printer, provenance: tuple[str, ...]) -> ShimView:
+    """The view that all shims print. Raises T2C-E031 for a scalar that plain C++ has not."""
+    program = launches[0].program
+    sizes = tuple(_size(size, program, printer) for size in program.sizes)
+    tensors = tuple(_tensor(param, launches, printer) for param in program.params if isinstance(param, Buffer))
+    return ShimView(
+        name=program.name,
+        provenance=provenance,
+        tensors=tensors,
+        scalars=tuple(_scalar(param, printer) for param in program.params if isinstance(param, Var)),
+        sizes=sizes,
+        params=tuple(printer.names(param.name) for param in program.params),
+        schema=_schema(program, launches, sizes),
+    )
+
+
+def _tensor(param: Buffer, launches: tuple[Settled, ...], printer: Printer) -> ShimTensorView:
+    dtype = param.dtype
+    if param.strides is not None or dtype.name not in _TORCH:
+        raise Tile2CuError(
+            "T2C-E031", f"`{param.name}` is no dense tensor of a type that other libraries have", param.span
+        )
+    return ShimTensorView(
+        name=printer.names(param.name),
+        written=access_of(param, launches) != "read",
+        dtype=dtype.name,
+        torch=_TORCH[dtype.name],
+        code=_SPECIAL_CODES.get(dtype.name, _CODES[dtype.kind]),
+        bits=str(dtype.bits),
+        rank=str(param.rank),
+        extents=tuple(_extent(extent, printer)[0] for extent in param.shape),
+    )
+
+
+def _extent(extent: Expr, printer: Printer) -> tuple[str, bool]:
+    """(an extent in plain C++ over the sizes, which are not negative; whether it binds tightly)."""
+    value = static_value(extent)
+    if value is not None:
+        return str(int(value)), True
+    match extent:
+        case Binary():
+            sides = (_extent(side, printer) for side in (extent.lhs, extent.rhs))
+            lhs, rhs = (text if is_tight else f"({text})" for text, is_tight in sides)
+            return f"{lhs} {'/' if extent.op == '//' else extent.op} {rhs}", False
+        case Call(function="ceildiv"):
+            (lhs, _), (rhs, _) = (_extent(arg, printer) for arg in extent.args)
+            return f"({lhs} + {rhs} - 1) / ({rhs})", False
+        case Var():
+            return printer.names(extent.name), True
+    raise Tile2CuError("T2C-E031", "an extent of a tensor is more than integer arithmetic of sizes")
+
+
+def _scalar(param: Var, printer: Printer) -> ShimScalarView:
+    if param.dtype.is_float and param.dtype.bits < 32:
+        raise Tile2CuError("T2C-E031", f"`{param.name}` is a {param.dtype} scalar, which plain C++ has not")
+    wide = "double" if param.dtype.is_float else "bool" if param.dtype.name == "bool" else "int64_t"
+    return ShimScalarView(name=printer.names(param.name), type=param.dtype.cpp, wide=wide)
+
+
+def _size(size: Var, program: Program, printer: Printer) -> ShimSizeView:
+    """A size and the tensor and dimension that tell it; without one it is an argument."""
+    for param in program.params:
+        if isinstance(param, Buffer):
+            for dim, extent in enumerate(param.shape):
+                if isinstance(extent, Var) and extent == size:
+                    return ShimSizeView(name=printer.names(size.name), tensor=printer.names(param.name), dim=str(dim))
+    return ShimSizeView(name=printer.names(size.name), tensor="", dim="")
+
+
+def _schema(program: Program, launches: tuple[Settled, ...], sizes: tuple[ShimSizeView, ...]) -> str:
+    """The operator's signature in torch's notation; written tensors are marked as such."""
+    parts, written = [], 0
+    for param in program.params:
+        if isinstance(param, Buffer):
+            mark = ""
+            if access_of(param, launches) != "read":
+                mark = f"({chr(ord('a') + written)}!)"
+                written += 1
+            parts.append(f"Tensor{mark} {param.name}")
+        else:
+            kind = "float" if param.dtype.is_float else "bool" if param.dtype.name == "bool" else "int"
+            parts.append(f"{kind} {param.name}")
+    parts += [f"int {size.name}" for size in sizes if not size.tensor]
+    return f"{program.name}({', '.join(parts)}) -> ()"
