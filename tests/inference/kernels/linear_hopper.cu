@@ -50,7 +50,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer warp; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
            const __grid_constant__ tl::TensorMap Y_map, int K) {
@@ -62,16 +62,16 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int bx = block.x, by = block.y;
 
   // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  auto load = [&](int ko, tl::Barrier& full) {
-    // linear.py:22-23
-    tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
-    tl::tma_load(W_map, tl::at(bx * block_N, ko * block_K), W_shared[ko % num_stages], full);
-  };
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(X_shared[0], W_shared[0]));
   const int turns = tl::ceildiv(K, block_K);
+  auto load = [&](int ko, tl::Barrier& full) {
+    // linear.py:22-23
+    tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+    tl::tma_load(W_map, tl::at(bx * block_N, ko * block_K), W_shared[ko % num_stages], full);
+  };
   // One warp more than the 128 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
   // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
   if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
