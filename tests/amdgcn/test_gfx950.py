@@ -117,6 +117,25 @@ extern "C" __global__ void transpose(const short* a, short* c) {
 """
 
 
+@pytest.mark.parametrize("table", [0x48, 0xF0, 0xCC, 0xAA, 0x17, 0xFF, 0])
+def test_any_function_of_three_bits(table: int) -> None:
+    """The table's bit number 4 a + 2 b + c; 0xf0, 0xcc and 0xaa are the sources themselves."""
+    state = cohort()
+    a, b, c = state.vgpr[1:4, 0] = RANDOM.integers(0, 1 << 32, (3, 64), dtype=np.uint64).astype(np.uint32)
+    execute(state, f"v_bitop3_b32 v0, v1, v2, v3 bitop3:{table:#x}", "gfx950")
+    for bit in range(32):
+        rows = 4 * (a >> bit & 1) + 2 * (b >> bit & 1) + (c >> bit & 1)
+        np.testing.assert_array_equal(state.vgpr[0, 0] >> bit & 1, table >> rows & 1)
+
+
+def test_two_floats_become_halves() -> None:
+    state = cohort()
+    values = RANDOM.standard_normal((2, 64)).astype(np.float32)
+    state.vgpr[1:3, 0] = values.view(np.uint32)
+    execute(state, "v_cvt_pk_f16_f32 v0, v1, v2", "gfx950")
+    np.testing.assert_array_equal(state.vgpr[0, 0].view(np.float16).reshape(64, 2), values.T.astype(np.float16))
+
+
 def transposed_lanes(bits: int) -> np.ndarray:
     """Which element of the 64 lanes' own, (64 * n), each lane gets as its n-th, by the two sources' words: of 16 bits
     halfword l % 4 of lane l / 4 % 4 + 4 n of the 16; of 8 bits two 8x8 transposes, of even and of odd lanes."""

@@ -9,6 +9,7 @@ from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.instructions import (
     atomics,
+    bitop3,
     buffer,
     compare,
     control,
@@ -51,6 +52,7 @@ _FAMILIES: tuple[tuple[str, Builder], ...] = (
     ("v_cvt_pk_f32_", fp8.build),
     ("v_cvt_pk_fp8_", fp8.build),
     ("v_cvt_pk_bf8_", fp8.build),
+    ("v_bitop3_", bitop3.build),
     ("v_", vector.build),
     ("ds_read", lds_access.build),
     ("ds_write", lds_access.build),

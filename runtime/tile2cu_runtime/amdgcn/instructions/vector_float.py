@@ -148,6 +148,7 @@ TABLE: dict[str, VectorOperation] = {
     "v_cvt_u32_f64": VectorOperation("d", _to_integer(0, MASK32, U32), "u"),
     "v_cvt_i32_f64": VectorOperation("d", _to_integer(-(2**31), 2**31 - 1, I32), "i"),
     "v_cvt_pkrtz_f16_f32": VectorOperation("ff", lambda a, b: _towards_zero(a) | (_towards_zero(b) << U32(16)), "u"),
+    "v_cvt_pk_f16_f32": VectorOperation("ff", lambda a, b: _join_halves(a.astype(F16), b.astype(F16)), "u"),
     "v_cvt_pk_bf16_f32": VectorOperation(
         "ff", lambda a, b: float32_to_bfloat16(a) | (float32_to_bfloat16(b) << U32(16)), "u"
     ),
