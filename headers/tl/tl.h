@@ -36,7 +36,9 @@
 #include "common/launch.h"
 #include "common/workspace.h"
 
-// sm_90a's own part; for other machines it only declares.
-#if !defined(__HIP__)
+// Each maker's own part. On the CPU engine, waves of 64 are AMD's.
+#if defined(__HIP__) || (defined(TL_WARP_SIZE) && TL_WARP_SIZE == 64)
+#include "cdna.h"
+#else
 #include "sm90.h"
 #endif

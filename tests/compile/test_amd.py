@@ -31,6 +31,22 @@ def code_object(clang: str, source: Path, out: Path) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"\.(\w+): +(\d+)$", notes, re.MULTILINE)}
 
 
+def mfma_in_a_loop(code: Path) -> bool:
+    """Whether matrix instructions stand between a branch back and where it goes."""
+    reader = ["llvm-objdump-19", "-d", str(code)]
+    text = subprocess.run(reader, capture_output=True, text=True, check=True).stdout
+    place, mfma, branches = 0, [], []
+    for line in text.splitlines():
+        if found := re.search(r"// ([0-9A-F]{12}):", line):
+            place = int(found[1], 16)
+        if "v_mfma" in line:
+            mfma.append(place)
+        if back := re.search(r"s_c?branch\w* (\d+)", line):
+            offset = int(back[1])
+            branches.append((place + 4 + 4 * (offset - 0x10000 if offset >= 0x8000 else offset), place))
+    return any(to <= each <= place for to, place in branches for each in mfma)
+
+
 def device_functions(side: str) -> set[str]:
     """Names of the functions that a side's headers define for emitted text and for common/."""
     text = "\n".join(path.read_text() for path in sorted((HEADERS / "tl" / side).glob("*.h")))
@@ -48,6 +64,9 @@ def test_emitted_text_becomes_a_code_object(text: Path, clang_hip: str, tmp_path
     notes = code_object(clang_hip, text, tmp_path / f"{text.stem}.hsaco")
     assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
     assert notes["group_segment_fixed_size"] <= 65536
+    assert notes["vgpr_count"] <= 512
+    if "tl::gemm(" in text.read_text():
+        assert mfma_in_a_loop(tmp_path / f"{text.stem}.hsaco")
 
 
 def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:

@@ -46,5 +46,6 @@ GOLDEN = (
     Golden("cuda/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}),
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),
+    Golden("hip/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}),
     Golden("cuda/sm_90a/causal", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
 )

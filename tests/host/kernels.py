@@ -32,12 +32,13 @@ def load_body(
     threads: int = 128,
     check: bool = True,
     target: str = "cuda:sm_80",
+    device: str = "cpu",
     **bindings: object,
 ) -> Kernel:
-    """A kernel whose last parameter is its output, on the engine."""
+    """A kernel whose last parameter is its output, on the engine, or on AMD's simulator with `device="sim"`."""
     body = indent(dedent(statements).strip("\n"), " " * 12) + "\n"
     text = _TEXT.format(arguments=arguments, params=params, grid=grid, threads=threads, blocks=blocks, statements=body)
     path = folder / "small.py"
     path.write_text(text)
-    options = {"schedules": ("round-robin", "reverse", "shuffle")} if check else {}
-    return tile2cu.load(path, device="cpu", target=target, check=check, options=options, **bindings)
+    options = {"schedules": ("round-robin", "reverse", "shuffle")} if check and device == "cpu" else {}
+    return tile2cu.load(path, device=device, target=target, check=check, options=options, **bindings)

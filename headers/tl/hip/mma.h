@@ -1,4 +1,4 @@
-// NVIDIA's mma.sync shapes do not exist here. A text for AMD uses the matrix cores' own (v_mfma_*), with their layouts.
+// NVIDIA's mma.sync shapes do not exist here: a text for AMD uses the matrix cores' own, of mfma.h.
 #pragma once
 #include "numeric.h"
 

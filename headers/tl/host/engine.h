@@ -65,7 +65,14 @@ int tl_engine_launch(const tl_engine_launch_request* request);
 /* ---- kernel: threads and memory ---------------------------------------------------------------------------- */
 
 /* Of operands. */
-enum tl_engine_type { TL_ENGINE_HALF = 0, TL_ENGINE_BFLOAT16 = 1, TL_ENGINE_TF32 = 2, TL_ENGINE_INT8 = 3 };
+enum tl_engine_type {
+  TL_ENGINE_HALF = 0,
+  TL_ENGINE_BFLOAT16 = 1,
+  TL_ENGINE_TF32 = 2,
+  TL_ENGINE_INT8 = 3,
+  TL_ENGINE_FLOAT = 4,
+  TL_ENGINE_DOUBLE = 5
+};
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
 uint32_t tl_engine_shared_address(const void* p);           /* the 32-bit shared-window address that PTX would see */
@@ -151,8 +158,9 @@ void tl_engine_wgmma_wait(int groups_left);
 
 /* ---- kernel: AMD ------------------------------------------------------------------------------------------- */
 
-/* v_mfma_f32_{32x32x8,16x16x16}: `size` 32 or 16, four 16-bit operands a lane, d is float[size * size / 64]. */
-void tl_engine_mfma(float* d, const void* a, const void* b, int size, int type);
+/* v_mfma of `size` 32 or 16 rows and columns, `n` operands of `type` a lane, up to 16: d is float[size * size / 64], of
+ * TL_ENGINE_INT8 int32_t, of TL_ENGINE_DOUBLE double. */
+void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type);
 void tl_engine_global_load_lds(void* lds, const void* from, int bytes);
 void tl_engine_wait_vector_memory(int operations_left);
 

@@ -1,49 +1,83 @@
 // AMD matrix instructions and copies to LDS, for wave64 kernels.
 //
-// v_mfma_f32_32x32x8f16 and 16x16x16f16: lane l holds row (A) or column (B) l % size and four consecutive k from
-// 4 * (l / size); result register v holds column l % size, row 8 * (v / 4) + 4 * (l / 32) + v % 4 for size 32,
-// 4 * (l / 16) + v for size 16.  [AMD CDNA3 ISA, and amd_matrix_instruction_calculator]
+// Lane l holds row (A) or column (B) l % size and n consecutive k from n * (l / size); result v lies in column l % size,
+// row 4 * (l / size + 64 / size * (v / 4)) + v % 4, of double row l / size + 4 v.
+// [AMD CDNA3 ISA, and amd_matrix_instruction_calculator]
 #include <cstring>
 
-#include "matrix_product.h"
+#include <tl/host/numeric.h>
+
 #include "worker.h"
 
 namespace tile2cu::engine {
 namespace {
 
-constexpr int lanes = 64, elements_per_lane = 4;
+constexpr int lanes = 64, most_items = 16;
 
 struct MfmaArgument {
-  float* d;
+  void* d;
   const void* a;
   const void* b;
 };
 
-int result_index(int lane, int v, int size) {
-  const int row = size == 32 ? 8 * (v / 4) + 4 * (lane / 32) + v % 4 : 4 * (lane / 16) + v;
+template <class T> T at(const void* items, int index) {
+  T item;
+  std::memcpy(&item, static_cast<const char*>(items) + index * sizeof item, sizeof item);
+  return item;
+}
+
+// One operand as the type that is computed with.
+template <class Wide> Wide operand(const void* items, int index, int type) {
+  switch (type) {
+    case TL_ENGINE_HALF:
+      return Wide(tl::host::half_to_float(at<std::uint16_t>(items, index)));
+    case TL_ENGINE_BFLOAT16:
+      return Wide(tl::host::bfloat16_to_float(at<std::uint16_t>(items, index)));
+    case TL_ENGINE_INT8:
+      return Wide(at<std::int8_t>(items, index));
+    case TL_ENGINE_FLOAT:
+      return Wide(at<float>(items, index));
+    default:
+      return Wide(at<double>(items, index));
+  }
+}
+
+template <class Wide, int size> int result_index(int lane, int v) {
+  constexpr int run = sizeof(Wide) == 8 ? 1 : 4, groups = lanes / size;
+  const int row = run * (lane / size + groups * (v / run)) + v % run;
   return row * size + lane % size;
 }
 
-template <int size> void mfma(const Meeting& meeting, int type) {
-  constexpr int k = lanes / size * elements_per_lane, registers = size * size / lanes;
-  std::uint16_t a[size * k], b[k * size];
-  float c[size * size];
+// Products are added to d in ascending k: the hardware's order and rounding differ.
+template <class Wide, int size> void mfma(const Meeting& meeting, int n, int type) {
+  constexpr int results = size * size / lanes, most_k = lanes / size * most_items;
+  Wide a[size * most_k], b[most_k * size], d[size * size];
+  const int k = lanes / size * n;
   const auto argument = [&](int lane) { return static_cast<const MfmaArgument*>(meeting.arguments[lane]); };
   for (int lane = 0; lane < lanes; ++lane) {
-    const int first = lane / size * elements_per_lane, position = lane % size;
-    std::uint16_t column[elements_per_lane];
-    std::memcpy(&a[position * k + first], argument(lane)->a, sizeof column);
-    std::memcpy(column, argument(lane)->b, sizeof column);
-    for (int e = 0; e < elements_per_lane; ++e) b[(first + e) * size + position] = column[e];
-    for (int v = 0; v < registers; ++v) c[result_index(lane, v, size)] = argument(lane)->d[v];
+    for (int item = 0; item < n; ++item) {
+      const int inner = lane / size * n + item;
+      a[lane % size * k + inner] = operand<Wide>(argument(lane)->a, item, type);
+      b[inner * size + lane % size] = operand<Wide>(argument(lane)->b, item, type);
+    }
+    for (int v = 0; v < results; ++v) d[result_index<Wide, size>(lane, v)] = at<Wide>(argument(lane)->d, v);
   }
-  float wide_a[size * k], wide_b[k * size];
-  widen(wide_a, a, size * k, type);
-  widen(wide_b, b, k * size, type);
-  multiply_add<size, size, k>(c, wide_a, wide_b);
+  for (int row = 0; row < size; ++row) {
+    for (int inner = 0; inner < k; ++inner) {
+      const Wide scalar = a[row * k + inner];
+      for (int column = 0; column < size; ++column) d[row * size + column] += scalar * b[inner * size + column];
+    }
+  }
   for (int lane = 0; lane < lanes; ++lane) {
-    for (int v = 0; v < registers; ++v) argument(lane)->d[v] = c[result_index(lane, v, size)];
+    for (int v = 0; v < results; ++v) {
+      std::memcpy(static_cast<char*>(argument(lane)->d) + v * sizeof(Wide), &d[result_index<Wide, size>(lane, v)],
+                  sizeof(Wide));
+    }
   }
+}
+
+template <class Wide> void mfma(const Meeting& meeting, int size, int n, int type) {
+  size == 32 ? mfma<Wide, 32>(meeting, n, type) : mfma<Wide, 16>(meeting, n, type);
 }
 
 // The destination is the first lane's base plus lane * bytes: the base must be the same in all lanes.
@@ -66,10 +100,14 @@ using namespace tile2cu::engine;
 
 extern "C" {
 
-void tl_engine_mfma(float* d, const void* a, const void* b, int size, int type) {
+void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type) {
   MfmaArgument argument{d, a, b};
   warp_collective(current_worker(), all_lanes, CollectiveKind::mfma, &argument, TILE2CU_CALL_SITE,
-                  [&](const Meeting& meeting) { size == 32 ? mfma<32>(meeting, type) : mfma<16>(meeting, type); });
+                  [&](const Meeting& meeting) {
+                    if (type == TL_ENGINE_INT8) return mfma<std::int32_t>(meeting, size, n, type);
+                    if (type == TL_ENGINE_DOUBLE) return mfma<double>(meeting, size, n, type);
+                    mfma<float>(meeting, size, n, type);
+                  });
 }
 
 // Completes at s_waitcnt vmcnt: each load is a cp.async group of its own.

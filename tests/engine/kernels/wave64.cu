@@ -8,8 +8,8 @@ namespace wave64 {
 // d[size][size] = a[size][k] * b[k][size] by one instruction; operands as four halves a lane.
 template <int size> __global__ void mfma(const uint2* a, const uint2* b, float* d) {
   float registers[size * size / 64] = {};
-  if (size == 32) tl::mfma_32x32x8_f16(registers, a[tl::lane()], b[tl::lane()]);
-  if (size == 16) tl::mfma_16x16x16_f16(registers, a[tl::lane()], b[tl::lane()]);
+  const auto halves = [](const uint2* of) { return reinterpret_cast<const tl::half*>(of + tl::lane()); };
+  tl::mfma<size, 4>(registers, halves(a), halves(b));
   for (int v = 0; v < size * size / 64; ++v) d[tl::lane() * (size * size / 64) + v] = registers[v];
 }
 

@@ -9,6 +9,8 @@ from typing import Any
 import cute_tables
 import pytest
 
+from tests.amdgcn import mfma_tables
+
 pytestmark = pytest.mark.needs("g++")
 
 # The shape of each layout that kernels/layouts.cpp prints.
@@ -34,6 +36,17 @@ SHAPES = {
     "wgmma 256x16 2": (256, 16),
     "replicated 3x4": (3, 4),
 }
+MFMA_SHAPES = {
+    "16x16": (16, 16),
+    "16x64 by 4": (16, 64),
+    "double 16x32 by 2": (16, 32),
+    "32x32": (32, 32),
+    "32x64 by 2": (32, 64),
+    "96x128 3x2 by 4": (96, 128),
+    "64x96 2x1 of 4 waves by 2": (64, 96),
+    "64x128 2x2 of 32 by 2": (64, 128),
+    "operand 64x32 2x2": (64, 32),
+}
 WITH_ROWS = [name for name, shape in SHAPES.items() if len(shape) == 2 and not name.startswith("replicated")]
 
 Layout = dict[str, Any]
@@ -46,6 +59,13 @@ def owners(layout: Layout) -> Iterator[tuple[int, ...]]:
             yield from (tuple(place) for place in places if place is not None)
 
 
+@pytest.fixture
+def layout(printed: Callable[[str], Any], name: str) -> Layout:
+    """The layout of that name, of warps of 32 or of waves of 64."""
+    found: Layout = printed("layouts" if name in SHAPES else "mfma_layouts")[name]
+    return found
+
+
 def check_partition(layout: Layout, shape: tuple[int, ...]) -> None:
     """Each element is held once by those who store, and every other thread holds the same registers as one of them."""
     assert sorted(owners(layout)) == list(itertools.product(*map(range, shape)))
@@ -53,14 +73,14 @@ def check_partition(layout: Layout, shape: tuple[int, ...]) -> None:
     assert all(places in kept for places in layout["places"])
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_each_element_is_held_once(printed: Callable[[str], Any], name: str) -> None:
-    check_partition(printed("layouts")[name], SHAPES[name])
+@pytest.mark.parametrize("name", SHAPES | MFMA_SHAPES)
+def test_each_element_is_held_once(layout: Layout, name: str) -> None:
+    check_partition(layout, (SHAPES | MFMA_SHAPES)[name])
 
 
-@pytest.mark.parametrize("name", WITH_ROWS)
-def test_rows_and_columns_follow_the_layout(printed: Callable[[str], Any], name: str) -> None:
-    layout, shape = printed("layouts")[name], SHAPES[name]
+@pytest.mark.parametrize("name", [*WITH_ROWS, *MFMA_SHAPES])
+def test_rows_and_columns_follow_the_layout(layout: Layout, name: str) -> None:
+    shape = (SHAPES | MFMA_SHAPES)[name]
     for dim, line in enumerate(("rows", "cols")):
         check_partition(layout[line], (shape[dim],))
         registers = layout[f"{line[:-1]}_registers"]
@@ -69,9 +89,8 @@ def test_rows_and_columns_follow_the_layout(printed: Callable[[str], Any], name:
                 assert place is None or line_places[registers[reg]] == [place[dim]]
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_vectors_are_consecutive(printed: Callable[[str], Any], name: str) -> None:
-    layout = printed("layouts")[name]
+@pytest.mark.parametrize("name", SHAPES | MFMA_SHAPES)
+def test_vectors_are_consecutive(layout: Layout, name: str) -> None:
     vector = layout["vector"]
     for places in layout["places"]:
         for first in range(0, len(places), vector):
@@ -118,3 +137,23 @@ def test_a_producer_holds_copies(printed: Callable[[str], Any]) -> None:
     """The threads behind the warpgroups do not store."""
     replica = printed("layouts")["wgmma 64x24 of 160 threads"]["replica"]
     assert replica[:128] == [0] * 128 and all(replica[128:])
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("16x16", "v_mfma_f32_16x16x16_f16"),
+        ("16x64 by 4", "v_mfma_f32_16x16x16_f16"),
+        ("double 16x32 by 2", "v_mfma_f64_16x16x4_f64"),
+        ("32x32", "v_mfma_f32_32x32x8_f16"),
+        ("32x64 by 2", "v_mfma_f32_32x32x8_f16"),
+    ],
+)
+def test_mfma_accumulators_are_amds(printed: Callable[[str], Any], name: str, instruction: str) -> None:
+    """AMD's table of D, with rows and columns exchanged; instruction t of n takes every n-th column from t on."""
+    row = next(each for each in mfma_tables.CDNA3 if each.name == instruction)
+    places, items = printed("mfma_layouts")[name]["places"], printed("mfma_layouts")[f"{name} items"]
+    for t, registers in enumerate(items):
+        for i, j in itertools.product(range(row.m), range(row.n)):
+            item, lane = row.place_of_d(i, j, 0)
+            assert places[lane][registers[item]] == [j, i * len(items) + t]

@@ -12,6 +12,7 @@ from tile2cu.targets import TARGETS, Mfma, Target
 AMD = [target for target in TARGETS if target.mfma]
 ROWS = [pytest.param(target, row, id=f"{target.arch}-{row.name}") for target in AMD for row in target.mfma]
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32"}
+TYPES |= {"float8_e4m3fn": "fp8", "float8_e5m2": "bf8"}
 
 
 def amd_row(target: Target, row: Mfma) -> AmdRow:

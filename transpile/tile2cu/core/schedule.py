@@ -14,21 +14,31 @@ class Pipeline:
     """Of a loop: `loads` run ahead into `stages` slots; `body` is the rest, in order.
 
     Without a `producer` all threads load, `stages - 1` turns ahead; with one, a warp of its own loads by
-    TMA, as far ahead as slots are free.
+    TMA, as far ahead as slots are free. `staged` tiles wait in registers before they get a slot, one more
+    than there are slots.
     """
 
     stages: int
     loads: tuple[Stmt, ...]
     body: tuple[Stmt, ...]
     producer: bool = False
+    staged: bool = False
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        """The copies among what runs ahead."""
+        return tuple(load for load in self.loads if isinstance(load, Copy))
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """The tiles that have a slot for each stage."""
-        return tuple(load.dst.buffer for load in self.loads if isinstance(load, Copy))
+        return tuple(load.dst.buffer for load in self.copies)
 
     def __str__(self) -> str:
-        return f"{self.stages} stages of {', '.join(buffer.name for buffer in self.buffers)}"
+        tiles = ", ".join(buffer.name for buffer in self.buffers)
+        if self.staged:
+            return f"{self.stages} slot{'s' * (self.stages > 1)} of {tiles}, one tile more in registers"
+        return f"{self.stages} stages of {tiles}"
 
 
 @dataclass(frozen=True)

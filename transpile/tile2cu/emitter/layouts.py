@@ -12,6 +12,7 @@ from tile2cu.core.layout import (
     WgmmaAccumulator,
     slice_of,
 )
+from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.expressions import Printer
@@ -67,7 +68,7 @@ class Layouts:
         """Why a product's result may be the next one's operand."""
         operands = [op.a.buffer for op in walk_stmts(self.settled.launch.body) if isinstance(op, Gemm)]
         names = [self.printer.names(tile.name) for tile in self.users[layout] if any(tile is a for a in operands)]
-        if not names or not isinstance(layout, MmaAccumulator | WgmmaAccumulator):
+        if not names or not isinstance(layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
         return (f"{', '.join(names)}: an accumulator's registers are the A operand's, lane for lane: no shuffle",)
 
@@ -82,6 +83,12 @@ class Layouts:
                 rows, cols = self._extents(layout)
                 kind = "MmaTransposedOperandB" if layout.transposed else "MmaOperandB"
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
+            case MfmaAccumulator() | MfmaOperandA():
+                rows, cols = self._extents(layout)
+                kind = "MfmaAccumulator" if isinstance(layout, MfmaAccumulator) else "MfmaOperandA"
+                shape = ", tl::Mfma16x16Double" if layout.run == 1 else ""
+                interleave = f", tl::Interleave<{layout.interleave}>" if layout.interleave > 1 or shape else ""
+                return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"
             case WgmmaAccumulator():
                 rows, cols = self._extents(layout)
                 groups = (
@@ -127,6 +134,9 @@ def _about(layout: FragmentLayout, threads: int) -> str:
         case MmaOperandB():
             cols = layout.n // layout.warps.n
             text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the product's B"
+        case MfmaAccumulator() | MfmaOperandA():
+            run = layout.run * layout.interleave
+            text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"
         case WgmmaAccumulator():
             rows = layout.rows // layout.warpgroups
             text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, "
@@ -139,11 +149,11 @@ def _about(layout: FragmentLayout, threads: int) -> str:
     return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
 
 
-def _warp_part(layout: MmaAccumulator | MmaOperandA) -> str:
+def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOperandA) -> str:
     """Which rows and columns of the tile a warp holds."""
     warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
     if warps.n == 1:
         return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
-    if isinstance(layout, MmaOperandA):
+    if isinstance(layout, MmaOperandA | MfmaOperandA):
         return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
     return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"

@@ -12,7 +12,7 @@ while xor xor_eq
 """
 _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
-    "tl std main half kernel load Shared shared RowStart chosen grid stream threads pipeline full turns barriers "
+    "tl std main half kernel load store Shared shared RowStart chosen grid stream threads pipeline full turns barriers "
     "workspace workspace_bytes tensors device status"
 )
 _OURS = frozenset(_OUR_NAMES.split())

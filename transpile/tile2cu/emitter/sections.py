@@ -10,7 +10,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, While, walk_stmts
 from tile2cu.core.schedule import BARRIERS, Ledger, LongestFirst, Multiple, Pipeline, RegisterShares, Staging, Workspace
-from tile2cu.emitter.comments import BODY_WIDTH, rule_line, wrapped
+from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, rule_line, wrapped
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.settled import Settled
@@ -77,19 +77,23 @@ def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declara
 
 def _stages(settled: Settled) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
-    named = {c.value for c in settled.program.constants if c.name == "num_stages"}
+    name = _depth_name(settled)
+    named = {c.value for c in settled.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
         pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
         if pipeline is not None and pipeline.stages not in named:
             depths.setdefault(pipeline.stages, (_depth_about(pipeline), settled.facts.rule(loop, "pipeline")))
     for stages, (text, rule) in depths.items():
-        about = f"{text}  [{rule}]"
-        yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", (about,))
+        about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
+        yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
 
 
 def _depth_about(pipeline: Pipeline) -> str:
     """How far ahead a pipeline loads."""
+    if pipeline.staged:
+        stored = ", one that is stored for the next turn" if pipeline.stages > 1 else ""
+        return f"one tile in use{stored}; the one after waits in registers"
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
     first = f"up to {pipeline.stages} tiles ahead of the first turn, " if pipeline.producer else ""
@@ -97,14 +101,20 @@ def _depth_about(pipeline: Pipeline) -> str:
 
 
 def stages_name(settled: Settled, stages: int) -> str:
-    """The constant that holds a pipeline's depth: `num_stages`, numbered when depths differ."""
+    """The constant that holds a pipeline's depth: `num_stages` or `num_slots`, numbered when depths differ."""
     depths: dict[int, None] = {}
     for loop in walk_stmts(settled.launch.body):
         pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
         if pipeline is not None:
             depths.setdefault(pipeline.stages)
-    order = list(depths).index(stages)
-    return "num_stages" if order == 0 else f"num_stages_{order}"
+    name, order = _depth_name(settled), list(depths).index(stages)
+    return name if order == 0 else f"{name}_{order}"
+
+
+def _depth_name(settled: Settled) -> str:
+    """`num_stages`, or `num_slots` where one stage more is in registers."""
+    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
+    return "num_slots" if any(pipeline is not None and pipeline.staged for pipeline in found) else "num_stages"
 
 
 def _threads_about(settled: Settled) -> tuple[str, ...]:

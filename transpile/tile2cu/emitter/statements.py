@@ -42,6 +42,7 @@ from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.producer import hoisted_lets
 from tile2cu.emitter.sections import stages_name
 from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -62,6 +63,7 @@ class Statements:
         self.layouts = layouts
         self.maps = maps
         self._hoisted = hoisted_lets(settled)
+        self._staged: dict[int, StagedTile] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -177,6 +179,9 @@ class Statements:
         view = self.maps.get(id(op))
         if view is not None:
             return self._tma_copy(op, view)
+        if id(op) in self._staged:
+            arguments = f"{self._operand(op.src, op.dst)}, {self._staged[id(op)].name}"
+            return {"name": "load", "template": "", "arguments": arguments}
         fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
         return {
@@ -310,8 +315,26 @@ class Statements:
             notes = _pipeline_notes(
                 turns["turn"], pipeline, self.facts.rule(op, "pipeline"), self._read_before(pipeline)
             )
+            if pipeline.staged:
+                return self._staged_loop(op, pipeline, turns)
             loads, body = self.body(pipeline.loads), self.body(pipeline.body)
             return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
+
+    def _staged_loop(self, op: Loop, pipeline: Pipeline, turns: dict[str, str]) -> StatementView:
+        """A loop whose tiles wait in registers."""
+        self._staged |= {id(copy): staged_tile(copy, self.printer) for copy in pipeline.copies}
+        tiles = [self._staged[id(copy)] for copy in pipeline.copies]
+        about = [f"// {line}" for line in staged_about(tiles, self.settled.launch.threads)]
+        notes = staged_notes(turns["turn"], pipeline, self.facts.rule(op, "pipeline"), self._read_before(pipeline))
+        stores = [f"tl::store({self._staged[id(copy)].name}, {self._tile(copy.dst)});" for copy in pipeline.copies]
+        return StatementView(
+            "staged",
+            turns | {"store": self._pipeline_name("store", op), "stores": "\n".join(stores)},
+            body=self.body(pipeline.body),
+            orelse=self.body(pipeline.loads),
+            notes=notes,
+            declared=(*about, *(tile.declaration for tile in tiles)),
+        )
 
     @contextmanager
     def turns(self, op: Loop, pipeline: Pipeline) -> Iterator[dict[str, str]]:
@@ -324,18 +347,18 @@ class Statements:
         self.printer.slots |= {buffer.name: f"{turn} % {stages}" for buffer in pipeline.buffers}
         yield {
             "turn": turn,
-            "load": self._load_name(op),
+            "load": self._pipeline_name("load", op),
             "stages": stages,
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }
         self.printer.slots = outside
 
-    def _load_name(self, op: Loop) -> str:
-        """The name of the lambda that loads a turn's tiles: `load`, and one of their own for further loops."""
+    def _pipeline_name(self, wish: str, op: Loop) -> str:
+        """The name of the lambda that loads (or stores) a turn's tiles: `wish`, numbered for further loops."""
         pipelined = [stmt for stmt in walk_stmts(self.settled.launch.body) if self.facts.get(stmt, "pipeline")]
         place = next(number for number, stmt in enumerate(pipelined, 1) if stmt is op)
-        return "load" if place == 1 else self.printer.names(f"__load_{place}")
+        return wish if place == 1 else self.printer.names(f"__{wish}_{place}")
 
     def _tile(self, region: Region) -> str:
         """A tile, or rows and columns of a shared one."""

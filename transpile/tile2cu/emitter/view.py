@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class StatementView:
     """One statement: `kind` names the macro that prints it, `parts` are the texts it prints.
 
-    `comments` are printed above it, `notes` further down where the macro says; `line` is the Python
+    `comments` are printed above it, `notes` and `declared` further down where the macro says; `line` is the Python
     line it comes from, 0 for none; `gap` asks for an empty line before it.
     """
 
@@ -19,6 +19,7 @@ class StatementView:
     body: tuple["StatementView", ...] = ()
     orelse: tuple["StatementView", ...] = ()
     notes: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
     gap: bool = False
 
 

@@ -4,6 +4,7 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
+from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, registers
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_panels, longest_first
 from tile2cu.rules.hopper import (
@@ -53,6 +54,8 @@ RULES: tuple[Rule, ...] = (
     full_col,
     wgmma,
     wgmma_accumulator,
+    mfma,
+    mfma_accumulator,
     mma_sync,
     fma,
     mma_accumulator,
@@ -65,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     scan_same,
     parallel_from_fragment,
     parallel_to_fragment,
+    mfma_operand,
     rows_in_warps,
     loop_over_rows,
     flat,
@@ -79,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     overlap,
     register_shares,
     cp_async,
+    registers,
     shared_hazard,
     copy_through_shared,
     copy_cp_async,

@@ -38,7 +38,7 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
     """
-    pipeline = pipeline_of(op, producer=False)
+    pipeline = pipeline_of(op, producer=False) if context.target.cp_async else None
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
     if pipeline is not None and not (specialised and specialised.producer):
         yield op, "pipeline", pipeline
@@ -51,6 +51,18 @@ def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
 
     Errors: T2C-P001.
     """
+    parts = _parts(loop)
+    return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
+
+
+def staged_pipeline_of(loop: Loop) -> Pipeline | None:
+    """The same where one of the tiles waits in registers: one slot less, and no more than two. Errors: T2C-P001."""
+    parts = _parts(loop)
+    return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
+
+
+def _parts(loop: Loop) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+    """(what runs ahead, the rest) of a pipelined loop's body."""
     if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1:
         return None
     loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop))
@@ -58,7 +70,7 @@ def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
         return None
     _check_sole_writer(loads, loop)
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
-    return Pipeline(loop.num_stages, (*_lets_for(loads, loop), *loads), _without_unused_lets(rest), producer)
+    return (*_lets_for(loads, loop), *loads), _without_unused_lets(rest)
 
 
 def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:

@@ -59,15 +59,18 @@ def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
 def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     """A copy that runs ahead is asynchronous when no element changes its type and rows start on 4 bytes.
 
+    Where tiles wait in registers, it loads these.
+
     Gives: the call of each copy that runs ahead of the loop.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    for load in pipeline.loads if pipeline and not pipeline.producer else ():
-        if isinstance(load, Copy):
-            tensor, tile = load.src.buffer, load.dst.buffer
-            row_start = context.facts[tensor, "row_start"]
-            fits = tensor.dtype == tile.dtype and (row_start == 0 or row_start >= _CP_ASYNC_BYTES)
-            yield load, "call", "copy_async" if fits and context.target.cp_async else "copy"
+    if pipeline is None or pipeline.producer:
+        return
+    for load in pipeline.copies:
+        tensor, tile = load.src.buffer, load.dst.buffer
+        row_start = context.facts[tensor, "row_start"]
+        fits = tensor.dtype == tile.dtype and (row_start == 0 or row_start >= _CP_ASYNC_BYTES)
+        yield load, "call", "load" if pipeline.staged else "copy_async" if fits else "copy"
 
 
 @rule(

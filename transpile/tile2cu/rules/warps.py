@@ -7,7 +7,7 @@ from tile2cu.core.layout import Warps
 from tile2cu.core.program import Gemm, Launch, Policy, Scope
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.targets import Mma
+from tile2cu.targets import Mfma, Mma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -55,7 +55,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     Each element of A and B that a warp reads from shared memory then serves the most products. Where a product of the
     block takes its first operand from registers, whose rows must lie where the result's do, all of them share rows.
 
-    Shapes: a warp's part is a multiple of 16 rows and 8 columns, in elements.
+    Shapes: a warp's part is a multiple of 16 rows and 8 columns (on AMD 16), in elements.
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
     """
@@ -114,13 +114,24 @@ def mma_of(op: Gemm, context: Context) -> Mma | None:
     return context.target.instruction(a, c) if a == b else None
 
 
+def mfma_of(op: Gemm, context: Context) -> Mfma | None:
+    """The row of the target's table for the product's types that has the widest K which divides the product's.
+
+    Without such a K, the row with the narrowest; None when no row has these types.
+    """
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    rows = [row for row in context.target.mfma if a == b == row.operand and c == row.accumulator and row.size == 16]
+    _, _, k = op.mnk
+    return next((row for row in rows if k % row.k == 0), rows[-1] if rows else None)
+
+
 def on_fma(op: Gemm, context: Context) -> bool:
     """Whether no tensor core takes the product's types, so that each thread multiplies and adds."""
-    return not _on_wgmma(context) and mma_of(op, context) is None
+    return not _on_wgmma(context) and mma_of(op, context) is None and mfma_of(op, context) is None
 
 
 def _on_mma(op: Gemm, context: Context) -> bool:
-    return not _on_wgmma(context) and mma_of(op, context) is not None
+    return not _on_wgmma(context) and not on_fma(op, context)
 
 
 def _policy(op: Gemm, context: Context) -> Policy:
@@ -142,17 +153,18 @@ def _partitions(op: Gemm, context: Context) -> list[Warps]:
     """All ways in which the block's warps tile the product exactly."""
     m, n, _ = op.mnk
     count: int = context.facts[context.launch, "warps"]
+    columns = 16 if context.target.mfma else 8
     fits = [
         Warps(rows, count // rows)
         for rows in range(1, count + 1)
-        if count % rows == 0 and m % (16 * rows) == 0 and n % (8 * (count // rows)) == 0
+        if count % rows == 0 and m % (16 * rows) == 0 and n % (columns * (count // rows)) == 0
     ]
     if not fits:
         raise Tile2CuError(
             "T2C-L010",
             f"{count} warps cannot share a product of {m} x {n}",
             op.span,
-            notes=(Note("each warp owns a multiple of 16 rows and of 8 columns, and all parts are equal"),),
+            notes=(Note(f"each warp owns a multiple of 16 rows and of {columns} columns, and all parts are equal"),),
             help=f"change the tile of `{op.c.buffer.name}` or `threads={context.launch.threads}`",
         )
     return fits

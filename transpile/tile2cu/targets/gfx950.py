@@ -5,7 +5,7 @@ https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32
 from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER
 from tile2cu.targets.table import Mfma
 
@@ -19,13 +19,20 @@ WIDE = (
     Mfma("v_mfma_i32_32x32x32_i8", INT8, INT32, size=32, k=32),
 )
 
+FP8 = (
+    Mfma("v_mfma_f32_16x16x32_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=32, k=16),
+    Mfma("v_mfma_f32_16x16x32_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=32, k=16),
+)
+
 # "Local Data Share": 160 KB, 64 banks.
 GFX950 = replace(
     GFX942,
     name="hip:gfx950",
     arch="gfx950",
     shared_limit=160 * 1024,
-    mfma=WIDE + HALF + INTEGER + FLOAT,
+    mfma=WIDE + HALF + INTEGER + FP8 + FLOAT,
     load_lds=(4, 12, 16),
     fp8="ocp",
     banks=64,

@@ -1,13 +1,52 @@
 // AMD matrix instructions and LDS copies on the CPU engine, for wave64 kernels (compile with -DTL_WARP_SIZE=64).
 #pragma once
+#include <type_traits>
 #include "../engine.h"
 #include "../kernel.h"
+#include "../../common/vec.h"
+#include "../numeric.h"
 
 namespace tl {
+namespace host {
 
-// v_mfma_f32_32x32x8_f16 / 16x16x16_f16: four halves of a and of b a lane. Who: every lane of the wave.
-TL_DEVICE void mfma_32x32x8_f16(float* d, uint2 a, uint2 b) { tl_engine_mfma(d, &a, &b, 32, TL_ENGINE_HALF); }
-TL_DEVICE void mfma_16x16x16_f16(float* d, uint2 a, uint2 b) { tl_engine_mfma(d, &a, &b, 16, TL_ENGINE_HALF); }
+template <class T> struct MfmaType;
+template <> struct MfmaType<half> {
+  static constexpr int value = TL_ENGINE_HALF;
+};
+template <> struct MfmaType<bfloat16> {
+  static constexpr int value = TL_ENGINE_BFLOAT16;
+};
+template <> struct MfmaType<int8_t> {
+  static constexpr int value = TL_ENGINE_INT8;
+};
+template <> struct MfmaType<float> {
+  static constexpr int value = TL_ENGINE_FLOAT;
+};
+template <> struct MfmaType<double> {
+  static constexpr int value = TL_ENGINE_DOUBLE;
+};
+
+}  // namespace host
+
+// How many neighbours of K an instruction takes from each lane. Chips differ; here it is 16 bytes for each of them.
+template <class T> constexpr int mfma_items = 16 / static_cast<int>(sizeof(T));
+
+// D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
+// column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
+// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i. Who: every lane of the wave.
+template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d, const T* a, const T* b) {
+  static_assert(size == 16 || size == 32, "16 or 32 rows and columns");
+  static_assert(std::is_same<Result, double>::value == std::is_same<T, double>::value, "double accumulates double");
+  static_assert(std::is_same<Result, int32_t>::value == std::is_same<T, int8_t>::value, "int32 accumulates int8");
+  if constexpr (is_float8<T>) {  // float holds its values
+    float wide_a[n], wide_b[n];
+    for (int i = 0; i < n; ++i) wide_a[i] = a[i], wide_b[i] = b[i];
+    tl_engine_mfma(d, wide_a, wide_b, size, n, TL_ENGINE_FLOAT);
+  } else {
+    tl_engine_mfma(d, a, b, size, n, host::MfmaType<T>::value);
+  }
+}
+
 // Copies 4 bytes a lane to lds + 4 * lane; `lds` is the same in all lanes.
 TL_DEVICE void global_load_lds_4(void* lds, const void* from) { tl_engine_global_load_lds(lds, from, 4); }
 // s_waitcnt vmcnt(n).

@@ -30,11 +30,9 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Shapes: M in 16s, N in 8s, K in the row's k; all in elements.
     Gives: the instruction.
-    Errors: T2C-S002 when K does not fit the row; T2C-S001 when the chip's matrix instructions are others.
+    Errors: T2C-S002 when K does not fit the row.
     """
     row = mma_of(op, context)
-    if context.target.mfma:
-        raise _no_instruction(op, context, "")
     if context.facts.get(op, "instruction") is None and row is not None:  # not on wgmma
         _check_k(op, row)
         yield op, "instruction", _name(row)
@@ -174,7 +172,9 @@ def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
 
 def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuError:
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    known = sorted({f"{row.operand} x {row.operand} -> {row.accumulator}" for row in context.target.mma})
+    types = [(row.operand, row.accumulator) for row in context.target.mma]
+    types += [(row.operand, row.accumulator) for row in context.target.mfma]
+    known = sorted({f"{operand} x {operand} -> {accumulator}" for operand, accumulator in types})
     return Tile2CuError(
         "T2C-S001",
         f"no instruction of {context.target.name} multiplies {a} by {b} into {c}"

@@ -111,8 +111,8 @@ def _only_gathered(buffer: Buffer, context: Context) -> bool:
 def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
     """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
     bytes_ = (op.a if is_a else op.b).buffer.dtype.bytes
-    if on_fma(op, context):
-        return True
+    if on_fma(op, context) or context.target.mfma:
+        return on_fma(op, context)  # on AMD lanes read pieces of rows, whichever way K lies
     if str(context.facts[op, "instruction"]).startswith("wgmma") or bytes_ == _LDMATRIX_BYTES:
         return False
     in_order = is_a or op.a.buffer.scope is not Scope.FRAGMENT

@@ -1,0 +1,11 @@
+// What AMD's CDNA adds: the matrix cores' primitives, then what is written once on top of them. Waves have 64 lanes.
+#pragma once
+#if defined(__HIP__)
+#include "hip/mfma.h"
+#else
+#include "host/cdna/mfma.h"
+#endif
+
+#include "common/cdna/mfma_accumulator.h"
+#include "common/cdna/mfma_gemm.h"
+#include "common/cdna/staged.h"

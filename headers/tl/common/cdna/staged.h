@@ -1,0 +1,133 @@
+// Tiles on their way from global to shared memory, in registers: loops in which the next tiles are loaded while one is
+// used, on machines whose loads cannot write to shared memory by themselves as they like.
+#pragma once
+#include "../copy.h"
+
+namespace tl {
+
+// Bytes in registers: words as far as they come, so that what waits for memory is not taken apart before it is there.
+template <int bytes> struct StagedBits {
+  uint32_t word[bytes / 4];
+};
+template <> struct StagedBits<2> {
+  uint16_t bits;
+};
+template <> struct StagedBits<1> {
+  uint8_t bits;
+};
+
+// What `threads` threads hold of a tile of rows x cols, in pieces of up to 16 bytes: tl::load fills it, tl::store empties
+// it into a tile of As.
+template <class T, int rows, int cols, int threads, class As = T> struct Staged {
+  static constexpr int widest = sizeof(T) < sizeof(As) ? sizeof(As) : sizeof(T);
+  static constexpr int vector = smaller(power_of_two_in(cols), 16 / widest), bytes = vector * int(sizeof(T));
+  using Pieces = Chunks<threads, rows, cols, vector>;
+  StagedBits<bytes> piece[Pieces::turns];
+};
+template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
+
+// `vector` elements of the tile at `from`, as bits; zero outside of the tensor.
+template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>& from, int row, int col) {
+  constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T)), last = View::last;
+  if constexpr (View::alignment >= bytes && bytes >= 2 && (View::has_whole_rows || !View::is_ragged(last))) {
+    StagedBits<bytes> bits = {};  // aligned pieces of dense rows are inside or outside as a whole
+    if constexpr (View::rank == 1) {
+      if (from.view.inside(0, from.offset[0] + col)) bits = load_bits<bytes, StagedBits<bytes>>(from.address(col));
+    } else {
+      if (from.view.inside(0, from.offset[0] + row) && from.view.inside(1, from.offset[1] + col))
+        bits = load_bits<bytes, StagedBits<bytes>>(from.address(row, col));
+    }
+    return bits;
+  } else {
+    return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
+  }
+}
+
+// Starts to load the tile at `from`; the registers are there when they are used. Places outside of the tensor are zero.
+// Who: `threads` threads of the block, from thread 0 on.
+template <class View, class T, int rows, int cols, int threads, class As>
+TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>& to) {
+  using To = Staged<T, rows, cols, threads, As>;
+  using Pieces = typename To::Pieces;
+  static_assert(std::is_same<typename View::T, T>::value, "what is staged is converted when it is stored");
+  const auto load_all = [&](const auto& place) {
+    TL_UNROLL
+    for (int turn = 0; turn < Pieces::turns; ++turn)
+      if (Pieces::valid(turn)) to.piece[turn] = staged_piece<To::vector>(place, Pieces::row(turn), Pieces::col(turn));
+  };
+  if constexpr (View::alignment != 0) {
+    load_all(from);
+  } else {
+    if (from.aligned(To::bytes))
+      load_all(from.template with_row_start<To::bytes>());
+    else
+      load_all(from.template with_row_start<sizeof(T)>());
+  }
+}
+
+// Stores what has been loaded, converted to the tile's type. Who: the threads that loaded it. Orders nothing: a barrier
+// must follow before others read `to`.
+template <class T, int rows, int cols, int threads, class As, class Tile>
+TL_DEVICE void store(const Staged<T, rows, cols, threads, As>& from, Tile& to) {
+  using From = Staged<T, rows, cols, threads, As>;
+  using Pieces = typename From::Pieces;
+  static_assert(Tile::rows == rows && Tile::cols == cols, "the staged tile has the shape of the shared one");
+  static_assert(std::is_same<typename Tile::type, As>::value, "the staged tile names the type of the shared one");
+  TL_UNROLL
+  for (int turn = 0; turn < Pieces::turns; ++turn)
+    if (Pieces::valid(turn))
+      chunk<From::vector>(to, Pieces::row(turn), Pieces::col(turn)) = bit_cast<Vec<T, From::vector>>(from.piece[turn]);
+}
+
+// The range of tl::register_pipeline.
+template <int slots, class Load, class Store> struct RegisterPipeline {
+  static_assert(slots == 1 || slots == 2, "one tile in use, and one that is stored if there is room for it");
+  int trips;
+  const Load& load;
+  const Store& store;
+
+  struct Iterator {
+    int k;
+    const RegisterPipeline& pipeline;
+    TL_DEVICE bool operator!=(const Iterator& end) const { return k != end.k; }
+    TL_DEVICE void operator++() { ++k; }
+    TL_DEVICE int operator*() const { return pipeline.turn(k), k; }
+  };
+  TL_DEVICE Iterator begin() const {
+    load_if_any(0);
+    if constexpr (slots == 2) store_and_load(0);
+    return {0, *this};
+  }
+  TL_DEVICE Iterator end() const { return {trips > 0 ? trips : 0, *this}; }
+
+  TL_DEVICE void load_if_any(int k) const {
+    if (k < trips) load(k);
+  }
+  // The registers that become free are filled at once.
+  TL_DEVICE void store_and_load(int k) const {
+    if (k < trips) store(k);
+    load_if_any(k + 1);
+  }
+  TL_DEVICE void turn(int k) const {
+    if constexpr (slots == 2) {
+      sync_threads();  // everybody's part of tile k is stored, and all threads are done with tile k - 1
+      store_and_load(k + 1);
+    } else {
+      if (k > 0) sync_threads();  // all threads are done with tile k - 1
+      store_and_load(k);
+      sync_threads();  // everybody's part of tile k is stored
+    }
+  }
+};
+
+// for (int k : tl::register_pipeline<slots>(trips, load, store)): load(k) starts to load tile k into registers, store(k)
+// moves it to slot k % slots. In turn k tile k is there for all threads; with two slots tile k + 1 is stored meanwhile
+// and tile k + 2 on its way, with one slot tile k + 1 is on its way.
+// Who: every thread of the block. The slots are free when the loop starts; after it, tl::sync_threads comes before
+// anything writes to them. No trips are legal.
+template <int slots, class Load, class Store>
+TL_DEVICE RegisterPipeline<slots, Load, Store> register_pipeline(int trips, const Load& load, const Store& store) {
+  return {trips, load, store};
+}
+
+}  // namespace tl

@@ -1,0 +1,84 @@
+// Matrix cores. Who: every lane of the wave, at the same call.
+// [AMD Instinct MI200, MI300 and CDNA4 ISA, "Matrix Arithmetic Instructions"; clang, "AMDGPU builtins"]
+#pragma once
+#include "../common/base.h"
+
+namespace tl {
+namespace hip {
+
+template <class T, int n> using Lanes = T __attribute__((ext_vector_type(n)));
+
+template <class To, class From> TL_DEVICE To bits_of(const From* items) {
+  To bits;
+  __builtin_memcpy(&bits, items, sizeof bits);
+  return bits;
+}
+
+// The widest instruction's bytes of K from each lane, of types with 16 and with 8 bits.
+#if defined(__gfx950__)
+constexpr int mfma_bytes_16bit = 16, mfma_bytes_8bit = 16;
+#elif defined(__gfx90a__)
+constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 4;
+#else
+constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8;
+#endif
+
+}  // namespace hip
+
+// How many neighbours of K the widest instruction for a type takes from each lane.
+template <class T>
+constexpr int mfma_items = is_float8<T>     ? 8
+                           : sizeof(T) == 1 ? hip::mfma_bytes_8bit
+                           : sizeof(T) == 2 ? hip::mfma_bytes_16bit / 2
+                                            : 1;
+
+// D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
+// column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
+// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i.
+#if !defined(__HIP_DEVICE_COMPILE__)
+// The host's half of a compilation does not know the chip, and calls none of it.
+template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d, const T* a, const T* b);
+#else
+#define TL_HIP_MFMA(size_, n_, Result, Element, Operand, builtin)                                            \
+  template <int size, int n>                                                                                 \
+  TL_DEVICE std::enable_if_t<size == size_ && n == n_> mfma(Result* d, const Element* a, const Element* b) { \
+    using D = hip::Lanes<Result, size_ * size_ / 64>;                                                        \
+    const D sum = builtin(hip::bits_of<Operand>(a), hip::bits_of<Operand>(b), hip::bits_of<D>(d), 0, 0, 0);  \
+    __builtin_memcpy(d, &sum, sizeof sum);                                                                   \
+  }
+using HipHalf4 = hip::Lanes<_Float16, 4>;
+using HipShort4 = hip::Lanes<int16_t, 4>;
+TL_HIP_MFMA(16, 4, float, half, HipHalf4, __builtin_amdgcn_mfma_f32_16x16x16f16)
+TL_HIP_MFMA(32, 4, float, half, HipHalf4, __builtin_amdgcn_mfma_f32_32x32x8f16)
+TL_HIP_MFMA(16, 4, float, bfloat16, HipShort4, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k)
+TL_HIP_MFMA(32, 4, float, bfloat16, HipShort4, __builtin_amdgcn_mfma_f32_32x32x8bf16_1k)
+TL_HIP_MFMA(16, 1, float, float, float, __builtin_amdgcn_mfma_f32_16x16x4f32)
+TL_HIP_MFMA(32, 1, float, float, float, __builtin_amdgcn_mfma_f32_32x32x2f32)
+TL_HIP_MFMA(16, 1, double, double, double, __builtin_amdgcn_mfma_f64_16x16x4f64)
+#if defined(__gfx90a__)
+TL_HIP_MFMA(16, 4, int32_t, int8_t, int32_t, __builtin_amdgcn_mfma_i32_16x16x16i8)
+TL_HIP_MFMA(32, 4, int32_t, int8_t, int32_t, __builtin_amdgcn_mfma_i32_32x32x8i8)
+#else
+TL_HIP_MFMA(16, 8, int32_t, int8_t, int64_t, __builtin_amdgcn_mfma_i32_16x16x32_i8)
+TL_HIP_MFMA(32, 8, int32_t, int8_t, int64_t, __builtin_amdgcn_mfma_i32_32x32x16_i8)
+#endif
+#if defined(__gfx950__)
+using HipHalf8 = hip::Lanes<_Float16, 8>;
+using HipBfloat8 = hip::Lanes<__bf16, 8>;
+using HipInt4 = hip::Lanes<int32_t, 4>;
+TL_HIP_MFMA(16, 8, float, half, HipHalf8, __builtin_amdgcn_mfma_f32_16x16x32_f16)
+TL_HIP_MFMA(32, 8, float, half, HipHalf8, __builtin_amdgcn_mfma_f32_32x32x16_f16)
+TL_HIP_MFMA(16, 8, float, bfloat16, HipBfloat8, __builtin_amdgcn_mfma_f32_16x16x32_bf16)
+TL_HIP_MFMA(32, 8, float, bfloat16, HipBfloat8, __builtin_amdgcn_mfma_f32_32x32x16_bf16)
+TL_HIP_MFMA(16, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_16x16x64_i8)
+TL_HIP_MFMA(32, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_32x32x32_i8)
+// 8-bit floating point of the OCP; gfx942 has the same instructions for another one, FNUZ.
+TL_HIP_MFMA(16, 8, float, float8_e4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8)
+TL_HIP_MFMA(32, 8, float, float8_e4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)
+TL_HIP_MFMA(16, 8, float, float8_e5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8)
+TL_HIP_MFMA(32, 8, float, float8_e5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_bf8)
+#endif
+#undef TL_HIP_MFMA
+#endif
+
+}  // namespace tl

@@ -1,0 +1,154 @@
+"""AMD's CDNA: products on the matrix cores, and tiles that wait in registers on their way to shared memory."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.layout import Warps
+from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
+from tile2cu.core.program import Gemm, Loop, Scope
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.pipeline import staged_pipeline_of
+from tile2cu.rules.warps import mfma_of, on_fma
+from tile2cu.targets import Mfma
+
+_GEMM = """
+A_shared = T.alloc_shared((128, 32), "float16")
+B_shared = T.alloc_shared((32, 128), "float16")
+C_local = T.alloc_fragment((128, 128), "float32")
+for k in T.Pipelined(4, num_stages=3):
+    T.copy(X[0, k * 32], A_shared)
+    T.copy(X[k * 32, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+"""
+_REGISTERS = """
+A_local = T.alloc_fragment((64, 32), "float16")
+B_shared = T.alloc_shared((32, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.gemm(A_local, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
+"""
+_LAYOUTS = "AMD Instinct MI300 ISA, 'Dense Matrix Layouts'"
+
+
+def _example(about: str | int, what: str, value: str, kernel: str = _GEMM) -> tuple[Example, ...]:
+    return (Example(kernel, about, what, value, target="hip:gfx942"),)
+
+
+@rule(
+    "select.gemm.mfma",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="AMD Instinct MI300 ISA, 'Matrix Arithmetic Instructions'",
+    examples=_example(7, "instruction", "v_mfma_f32_16x16x16_f16"),
+)
+def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A product runs on the first MFMA of the target's table that has its element types and divides its K.
+
+    Shapes: M and N in 16s, K in the row's k; all in elements.
+    Gives: the instruction.
+    Errors: T2C-S002 when K fits no row of these types; T2C-S003 when B is in registers.
+    """
+    row = mfma_of(op, context)
+    if row is not None:
+        _check(op, row)
+        yield op, "instruction", row.name
+
+
+@rule(
+    "layout.gemm.mfma-accumulator",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source=_LAYOUTS,
+    examples=_example("C_local", "layout", "MfmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=1), interleave=4)"),
+)
+def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
+    """The result of a product lies where MFMA leaves it.
+
+    Where K lies across the rows of B, a lane reads neighbours of a row of B at once, and gives one to each
+    of several MFMAs: these share their columns in turn. All products with as many columns do it alike, so
+    that their results can meet.
+
+    Gives: the accumulator's layout over the product's waves.
+    """
+    row = mfma_of(op, context)
+    if row is not None and op.c.buffer.scope is Scope.FRAGMENT:
+        m, n, _ = op.mnk
+        warps: Warps = context.facts[op, "warps"]
+        yield op.c.buffer, "layout", MfmaAccumulator(m, n, warps, _interleave(n, context), run=row.run)
+
+
+@rule(
+    "layout.gemm.mfma-operand",
+    phase=Phase.FREE,
+    on=Gemm,
+    source=_LAYOUTS,
+    examples=_example(
+        "A_local", "layout", "MfmaAccumulator(rows=64, cols=32, warps=Warps(m=2, n=1), interleave=1)", _REGISTERS
+    ),
+)
+def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A first operand in registers that no other operation places lies where MFMA reads it.
+
+    K may be taken in any order, so the result of a product is an operand wherever its columns lie in a lane.
+
+    Gives: the fragment's layout.
+    """
+    a, row = op.a.buffer, mfma_of(op, context)
+    if row is not None and a.scope is Scope.FRAGMENT and context.facts.get(a, "layout") is None:
+        m, _, k = op.mnk
+        yield a, "layout", mfma_operand_a(m, k, context.facts[op, "warps"], row.run)
+
+
+@rule(
+    "pipeline.loop.registers",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="AMD Instinct MI300 ISA, 'Vector Memory Instructions': a load returns to registers, and is waited for there",
+    examples=(
+        *_example(4, "pipeline", "2 slots of A_shared, B_shared, one tile more in registers"),
+        *_example("A_shared", "slots", "2"),
+    ),
+)
+def registers(op: Loop, context: Context) -> Iterator[Decision]:
+    """The copies of a pipelined loop wait in registers while a tile is used, and are stored when a slot is free.
+
+    One of num_stages tiles is in registers, so that shared memory has one slot less. More than two slots would be
+    of no use: the registers hold one tile, which is loaded while one turn lasts.
+
+    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
+    """
+    pipeline = staged_pipeline_of(op) if context.target.mfma else None
+    if pipeline is not None:
+        yield op, "pipeline", pipeline
+        for buffer in pipeline.buffers:
+            yield buffer, "slots", pipeline.stages
+
+
+def _interleave(cols: int, context: Context) -> int:
+    """How many MFMAs share their columns in turn: 4, or what fits each wave's part of all products that wide."""
+    found = (op for op in context.statements if isinstance(op, Gemm) and op.mnk[1] == cols)
+    products = [op for op in found if not on_fma(op, context)]
+    if any(op.transpose_b for op in products):
+        return 1
+    parts = [cols // (16 * context.facts[op, "warps"].n) for op in products]
+    widest = min(16 // op.b.buffer.dtype.bytes for op in products)
+    return next(count for count in (4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
+
+
+def _check(op: Gemm, row: Mfma) -> None:
+    _, _, k = op.mnk
+    if op.b.buffer.scope is Scope.FRAGMENT:
+        raise Tile2CuError(
+            "T2C-S003",
+            f"`{op.b.buffer.name}` cannot be an operand of T.gemm where it is",
+            op.span,
+            notes=(Note("on AMD's matrix cores B must be a shared tile"),),
+            help=f"T.copy `{op.b.buffer.name}` to a shared tile first",
+        )
+    if k % row.k:
+        raise Tile2CuError(
+            "T2C-S002",
+            f"K of this product is {k}, and {row.operand} products take K in {row.k}s",
+            op.span,
+            help=f"make K a multiple of {row.k}; tiles past the end of a tensor are filled with zeros",
+        )
