@@ -37,3 +37,18 @@ def test_row_softmax(rows: int, columns: int, threads: int) -> None:
     y = load("row_softmax.py", N=columns, block_M=4 if threads == 128 else 1, threads=threads)(x)
     wide = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, wide / wide.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal: bool) -> None:
+    """Softmax between two products, whose registers are one another's operands; the last keys are masked."""
+    kernel = load("attention.py", dim=64, is_causal=causal)
+    q, k, v = (normals(seed, 1, 100, 2, 64, dtype=np.float16) for seed in range(3))
+    output = kernel(q, k, v)
+    wide_q, wide_k, wide_v = (each.astype(np.float64) for each in (q, k, v))
+    scores = np.einsum("bshd,bthd->bhst", wide_q, wide_k) / np.sqrt(64)
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(output, np.einsum("bhst,bthd->bshd", weights, wide_v), atol=2e-3)

@@ -26,6 +26,8 @@ struct alignas(16) uint4 {
 inline __host__ __device__ uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
 inline __host__ __device__ uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 
+#include "library.h"
+
 namespace tl {
 namespace hip {
 
@@ -92,29 +94,74 @@ inline hipError_t compare_arch(const char* /*arch*/, int /*device*/, bool& same)
 }  // namespace hip
 }  // namespace tl
 
-// Device overloads of the C library, as far as the compiler expands them inline without a device library.
-#define TL_HIP_MATH(type, name, builtin) \
-  static __device__ inline __attribute__((always_inline)) type name(type x) { return builtin(x); }
-TL_HIP_MATH(float, expf, __builtin_expf)
-TL_HIP_MATH(float, exp2f, __builtin_exp2f)
-TL_HIP_MATH(float, logf, __builtin_logf)
-TL_HIP_MATH(float, log2f, __builtin_log2f)
-TL_HIP_MATH(float, sqrtf, __builtin_sqrtf)
-TL_HIP_MATH(float, sinf, __builtin_sinf)
-TL_HIP_MATH(float, cosf, __builtin_cosf)
-TL_HIP_MATH(float, floorf, __builtin_floorf)
-TL_HIP_MATH(float, ceilf, __builtin_ceilf)
-TL_HIP_MATH(float, rintf, __builtin_rintf)
-TL_HIP_MATH(float, truncf, __builtin_truncf)
-TL_HIP_MATH(float, fabsf, __builtin_fabsf)
-TL_HIP_MATH(double, sqrt, __builtin_sqrt)
-TL_HIP_MATH(double, fabs, __builtin_fabs)
+// Device overloads of the C library: what the compiler expands inline, and library.h for the rest.
+#define TL_HIP_MATH(type, name, value) \
+  static __device__ inline __attribute__((always_inline)) type name(type x) { return value; }
+TL_HIP_MATH(float, expf, __builtin_expf(x))
+TL_HIP_MATH(float, exp2f, __builtin_exp2f(x))
+TL_HIP_MATH(float, exp10f, static_cast<float>(tl::library::exponential(x * 2.30258509299404568402)))
+TL_HIP_MATH(float, logf, __builtin_logf(x))
+TL_HIP_MATH(float, log2f, __builtin_log2f(x))
+TL_HIP_MATH(float, log10f, __builtin_log10f(x))
+TL_HIP_MATH(float, sqrtf, __builtin_sqrtf(x))
+TL_HIP_MATH(float, tanhf, static_cast<float>(tl::library::tangent_hyperbolic(x)))
+TL_HIP_MATH(float, sinhf, static_cast<float>(tl::library::sine_hyperbolic(x)))
+TL_HIP_MATH(float, coshf, static_cast<float>(0.5 * (tl::library::exponential(x) + tl::library::exponential(-x))))
+TL_HIP_MATH(float, erff, static_cast<float>(tl::library::error_function(x)))
+TL_HIP_MATH(float, sinf, static_cast<float>(tl::library::circular(x, 0)))
+TL_HIP_MATH(float, cosf, static_cast<float>(tl::library::circular(x, 1)))
+TL_HIP_MATH(float, tanf, static_cast<float>(tl::library::circular(x, 0) / tl::library::circular(x, 1)))
+TL_HIP_MATH(float, atanf, static_cast<float>(tl::library::angle(x, 1)))
+TL_HIP_MATH(float, asinf, static_cast<float>(tl::library::angle(x, __builtin_sqrt((1.0 - x) * (1.0 + x)))))
+TL_HIP_MATH(float, acosf, static_cast<float>(tl::library::angle(__builtin_sqrt((1.0 - x) * (1.0 + x)), x)))
+TL_HIP_MATH(float, floorf, __builtin_floorf(x))
+TL_HIP_MATH(float, ceilf, __builtin_ceilf(x))
+TL_HIP_MATH(float, rintf, __builtin_rintf(x))
+TL_HIP_MATH(float, truncf, __builtin_truncf(x))
+TL_HIP_MATH(float, fabsf, __builtin_fabsf(x))
+TL_HIP_MATH(double, exp, tl::library::exponential(x))
+TL_HIP_MATH(double, log, tl::library::logarithm(x))
+TL_HIP_MATH(double, log2, tl::library::logarithm(x) * 1.44269504088896338700)
+TL_HIP_MATH(double, log10, tl::library::logarithm(x) * 0.43429448190325181667)
+TL_HIP_MATH(double, sqrt, __builtin_sqrt(x))
+TL_HIP_MATH(double, floor, __builtin_floor(x))
+TL_HIP_MATH(double, ceil, __builtin_ceil(x))
+TL_HIP_MATH(double, rint, __builtin_rint(x))
+TL_HIP_MATH(double, trunc, __builtin_trunc(x))
+TL_HIP_MATH(double, fabs, __builtin_fabs(x))
 #undef TL_HIP_MATH
-#define TL_HIP_MATH(type, name, builtin) \
-  static __device__ inline __attribute__((always_inline)) type name(type x, type y) { return builtin(x, y); }
-TL_HIP_MATH(float, powf, __builtin_powf)
-TL_HIP_MATH(float, fmaxf, __builtin_fmaxf)
-TL_HIP_MATH(float, fminf, __builtin_fminf)
-TL_HIP_MATH(double, fmax, __builtin_fmax)
-TL_HIP_MATH(double, fmin, __builtin_fmin)
+#define TL_HIP_MATH(type, name, value) \
+  static __device__ inline __attribute__((always_inline)) type name(type x, type y) { return value; }
+TL_HIP_MATH(float, powf, tl::library::power(x, y))
+TL_HIP_MATH(float, atan2f, static_cast<float>(tl::library::angle(x, y)))
+TL_HIP_MATH(float, fmodf, tl::library::remainder(x, y))
+TL_HIP_MATH(float, copysignf, __builtin_copysignf(x, y))
+TL_HIP_MATH(float, fmaxf, __builtin_fmaxf(x, y))
+TL_HIP_MATH(float, fminf, __builtin_fminf(x, y))
+TL_HIP_MATH(double, copysign, __builtin_copysign(x, y))
+TL_HIP_MATH(double, fmax, __builtin_fmax(x, y))
+TL_HIP_MATH(double, fmin, __builtin_fmin(x, y))
 #undef TL_HIP_MATH
+static __device__ inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static __device__ inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+
+// Functions of double that nobody has written here yet: an error at the call, not at the link.
+#define TL_HIP_LACKS(name, ...)                                                                                    \
+  __device__ __attribute__((error("AMD targets have no " #name " of double: compute it in float32"))) double name( \
+      __VA_ARGS__);
+TL_HIP_LACKS(exp2, double)
+TL_HIP_LACKS(exp10, double)
+TL_HIP_LACKS(tanh, double)
+TL_HIP_LACKS(sinh, double)
+TL_HIP_LACKS(cosh, double)
+TL_HIP_LACKS(erf, double)
+TL_HIP_LACKS(sin, double)
+TL_HIP_LACKS(cos, double)
+TL_HIP_LACKS(tan, double)
+TL_HIP_LACKS(asin, double)
+TL_HIP_LACKS(acos, double)
+TL_HIP_LACKS(atan, double)
+TL_HIP_LACKS(pow, double, double)
+TL_HIP_LACKS(atan2, double, double)
+TL_HIP_LACKS(fmod, double, double)
+#undef TL_HIP_LACKS
