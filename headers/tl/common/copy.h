@@ -113,6 +113,28 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
                                           Layout::template coordinate<2>(r));
 }
 
+// Whether a layout of one or two dimensions names its extents.
+template <class Layout, class = void> constexpr bool knows_extents = false;
+template <class Layout> constexpr bool knows_extents<Layout, std::void_t<decltype(Layout::extent)>> = true;
+template <class Layout>
+constexpr bool knows_extents<Layout, std::void_t<decltype(Layout::M), decltype(Layout::N)>> = true;
+template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>& place) {
+  static_assert(View::rank == Layout::rank, "the fragment and the place have the same rank");
+  if constexpr (Layout::rank == 1)
+    return place.holds({Layout::extent});
+  else
+    return place.holds({Layout::M, Layout::N});
+}
+// From how many registers on a thread gains by it: measured on an H200, docs/hopper.md.
+constexpr int registers_worth_a_test = 32;
+// Does `access` with the place. If all of it lies inside, which one test tells for all threads, no packet has a guard.
+template <class Layout, class View, class Access> TL_DEVICE void guarded(const Place<View>& place, Access access) {
+  if constexpr (View::guarded && Layout::registers >= registers_worth_a_test && knows_extents<Layout>) {
+    if (lies_inside<Layout>(place)) return access(place.unguarded());
+  }
+  access(place);
+}
+
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void store_fragment(const Fragment<T, Layout>& from, Memory&& to) {
   if (Layout::replica() != 0) return;
@@ -132,11 +154,12 @@ template <class T, class Layout, class View>
 TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
   constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
   constexpr int width = smaller(bytes, 16);
+  auto wide = [&](const auto& place) { store_fragment<Layout::vector>(from, place); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
-    store_fragment<Layout::vector>(from, to);
+    guarded<Layout>(to, wide);
   } else {
     if (to.aligned(width))
-      store_fragment<Layout::vector>(from, to.template with_row_start<width>());
+      guarded<Layout>(to.template with_row_start<width>(), wide);
     else
       store_fragment<1>(from, to);
   }
@@ -144,11 +167,12 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
 template <class View, class T, class Layout> TL_DEVICE void copy(const Place<View>& from, Fragment<T, Layout>& to) {
   constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
   constexpr int width = smaller(bytes, 16);
+  auto wide = [&](const auto& place) { load_fragment<Layout::vector>(place, to); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
-    load_fragment<Layout::vector>(from, to);
+    guarded<Layout>(from, wide);
   } else {
     if (from.aligned(width))
-      load_fragment<Layout::vector>(from.template with_row_start<width>(), to);
+      guarded<Layout>(from.template with_row_start<width>(), wide);
     else
       load_fragment<1>(from, to);
   }

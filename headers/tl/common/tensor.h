@@ -82,7 +82,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   using type = T_;
   using T = std::remove_const_t<T_>;
   static constexpr int rank = rank_, alignment = Start::alignment, last = rank - 1;
-  static constexpr bool has_whole_rows = whole_rows;
+  static constexpr bool has_whole_rows = whole_rows, guarded = ragged_dims != 0;
 
   T_* data;
   int64_t stride[rank];
@@ -102,6 +102,15 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
     Tensor<T_, RowStart<bytes>, rank, ragged_dims, whole_rows> view;
+    view.data = data;
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
+    return view;
+  }
+
+  // The same view, where no index that is used lies outside.
+  TL_DEVICE auto unguarded() const {
+    Tensor<T_, Start, rank, 0, whole_rows> view;
     view.data = data;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
@@ -202,6 +211,7 @@ template <class View> struct Place {
   using type = typename View::type;
   using T = typename View::T;
   static constexpr int rank = View::rank, alignment = View::alignment;
+  static constexpr bool guarded = View::guarded;
   View view;
   int offset[rank];
 
@@ -211,6 +221,20 @@ template <class View> struct Place {
     TL_UNROLL
     for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
     return place;
+  }
+  TL_DEVICE auto unguarded() const {
+    Place<decltype(view.unguarded())> place{view.unguarded(), {}};
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
+    return place;
+  }
+  // Whether so many elements along each dimension, from this place on, lie inside.
+  TL_DEVICE bool holds(const int (&extents)[rank]) const {
+    bool result = true;
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d)
+      if (View::is_ragged(d)) result = result && offset[d] >= 0 && offset[d] <= view.extent[d] - extents[d];
+    return result;
   }
   template <class... I> TL_DEVICE auto address(I... i) const {
     int at[rank] = {static_cast<int>(i)...};
