@@ -201,3 +201,16 @@ def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "error[T2C-E020]: an entry has no field `wenn`" in said and "pyproject.toml:19:1" in said
+
+
+def test_two_files_with_kernels_of_one_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "other.py").write_text(KERNEL.replace("2.0", "3.0"))
+    again = '\n[[tool.tile2cu.kernels]]\nfile = "other.py"\n'
+    (project / "pyproject.toml").write_text(PROJECT + again)
+    assert main(["build"]) == 1
+    said = capsys.readouterr().err
+    assert "error[T2C-C013]: scale.py for cuda:sm_80 and other.py for cuda:sm_80 both write" in said
+    assert not (project / "generated").exists()
+    (project / "pyproject.toml").write_text(PROJECT + again + 'name = "scale_by_3"\n')
+    assert main(["build"]) == 0
+    assert (project / "generated/sm_89/scale_by_3.cu").exists()

@@ -4,8 +4,8 @@
 #                       [OUTPUT_DIRECTORY dir])
 #
 # adds a file's kernels to a target. They are emitted at build time, again whenever the file, or one that it imports,
-# changes. The target finds their headers and the runtime's. Which kernels there are is asked when CMake configures,
-# which it does anew when the file changes.
+# changes. The project enables CUDA (or HIP); the target finds the kernels' headers and the runtime's. Which kernels
+# there are is asked when CMake configures, which it does anew when the file changes.
 cmake_minimum_required(VERSION 3.20)  # DEPFILE of add_custom_command, for Makefiles
 
 find_program(tile2cu_COMMAND tile2cu HINTS ENV VIRTUAL_ENV PATH_SUFFIXES bin REQUIRED)

@@ -76,9 +76,27 @@ class Selection:
 
 
 def emit_all(jobs: Sequence[Job], progress: Callable[[str], None] = lambda title: None) -> list[Outcome]:
-    """Emits all jobs, in as many processes as pay, and gives their outcomes in the order of the jobs."""
+    """Emits all jobs, in as many processes as pay, and gives their outcomes in the order of the jobs.
+
+    Raises T2C-C013 when two of them would write one file.
+    """
     found = {job.key: outcome for job, outcome in _outcomes(jobs, progress)}
-    return [found[job.key] for job in jobs]
+    outcomes = [found[job.key] for job in jobs]
+    _refuse_collisions(outcomes)
+    return outcomes
+
+
+def _refuse_collisions(outcomes: Sequence[Outcome]) -> None:
+    writers: dict[Path, Job] = {}
+    for outcome in outcomes:
+        for path in (outcome.job.folder / name for one in outcome.emitted for name in one.files):
+            other = writers.setdefault(path, outcome.job)
+            if other is not outcome.job:
+                raise Tile2CuError(
+                    "T2C-C013",
+                    f"{other.title} and {outcome.job.title} both write {path}",
+                    help="give one of the entries another `output` or `name`",
+                )
 
 
 def _outcomes(jobs: Sequence[Job], progress: Callable[[str], None]) -> Iterator[tuple[Job, Outcome]]:
