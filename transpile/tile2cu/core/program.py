@@ -29,6 +29,7 @@ class Buffer:
 
     Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
     the tensor is not row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined.
+    `of` is the tensor whose elements this one shows in another shape: `T.Tensor(shape, dtype, other.data)`.
     """
 
     name: str
@@ -39,6 +40,12 @@ class Buffer:
     comment: str = ""
     strides: tuple[Expr, ...] | None = None
     reducer: "Reduction | None" = None
+    of: "Buffer | None" = None
+
+    @property
+    def memory(self) -> "Buffer":
+        """The tensor whose elements these are."""
+        return self.of or self
 
     @property
     def rank(self) -> int:

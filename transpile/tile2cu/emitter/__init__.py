@@ -15,7 +15,7 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
 from tile2cu.emitter.producer import producer
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes
+from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes, tensors
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
@@ -129,6 +129,7 @@ def _all_names(settled: Settled) -> list[str]:
     names = [param.name for param in (*program.params, *program.workspaces)] + [size.name for size in program.sizes]
     names += [tile.name for tile in settled.launch.tiles] + [constant.name for constant in program.constants]
     names += [block.name for block in settled.launch.blocks]
+    names += [tensor.name for tensor in tensors(settled)]
     for stmt in walk_stmts(settled.launch.body):
         names += [var.name for var in getattr(stmt, "vars", ())]
         var = getattr(stmt, "var", None)

@@ -57,7 +57,7 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
     """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches."""
     found = ""
     for launch in launches:
-        reads, writes = ({buffer.name for buffer in buffers} for buffers in touched(launch))
+        reads, writes = ({buffer.memory.name for buffer in buffers} for buffers in touched(launch))
         if tensor.name in reads:
             found = "write" if found == "write" else "readwrite" if tensor.name in writes else "read"
         elif tensor.name in writes:

@@ -7,7 +7,7 @@ from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.sections import aligned_when, used_sizes, viewed_tensors
+from tile2cu.emitter.sections import aligned_when, memories, used_sizes, viewed_tensors
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import TensorMap, block_threads, distinct, host_argument, run_time_rows
 from tile2cu.emitter.view import Declaration, HostLaunch, HostView
@@ -101,7 +101,7 @@ def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]
     params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
     params += [
         f"{_const(tensor, (settled,))}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
-        for tensor in viewed_tensors(settled)
+        for tensor in memories(settled)
     ]
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
     return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
@@ -169,7 +169,7 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
 
 def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> str:
     arguments = [host_argument(view, printer) for view in distinct(maps)]
-    arguments += [_pointer(tensor, settled, printer) for tensor in viewed_tensors(settled)]
+    arguments += [_pointer(tensor, settled, printer) for tensor in memories(settled)]
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""

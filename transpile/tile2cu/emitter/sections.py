@@ -208,11 +208,19 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
 
 
 def tensors(settled: Settled) -> tuple[Buffer, ...]:
-    """The tensor parameters and workspaces that the kernel touches."""
-    reads, writes = touched(settled)
-    names = {buffer.name for buffer in reads | writes}
+    """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
+    stmts = list(walk_stmts(settled.launch.body))
+    found = [buffer for stmt in stmts for buffer in (*buffers_read(stmt), *buffers_written(stmt))]
+    names = {buffer.name for buffer in found}
+    shown = {buffer.name: buffer for buffer in found if buffer.of is not None}
     listed = (*settled.program.params, *settled.program.workspaces)
-    return tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
+    own = tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
+    return (*own, *(shown[name] for name in sorted(shown)))
+
+
+def memories(settled: Settled) -> tuple[Buffer, ...]:
+    """The tensors whose addresses the kernel takes."""
+    return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(settled)}.values())
 
 
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
@@ -329,15 +337,15 @@ def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
         f"tl::ragged({printer.index(extent)})" if guarded else printer.index(extent)
         for extent, guarded in zip(tensor.shape, ragged, strict=True)
     ]
-    name = printer.names(tensor.name)
+    name, data = printer.names(tensor.name), f"{printer.names(tensor.memory.name)}_data"
     start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
     if settled.facts.get(tensor, "row_start_when") is not None:
         start = "RowStart"
     if tensor.strides is not None:
         strides = ", ".join(printer.index(stride) for stride in tensor.strides)
-        call = f"tl::strided_tensor<{start}>({name}_data, tl::strides({strides}), {', '.join(extents)})"
+        call = f"tl::strided_tensor<{start}>({data}, tl::strides({strides}), {', '.join(extents)})"
     else:
-        call = f"tl::tensor<{start}>({name}_data, {', '.join(extents)})"
+        call = f"tl::tensor<{start}>({data}, {', '.join(extents)})"
     return Declaration(f"const auto {name} = {call};")
 
 

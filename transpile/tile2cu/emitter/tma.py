@@ -114,7 +114,7 @@ def host_argument(view: TensorMap, printer: Printer) -> str:
     """The launcher's expression that makes a map."""
     dims = f", {store_dims(view)}" if store_dims(view) else ""
     extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
-    return f"tl::tensor_map<decltype({view.tile}){dims}>({printer.names(view.tensor.name)}, {extents})"
+    return f"tl::tensor_map<decltype({view.tile}){dims}>({printer.names(view.tensor.memory.name)}, {extents})"
 
 
 def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:

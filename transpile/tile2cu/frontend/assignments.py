@@ -119,6 +119,8 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return cx.recorder.allocate(name, value)
         case OutputTensor():
             return _output(cx, name, value, span)
+        case TensorType(data=Buffer() as shown):
+            return cx.recorder.show(name, value.shape, shown, span)
         case Var(role=Role.MUTABLE):
             return let(cx, name, value)
         case Var() | Const():

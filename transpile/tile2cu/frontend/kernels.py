@@ -301,7 +301,7 @@ class _Trace:
             raise self._error("T2C-F025", f"`{traced.name}` has no `with T.Kernel(...)`", traced)
         params, launches = tuple(recorder.params.values()), tuple(recorder.launches)
         workspaces = tuple(recorder.workspaces)
-        used = tuple(expressions((*params, *workspaces), launches))
+        used = tuple(expressions((*params, *workspaces, *recorder.views), launches))
         sizes = size_names(used)
         self._require_solvable(sizes, params, launches, traced)
         named = constant_names(used)

@@ -6,7 +6,20 @@ from types import MappingProxyType
 from tile2cu.core.dtype import BY_NAME
 from tile2cu.frontend import layouts
 from tile2cu.frontend.fault import Fault, did_you_mean
-from tile2cu.frontend.lower import alloc, atomic, copy, elementwise, gemm, loop, program, reduce, reducer, thread, tiles
+from tile2cu.frontend.lower import (
+    alloc,
+    atomic,
+    copy,
+    elementwise,
+    gemm,
+    im2col,
+    loop,
+    program,
+    reduce,
+    reducer,
+    thread,
+    tiles,
+)
 from tile2cu.frontend.unsupported import HELP, NAMES
 from tile2cu.frontend.values import Builtin
 
@@ -24,6 +37,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | loop.FUNCTIONS
     | {name: tiles.lifted(run) for name, run in elementwise.FUNCTIONS.items()}
     | tiles.FUNCTIONS
+    | im2col.FUNCTIONS
     | atomic.FUNCTIONS
     | thread.FUNCTIONS
     | dict(layouts.LANGUAGE)

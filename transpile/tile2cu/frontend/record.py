@@ -43,6 +43,7 @@ class Recorder:
 
     launches: list[Launch] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
+    views: list[Buffer] = field(default_factory=list)  # of tensors, in other shapes
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
@@ -219,6 +220,12 @@ class Recorder:
         else:
             self._launch.tiles.append(tile)
         return tile
+
+    def show(self, name: str, shape: tuple[Expr, ...], of: Buffer, span: Span) -> Buffer:
+        """Another shape for the elements of a tensor."""
+        view = Buffer(name=self.unique(name), shape=shape, dtype=of.dtype, scope=Scope.GLOBAL, span=span, of=of.memory)
+        self.views.append(view)
+        return view
 
     def owns(self, buffer: Buffer) -> bool:
         """Whether a buffer can be used in the open launch: a tensor, or a tile of this launch."""

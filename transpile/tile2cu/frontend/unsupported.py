@@ -25,7 +25,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         _COPY,
-        "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async im2col c2d_im2col",
+        "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async",
     ),
     (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp dp4a"),
     (_WARPS, "ws annotate_ws_schedule ws_op"),

@@ -171,11 +171,12 @@ class Jit:
 
 @dataclass(frozen=True)
 class TensorType:
-    """`T.Tensor(shape, dtype)` as an annotation."""
+    """`T.Tensor(shape, dtype)` as an annotation, or as a view of another tensor's `data`."""
 
     shape: tuple[Expr, ...]
     dtype: DType
     strides: tuple[Expr, ...] | None = None
+    data: Buffer | None = None
 
 
 @dataclass(frozen=True)

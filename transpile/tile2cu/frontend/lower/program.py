@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 from tile2cu.core.dtype import FLOAT32, INT32, DType
 from tile2cu.core.expr import int_const
-from tile2cu.core.program import Swizzle
+from tile2cu.core.program import Buffer, Scope, Swizzle
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_shape, place
-from tile2cu.frontend.values import KernelFrame, OutputTensor, PipelineFrame, TensorType
+from tile2cu.frontend.values import KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
 
 DEFAULT_THREADS = 128
 
@@ -47,9 +47,16 @@ def _thread_shape(cx: Context, threads: object) -> tuple[int, ...]:
     return shape
 
 
-def tensor(cx: Context, shape: object, dtype: object = FLOAT32) -> object:
-    """`T.Tensor(shape, dtype)`: a row-major tensor in global memory."""
-    return TensorType(as_shape(cx, shape, "the shape of T.Tensor"), as_dtype(dtype, "the type of T.Tensor"))
+def tensor(cx: Context, shape: object, dtype: object = FLOAT32, data: object = None) -> object:
+    """`T.Tensor(shape, dtype)`: a row-major tensor in global memory; with `data`, another's elements in this shape."""
+    extents, kind = as_shape(cx, shape, "the shape of T.Tensor"), as_dtype(dtype, "the type of T.Tensor")
+    if data is None:
+        return TensorType(extents, kind)
+    if not isinstance(data, Buffer) or data.scope is not Scope.GLOBAL or data.strides is not None:
+        raise Fault("T2C-F023", f"the data of T.Tensor is {describe(data)}", help="write `tensor.data` of a parameter")
+    if data.dtype != kind:
+        raise Fault("T2C-F023", f"`{data.name}` holds {data.dtype}, and is shown as {kind}")
+    return TensorType(extents, kind, data=data)
 
 
 def strided_tensor(cx: Context, shape: object, strides: object, dtype: object = FLOAT32) -> object:
