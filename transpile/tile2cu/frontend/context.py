@@ -97,8 +97,9 @@ class Context:
     """One attempt to trace a kernel.
 
     `call_function` runs a function of the user's file; it is given from above, since the evaluator of expressions
-    and the executor of statements need each other; so is `run_module`, which evaluates a file that is imported, and
-    `read`, which gives the text of a file beside the user's.
+    and the executor of statements need each other; so are `trace_block`, which traces the body of a loop,
+    `run_module`, which evaluates a file that is imported, and `read`, which gives the text of a file beside the
+    user's.
     """
 
     source: SourceFile
@@ -108,6 +109,7 @@ class Context:
     machine: Machine = Machine()
     read: Callable[[str], str | None] = lambda name: None
     run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
+    trace_block: Callable[["Context", cst.BaseSuite, Env], None] = lambda cx, body, env: None
     tuned: dict[str, object] = field(default_factory=dict)  # the first configuration of a tuner that the file makes
     modules: dict[str, Env | None] = field(default_factory=dict)  # files beside the user's, by name
     constants: Constants = field(default_factory=Constants)

@@ -99,6 +99,7 @@ class _Trace:
 
     def __init__(self, cx: Context, name: str, calls: Calls, part: int) -> None:
         self.cx = cx
+        cx.trace_block = trace.trace_block
         self.part, self.parts = part, 1  # which of the prim_funcs that the factory returns, and how many there are
         self.calls = calls
         module = host.module_scope(cx, main=False)

@@ -1,32 +1,24 @@
 """The tracer: bodies of kernels and macros, whose run-time parts become statements of the program."""
 
-import functools
-from collections.abc import Sequence
-
 import libcst as cst
 
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, int_const, static_value, walk
-from tile2cu.core.program import Break, Continue, If, Loop, LoopKind, Parallel, Stmt, While
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.program import Break, Continue, If, While
 from tile2cu.core.span import Span
-from tile2cu.frontend import execute, operators
+from tile2cu.frontend import execute
 from tile2cu.frontend.assignments import annotated, assign, augmented, let
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.evaluate import apply, call_arguments, evaluate, is_flag
+from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
-from tile2cu.frontend.lower import loop
+from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, trailing_comment
-from tile2cu.frontend.record import Place
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
-    Builtin,
     Function,
     KernelFrame,
-    LoopFrame,
-    Opaque,
     PipelineFrame,
     describe,
 )
@@ -40,6 +32,11 @@ def trace_body(cx: Context, body: cst.BaseSuite, env: Env) -> Return | None:
             return flow
     cx.recorder.note(footer_comments(body))
     return None
+
+
+def trace_block(cx: Context, body: cst.BaseSuite, env: Env) -> None:
+    """Trace a block that nothing returns from: the body of a launch, a loop or a branch."""
+    _no_return(trace_body(cx, body, env))
 
 
 def trace_statement(cx: Context, node: cst.CSTNode, env: Env) -> Return | None:
@@ -65,7 +62,7 @@ def trace_statement(cx: Context, node: cst.CSTNode, env: Env) -> Return | None:
 def _trace_compound(cx: Context, node: cst.CSTNode, env: Env) -> None:
     match node:
         case cst.For():
-            _trace_for(cx, node, env)
+            trace_for(cx, node, env)
         case cst.With():
             _trace_with(cx, node, env)
         case cst.FunctionDef():
@@ -162,13 +159,13 @@ def _trace_device_if(cx: Context, node: cst.If, condition: Expr, env: Env) -> No
     then_env, else_env = env.inner_frame(loop=False), env.inner_frame(loop=False)
     cx.recorder.depth += 1
     with cx.recorder.block() as then:
-        _no_return(trace_body(cx, node.body, then_env))
+        trace_block(cx, node.body, then_env)
     with cx.recorder.block() as orelse:
         match node.orelse:
             case cst.If() as chained:
                 _no_return(trace_statement(cx, chained, else_env))
             case cst.Else(body=body):
-                _no_return(trace_body(cx, body, else_env))
+                trace_block(cx, body, else_env)
             case _:
                 pass
     cx.recorder.depth -= 1
@@ -205,238 +202,8 @@ def _trace_device_while(cx: Context, node: cst.While, condition: Expr, env: Env)
     if node.orelse is not None:
         raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
     at = cx.recorder.take()
-    body = _loop_body(cx, node.body, env.inner_frame(loop=True))
+    body = loop_body(cx, node.body, env.inner_frame(loop=True))
     cx.recorder.emit(While(condition=condition, body=body, span=at.span, comments=at.comments, trailing=at.trailing))
-
-
-def _loop_body(cx: Context, body: cst.BaseSuite, inner: Env) -> tuple[Stmt, ...]:
-    """Trace the body of a loop of the program in a frame of its own."""
-    cx.recorder.depth += 1
-    cx.recorder.loops += 1
-    with cx.recorder.block() as traced:
-        _no_return(trace_body(cx, body, inner))
-    cx.recorder.loops -= 1
-    cx.recorder.depth -= 1
-    inner.end_frame()
-    return tuple(traced)
-
-
-def _trace_for(cx: Context, node: cst.For, env: Env) -> None:
-    """A loop of the program; `range` in a kernel's body is T.serial."""
-    if node.orelse is not None:
-        raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
-    frame = _loop_frame(cx, node.iter, env)
-    names = _target_names(cx, node.target)
-    if isinstance(frame, Expr):  # T.thread_binding: every thread has its own turn
-        _trace_thread_loop(cx, node, frame, names[0], env)
-        return
-    at = cx.recorder.take()
-    wanted = {loop.PERSISTENT: len(frame.bounds) - 2}.get(frame.kind, len(frame.bounds))
-    wanted = wanted if frame.kind in (loop.PARALLEL, loop.GRID, loop.PERSISTENT) else 1
-    if len(names) != wanted:
-        raise _wrong_names(wanted, len(names))
-    if frame.kind == loop.PERSISTENT:
-        _trace_persistent(cx, node, frame, names, at, env)
-    elif frame.kind == loop.GRID or (frame.kind == loop.PARALLEL and cx.recorder.parallel):
-        _trace_nest(cx, node, frame.bounds, names, at, env)
-    elif frame.kind == loop.PARALLEL:
-        _trace_parallel(cx, node, frame, names, at, env)
-    else:
-        _trace_loop(cx, node, frame, names[0], at, env)
-
-
-def _trace_thread_loop(cx: Context, node: cst.For, index: Expr, name: tuple[str, Span], env: Env) -> None:
-    env.bind(name[0], let(cx, name[0], index), name[1])
-    _no_return(trace_body(cx, node.body, env))
-
-
-def _loop_frame(cx: Context, node: cst.BaseExpression, env: Env) -> LoopFrame | Expr:
-    if isinstance(node, cst.Call):
-        function = evaluate(cx, node.func, env)
-        if isinstance(function, Builtin) and function.name == "range":
-            arguments = call_arguments(cx, node, env)
-            if not 1 <= len(arguments.positional) <= 3 or arguments.named:
-                raise Fault("T2C-F017", "range() takes 1 to 3 arguments")
-            frame = loop.serial(cx, *arguments.positional)
-            assert isinstance(frame, LoopFrame)
-            return frame
-        value = apply(cx, function, call_arguments(cx, node, env), node)
-        if isinstance(function, Builtin) and function.name == "T.thread_binding" and isinstance(value, Expr):
-            return value
-    else:
-        value = evaluate(cx, node, env)
-    if isinstance(value, LoopFrame):
-        return value
-    if isinstance(value, Opaque):
-        raise operators.unknown(value, "this loop")
-    raise Fault(
-        "T2C-F026",
-        f"a loop of a kernel cannot go through {describe(value)}",
-        help="use range, T.serial, T.unroll, T.Pipelined or T.Parallel; loops over Python values belong in a helper",
-    )
-
-
-def _target_names(cx: Context, target: cst.BaseExpression) -> list[tuple[str, Span]]:
-    match target:
-        case cst.Name(value=name):
-            return [(name, cx.source.span(target))]
-        case cst.Tuple(elements=elements) | cst.List(elements=elements):
-            return [found for element in elements for found in _target_names(cx, element.value)]
-        case _:
-            raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be a loop's index")
-
-
-def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, Span], at: Place, env: Env) -> None:
-    kind, stages = LoopKind(frame.kind), frame.num_stages
-    if kind is LoopKind.SERIAL and cx.recorder.pipelined:
-        kind, stages = LoopKind.PIPELINED, cx.recorder.pipelined
-    if kind is LoopKind.PIPELINED and cx.recorder.parallel:
-        raise Fault("T2C-F026", "T.Pipelined cannot stand inside T.Parallel")
-    inner = env.inner_frame(loop=True)
-    outer, cx.recorder.pipelined = cx.recorder.pipelined, 0
-    with cx.recorder.scope():
-        var = cx.recorder.variable(name[0], INT32, Role.LOOP)
-        inner.bind(name[0], var, name[1])
-        body = _loop_body(cx, node.body, inner)
-    cx.recorder.pipelined = outer
-    start, stop, step = frame.bounds
-    cx.recorder.emit(
-        Loop(
-            kind=kind,
-            var=var,
-            start=start,
-            stop=stop,
-            step=step,
-            num_stages=stages,
-            body=body,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
-    )
-
-
-def _wrong_names(wanted: int, given: int) -> Fault:
-    return Fault("T2C-F026", f"this loop has {counted(wanted, 'extent')}, but {counted(given, 'name')}")
-
-
-def _trace_nest(
-    cx: Context, node: cst.For, extents: Sequence[Expr], names: Sequence[tuple[str, Span]], at: Place, env: Env
-) -> None:
-    """Serial loops inside each other: T.grid, and T.Parallel among other statements of a T.Parallel."""
-    inner = env.inner_frame(loop=True)
-    with cx.recorder.scope():
-        indices = [cx.recorder.variable(name, INT32, Role.LOOP) for name, _ in names]
-        for (name, span), var in zip(names, indices, strict=True):
-            inner.bind(name, var, span)
-        body = _loop_body(cx, node.body, inner)
-    for at_dim in reversed(range(len(indices))):
-        first = at_dim == 0
-        body = (
-            Loop(
-                kind=LoopKind.SERIAL,
-                var=indices[at_dim],
-                start=int_const(0),
-                stop=extents[at_dim],
-                step=int_const(1),
-                body=body,
-                span=at.span,
-                comments=at.comments if first else (),
-                trailing=at.trailing if first else "",
-            ),
-        )
-    cx.recorder.emit(body[0])
-
-
-def _trace_persistent(
-    cx: Context, node: cst.For, frame: LoopFrame, names: Sequence[tuple[str, Span]], at: Place, env: Env
-) -> None:
-    """`T.Persistent`: a loop over waves of tiles, and in it a branch for the tiles that there are."""
-    *domain, wave_size, index = frame.bounds
-    total = functools.reduce(lambda a, b: binary("*", a, b), domain)
-    inner = env.inner_frame(loop=True)
-    with cx.recorder.scope():
-        wave = cx.recorder.variable("wave", INT32, Role.LOOP)
-        cx.recorder.depth += 1
-        with cx.recorder.block() as turn:
-            cx.recorder.begin(at.span, (), "")
-            tile = let(cx, "tile", binary("+", binary("*", wave, wave_size), index))
-            with cx.recorder.block() as inside:
-                rest: Expr = tile
-                coordinates: list[Expr] = []
-                for extent in reversed(domain[1:]):
-                    coordinates.insert(0, binary("%", rest, extent))
-                    rest = binary("//", rest, extent)
-                for (name, span), value in zip(names, [rest, *coordinates], strict=True):
-                    inner.bind(name, let(cx, name, value), span)
-                _no_return(trace_body(cx, node.body, inner))
-            cx.recorder.emit(If(condition=binary("<", tile, total), then=tuple(inside), span=at.span))
-        cx.recorder.depth -= 1
-    inner.end_frame()
-    cx.recorder.emit(
-        Loop(
-            kind=LoopKind.SERIAL,
-            var=wave,
-            start=int_const(0),
-            stop=Call(INT32, "ceildiv", (total, wave_size)),
-            step=int_const(1),
-            body=tuple(turn),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
-    )
-
-
-def _nested_parallel(cx: Context, node: cst.For, env: Env) -> tuple[cst.For, LoopFrame] | None:
-    """The T.Parallel loop that is all that a T.Parallel loop has inside: the two are one."""
-    body = statements(node.body)
-    only = body[0] if len(body) == 1 else None
-    if not isinstance(only, cst.For) or not isinstance(only.iter, cst.Call):
-        return None
-    function = evaluate(cx, only.iter.func, env)
-    if not isinstance(function, Builtin) or function.name not in ("T.Parallel", "T.parallel"):
-        return None
-    frame = _loop_frame(cx, only.iter, env)
-    return (only, frame) if isinstance(frame, LoopFrame) else None
-
-
-def _trace_parallel(
-    cx: Context, node: cst.For, frame: LoopFrame, names: Sequence[tuple[str, Span]], at: Place, env: Env
-) -> None:
-    inner = env.inner_frame(loop=True)
-    cx.recorder.depth += 1
-    cx.recorder.parallel += 1
-    indices: list[Var] = []
-    bounds = list(frame.bounds)
-    with cx.recorder.block() as body:
-        while True:
-            for (name, span), extent in zip(names, bounds[len(indices) :], strict=True):
-                indices.append(cx.recorder.variable(name, INT32, Role.PARALLEL))
-                cx.recorder.ranges[indices[-1]] = extent
-                inner.bind(name, indices[-1], span)
-            within = _nested_parallel(cx, node, inner)
-            if within is None:
-                break
-            node, nested = within
-            names = _target_names(cx, node.target)
-            if len(names) != len(nested.bounds):
-                raise _wrong_names(len(nested.bounds), len(names))
-            bounds += nested.bounds
-        _no_return(trace_body(cx, node.body, inner))
-    cx.recorder.parallel -= 1
-    cx.recorder.depth -= 1
-    inner.end_frame()
-    cx.recorder.emit(
-        Parallel(
-            vars=tuple(indices),
-            extents=tuple(bounds),
-            body=tuple(body),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
-    )
 
 
 _BLOCK_NAMES = ("bx", "by", "bz")
@@ -453,7 +220,7 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
         return
     if not isinstance(frame, KernelFrame):
         raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
-    targets = [] if item.asname is None else _target_names(cx, item.asname.name)
+    targets = [] if item.asname is None else target_names(cx, item.asname.name)
     single = item.asname is not None and isinstance(item.asname.name, cst.Name)
     if targets and len(targets) != len(frame.grid) and not single:
         raise Fault(
@@ -467,14 +234,14 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
             inner.bind(targets[0][0], blocks, targets[0][1])
         for (name, span), var in zip([] if spread else targets, blocks, strict=False):
             inner.bind(name, var, span)
-        _no_return(trace_body(cx, node.body, inner))
+        trace_block(cx, node.body, inner)
     inner.end_frame()
 
 
 def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env) -> None:
     """`with T.pipeline():`: serial loops that stand directly inside are pipelined."""
     outer, cx.recorder.pipelined = cx.recorder.pipelined, frame.num_stages
-    _no_return(trace_body(cx, node.body, env))
+    trace_block(cx, node.body, env)
     cx.recorder.pipelined = outer
 
 
