@@ -14,20 +14,28 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
-    ("target", "product"),
+    ("target", "product", "instruction"),
     [
-        ("gfx942", Product(shape=(64, 96, 80), threads=64)),
-        ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64)),
-        ("gfx942", Product(dtype="bfloat16", in_registers=True, policy="FullRow")),
-        ("gfx942", Product(dtype="float32", shape=(32, 64, 32))),
-        ("gfx942", Product(dtype="float64", accumulator="float64", shape=(32, 64, 32))),
-        ("gfx90a", Product(dtype="int8", accumulator="int32")),
-        ("gfx90a", Product(dtype="bfloat16", tb=True)),
+        ("gfx942", Product(shape=(64, 96, 80), threads=64), "v_mfma_f32_16x16x16_f16"),
+        ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64), "v_mfma_f32_16x16x16_f16"),
+        ("gfx942", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), "v_mfma_f32_16x16x16_bf16"),
+        ("gfx942", Product(dtype="float32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4_f32"),
+        ("gfx942", Product(dtype="float64", accumulator="float64", shape=(32, 64, 32)), "v_mfma_f64_16x16x4_f64"),
+        ("gfx90a", Product(dtype="int8", accumulator="int32"), "v_mfma_i32_16x16x16i8"),
+        ("gfx90a", Product(dtype="bfloat16", tb=True), "v_mfma_f32_16x16x16bf16_1k"),
+        ("gfx950", Product(shape=(64, 96, 96), threads=64), "v_mfma_f32_16x16x32_f16"),
+        ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
+        ("gfx950", Product(dtype="float8_e4m3", tb=True), "v_mfma_f32_16x16x32_fp8_fp8"),
     ],
     ids=str,
 )
-def test_product(target: str, product: Product, tmp_path: Path) -> None:
-    product.check(tmp_path, f"hip:{target}", "sim")
+def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
+    """The result is exact, and no MFMA runs but the one that was chosen."""
+    if target == "gfx950":
+        pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")
+    kernel = product.check(tmp_path, f"hip:{target}", "sim")
+    (cost,) = kernel.costs
+    assert {each.name for each in cost.instructions if each.name.startswith("v_mfma")} == {instruction}
 
 
 def test_pipelined_gemm_of_ragged_sizes() -> None:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.host.kernels import load_body
+from tile2cu_runtime import Kernel
 
 _TYPES = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
 _STATEMENTS = """
@@ -38,8 +39,8 @@ class Product:
     threads: int = 128
     in_registers: bool = False
 
-    def check(self, folder: Path, target: str, device: str) -> str:
-        """Runs it on small integers, whose result is exact, and gives the text."""
+    def check(self, folder: Path, target: str, device: str) -> Kernel:
+        """Runs it on small integers, whose result is exact, and gives the kernel."""
         m, n, k = self.shape
         a_shape, b_shape = ((k, m) if self.ta else (m, k)), ((n, k) if self.tb else (k, n))
         statements = _STATEMENTS.format(
@@ -67,4 +68,4 @@ class Product:
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         expected = (wide_a.T if self.ta else wide_a) @ (wide_b.T if self.tb else wide_b)
         np.testing.assert_array_equal(kernel(a, b).astype(np.float64), expected)
-        return kernel.source
+        return kernel

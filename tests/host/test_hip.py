@@ -47,8 +47,8 @@ def test_row_softmax(rows: int, columns: int, threads: int) -> None:
     ids=str,
 )
 def test_product(product: Product, tmp_path: Path) -> None:
-    text = product.check(tmp_path, "hip:gfx942", "cpu")
-    assert "tl::MfmaAccumulator<" in text
+    kernel = product.check(tmp_path, "hip:gfx942", "cpu")
+    assert "tl::MfmaAccumulator<" in kernel.source
 
 
 def test_product_of_8_bit_floats(tmp_path: Path) -> None:
