@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from tile2cu_runtime import cache, paths
-from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build, read_dependencies, run_compiler
+from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build, precompiled_headers, read_dependencies, run_compiler
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
@@ -231,7 +231,8 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
             shutil.copy(header, temporary)
         for step in build.before:
             run_compiler(step, temporary, f"the emitted text {manifest.text_file}")
-        command = (*build.compile, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
+        headers = precompiled_headers(build) if device == "cpu" else ()
+        command = (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")

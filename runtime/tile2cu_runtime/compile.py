@@ -9,13 +9,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tile2cu_runtime import paths
+from tile2cu_runtime import cache, paths
 from tile2cu_runtime.compilers import cudart_dir, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
 
 OBJECT = "kernel.o"
 DEPENDENCIES = "kernel.d"
 PTX_FILE = "kernel.ptx"
+_PRECOMPILED = "precompiled.h"
 
 # What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value.
 _HOST_FLAGS = ("-std=c++17", "-g", "-fPIC", "-fno-strict-aliasing")
@@ -57,6 +58,22 @@ def host_build(text_file: str, *, check: bool, warp_size: int = 32) -> Build:
     flags = (*host_flags(check=check), f"-DTL_WARP_SIZE={warp_size}", "-fvisibility=hidden")
     command = (gxx.path, "-x", "c++", *flags, *_common(text_file))
     return Build(compile=command, link=(), identity=gxx.version)
+
+
+def precompiled_headers(build: Build) -> tuple[str, ...]:
+    """Flags that spare a host build the reading of our headers, three quarters of its time: a precompiled header of
+    them, from the cache or made now with the build's own flags. g++ reads the headers themselves where it does not fit.
+    """
+    flags = build.compile[1 : build.compile.index("-I")]
+    headers = paths.headers_dir()
+    key = cache.content_key(build.identity, *flags, str(headers), cache.tree_key(headers))
+
+    def make(temporary: Path, place: Path) -> None:
+        (temporary / _PRECOMPILED).write_text("#include <tl/tl.h>\n")
+        command = (build.compile[0], "-x", "c++-header", *flags[2:], "-I", str(headers), _PRECOMPILED)
+        run_compiler(command, temporary, "the library's headers")
+
+    return ("-include", str(cache.get_or_build("headers", key, make).folder / _PRECOMPILED))
 
 
 def cuda_build(text_file: str, *, architecture: str, device: int | None) -> Build:

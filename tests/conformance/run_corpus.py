@@ -1,10 +1,11 @@
 """Walks a folder of tile-language files and says what becomes of each kernel.
 
-    python tests/conformance/run_corpus.py DIR
+    python tests/conformance/run_corpus.py DIR [--run]
 
-Every kernel is emitted with the arguments that its own file calls it with, and compiled where --compile names a
-compiler. The table goes to standard output; `--write` makes it the committed one, which may only improve. The folder
-(a checkout of TileLang's `examples`, for instance) is no part of this repository.
+Every kernel is emitted with the arguments that its own file calls it with, compiled where --compile names a compiler,
+and with --run also run on the CPU engine with every check on and compared with the reference interpreter
+(run_kernel.py). The table goes to standard output; `--write` merges it into the committed one, which may only improve,
+and into docs/coverage.md. The folder (a checkout of TileLang's `examples`, for instance) is no part of this repository.
 """
 
 from __future__ import annotations
@@ -30,8 +31,13 @@ from tile2cu.frontend import driver_arguments, kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
 TABLE = Path(__file__).with_name("status.json")
-# From worst to best. A refusal is a diagnostic; `failed` is an exception that is none.
+COVERAGE = ROOT / "docs" / "coverage.md"
+# From worst to best. A refusal is a diagnostic; `failed` is an exception that is none; `compiled` means also that the
+# run gave no answer (a report of the engine, nothing to compare with), `ran` that it gave another one.
 RANKS = ("failed", "miscompiled", "refused", "emitted", "compiled", "ran", "correct")
+_MARKS = ("<!-- the conformance table: run_corpus.py --write -->", "<!-- end of the table -->")
+# What one kernel's build and runs may take, in seconds.
+RUN_SECONDS = 400
 # Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
 FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
 
@@ -46,6 +52,7 @@ class Row:
     message: str = ""
     seconds: float = 0.0
     texts: tuple[Path, ...] = ()
+    choice: str = ""  # the arguments of the run
 
     @property
     def name(self) -> str:
@@ -101,6 +108,21 @@ def compiled(row: Row, command: list[str]) -> Row:
     return replace(row, status="compiled") if row.texts else row
 
 
+def ran(row: Row, folder: Path, target: Target) -> Row:
+    """The row after its kernel ran on the CPU engine, in a process of its own."""
+    if row.status != "emitted":
+        return row
+    command = [sys.executable, str(Path(__file__).with_name("run_kernel.py")), str(folder / row.file), row.kernel]
+    try:
+        done = subprocess.run([*command, "--target", target.name], capture_output=True, text=True, timeout=RUN_SECONDS)
+        said = json.loads(done.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return replace(row, status="compiled", message=f"no end after {RUN_SECONDS} s")
+    except (ValueError, IndexError):
+        return replace(row, status="compiled", message=f"exit {done.returncode}: {done.stderr.strip()[-300:]}")
+    return replace(row, status=said["status"], message=said["message"], choice=said["choice"])
+
+
 def compile_command(compiler: str, target: Target) -> list[str]:
     """A command that checks a text; its path follows."""
     include = f"-I{ROOT / 'headers'}"
@@ -111,15 +133,24 @@ def compile_command(compiler: str, target: Target) -> list[str]:
     return ["g++", "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-unknown-pragmas", include]
 
 
-def survey(folder: Path, target: Target, *, only: str = "", compiler: str = "", jobs: int = 2) -> list[Row]:
+def survey(
+    folder: Path, target: Target, *, only: str = "", compiler: str = "", run: bool = False, jobs: int = 2
+) -> list[Row]:
     """All rows of a folder, in the order of its files."""
-    with tempfile.TemporaryDirectory() as out:
+    with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(jobs) as pool:
         rows = [row for path in files(folder, only) for row in emit_file(path, folder, target, Path(out))]
         if compiler:
             command = compile_command(compiler, target)
-            with ThreadPoolExecutor(jobs) as pool:
-                rows = list(pool.map(lambda row: compiled(row, command), rows))
+            rows = list(pool.map(lambda row: compiled(row, command), rows))
+        if run:
+            rows = list(pool.map(lambda row: told(ran(row, folder, target)), rows))
     return rows
+
+
+def told(row: Row) -> Row:
+    """Says on standard error what became of a kernel, since all of them take long."""
+    print(f"{row.status:10} {row.name}  {row.message[:200]} [{row.choice}]", file=sys.stderr, flush=True)
+    return row
 
 
 def rank(status: str) -> int:
@@ -127,15 +158,15 @@ def rank(status: str) -> int:
     return RANKS.index(status.split()[0])
 
 
-def regressions(rows: list[Row], table: dict[str, str]) -> list[str]:
-    """What the committed table says is better than what the rows say; kernels that are gone count, too."""
+def regressions(rows: list[Row], table: dict[str, str], *, depth: str = "emitted") -> list[str]:
+    """What the committed table says is better than what the rows say; kernels that are gone count, too.
+
+    `depth` is as far as the rows' survey went: what stops there is no step back.
+    """
     now = {row.name: row.status for row in rows}
     worse = ((name, was, now.get(name, "failed")) for name, was in table.items())
-    # Without a compiler, a row stops at `emitted`: that is no step back from `compiled`.
     return [
-        f"{name}: {was}, now {found}"
-        for name, was, found in worse
-        if rank(found) < min(rank(was), RANKS.index("emitted"))
+        f"{name}: {was}, now {found}" for name, was, found in worse if rank(found) < min(rank(was), RANKS.index(depth))
     ]
 
 
@@ -145,11 +176,47 @@ def read_table(target: str) -> dict[str, str]:
     return dict(tables.get(target, {}))
 
 
-def write_table(target: str, rows: list[Row]) -> None:
-    """Commit the statuses of a target: names and statuses only, nothing of the files."""
+def write_table(target: str, rows: list[Row], *, whole: bool = True) -> None:
+    """Commits the statuses of a target: names and statuses only, nothing of the files.
+
+    A status beyond `emitted` stays where the kernel is still emitted and the survey did not go further. `whole`: the
+    rows are of the whole folder, and kernels that are not among them are gone.
+    """
     tables = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
-    tables[target] = {row.name: row.status for row in rows}
+    old = tables.get(target, {})
+    new = {} if whole else dict(old)
+    for row in rows:
+        was = old.get(row.name, row.status)
+        new[row.name] = was if row.status == "emitted" and rank(was) > rank("emitted") else row.status
+    tables[target] = new
     TABLE.write_text(json.dumps(tables, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def coverage_table(tables: dict[str, dict[str, str]]) -> str:
+    """The committed statuses as a table for docs/coverage.md: how many kernels got how far, by target."""
+    targets = sorted(tables)
+    titles = {
+        "emitted at least": lambda status: rank(status) >= rank("emitted"),
+        "compiled and run at least": lambda status: rank(status) >= rank("compiled"),
+        "run clean, and equal to the interpreter": lambda status: status == "correct",
+        "refused with a diagnostic": lambda status: status.startswith("refused"),
+        "ended in an exception": lambda status: status == "failed",
+    }
+    lines = [f"| kernels | {' | '.join(targets)} |", "|---|" + "---|" * len(targets)]
+    lines.append("| all | " + " | ".join(str(len(tables[target])) for target in targets) + " |")
+    for title, holds in titles.items():
+        counts = (sum(map(holds, tables[target].values())) for target in targets)
+        lines.append(f"| {title} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join(lines)
+
+
+def write_coverage() -> None:
+    """Puts the table between its marks in docs/coverage.md."""
+    text = COVERAGE.read_text(encoding="utf-8")
+    head, rest = text.split(_MARKS[0])
+    _, tail = rest.split(_MARKS[1])
+    table = coverage_table(json.loads(TABLE.read_text(encoding="utf-8")))
+    COVERAGE.write_text(f"{head}{_MARKS[0]}\n{table}\n{_MARKS[1]}{tail}", encoding="utf-8")
 
 
 def report(rows: list[Row]) -> str:
@@ -173,16 +240,29 @@ def main() -> int:
     parser.add_argument("--target", default="cuda:sm_80")
     parser.add_argument("--only", default="", help="files whose path has this text")
     parser.add_argument("--compile", choices=("nvcc", "g++"), default="", dest="compiler")
+    parser.add_argument("--run", action="store_true", help="run on the CPU engine, compare with the interpreter")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="commit the statuses to status.json")
     options = parser.parse_args()
-    rows = survey(options.folder, find(options.target), only=options.only, compiler=options.compiler, jobs=options.jobs)
+    rows = survey(
+        options.folder,
+        find(options.target),
+        only=options.only,
+        compiler=options.compiler,
+        run=options.run,
+        jobs=options.jobs,
+    )
     print(report(rows))
-    if options.write:
-        write_table(options.target, rows)
-        return 0
-    worse = [] if options.only else regressions(rows, read_table(options.target))
+    depth = "correct" if options.run else "compiled" if options.compiler else "emitted"
+    table = read_table(options.target)
+    if options.only:
+        seen = {row.name for row in rows}
+        table = {name: status for name, status in table.items() if name in seen}
+    worse = regressions(rows, table, depth=depth)
     print("\n".join(["", *(f"worse than committed: {line}" for line in worse)]))
+    if options.write:
+        write_table(options.target, rows, whole=not options.only)
+        write_coverage()
     return 1 if worse else 0
 
 

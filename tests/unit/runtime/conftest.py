@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tile2cu_runtime import Kernel, kernel, load_kernel
+from tile2cu_runtime import Kernel, binding, kernel, load_kernel
 
 AXPY = Path(__file__).with_name("axpy")
 
@@ -29,8 +29,9 @@ class NoEngine:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder."""
+    """An empty cache folder. Headers are not precompiled for it: that pays from the fourth kernel on."""
     monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(binding, "precompiled_headers", lambda build: ())
     return tmp_path / "cache"
 
 

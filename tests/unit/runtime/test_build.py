@@ -22,7 +22,14 @@ from tile2cu_runtime import (
     paths,
 )
 from tile2cu_runtime import device as devices
-from tile2cu_runtime.compile import cuda_build, gencode, host_build, read_dependencies, run_compiler
+from tile2cu_runtime.compile import (
+    cuda_build,
+    gencode,
+    host_build,
+    precompiled_headers,
+    read_dependencies,
+    run_compiler,
+)
 from tile2cu_runtime.compilers import find_gxx, find_nvcc
 from tile2cu_runtime.spec import read_manifest
 
@@ -268,3 +275,14 @@ def test_nvcc_builds_the_binding(axpy: Path, nvcc: str, cache: Path) -> None:
     assert module.status_string(1100) == "no CUDA-capable device is detected"
     assert library.seconds > 0 and "-arch" not in build.compile
     assert find_gxx().version in build.identity
+
+
+def test_headers_are_precompiled_once(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    build = host_build("axpy.cu", check=False)
+    flag, header = precompiled_headers(build)
+    assert flag == "-include" and Path(header + ".gch").is_file()
+    assert precompiled_headers(host_build("other.cu", check=False)) == (flag, header)
+    (axpy / "asks.cu").write_text("static_assert(sizeof(tl::half) == 2);\n")
+    command = (*build.compile, flag, header, "-Winvalid-pch", "-Werror")
+    run_compiler(tuple("asks.cu" if word == "axpy.cu" else word for word in command), axpy, "a text without #include")

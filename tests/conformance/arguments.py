@@ -1,0 +1,212 @@
+"""Arguments for a program that nobody wrote a driver for: sizes, and random tensors of sensible ranges."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.conformance.reference import CannotInterpret, numpy_dtype
+from tests.conformance.reference.expressions import Values
+from tests.conformance.reference.memory import Memory
+from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Declare,
+    Let,
+    Program,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+
+# How large the sizes are made: those that count blocks (batch, heads), and those that tiles run along. The first
+# choice is ragged for every tile; kernels that only work for whole tiles, or for rows of 16 bytes, get the next.
+CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024))
+# What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
+INTEGERS = ("random", "ascending", "zeros", "ones")
+MAX_BYTES = 1 << 26
+_DEFAULT_BOUND = 64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the arguments of a run were made."""
+
+    sizes: tuple[int, int]
+    integers: str
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"sizes {self.sizes[0]} and {self.sizes[1]}, {self.integers} integers, seed {self.seed}"
+
+
+def choices() -> Iterator[Choice]:
+    """All choices, the likeliest first."""
+    for integers, sizes in itertools.product(INTEGERS, CHOICES):
+        yield Choice(sizes, integers)
+
+
+def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
+    """A value for each size: a small one for what the grid counts one by one."""
+    small, large = choice.sizes
+    counted = {
+        part.name
+        for launch in program.launches
+        for extent in launch.grid
+        for part in _outside_of_ceildiv(extent)
+        if isinstance(part, Var)
+    }
+    return {size.name: small if size.name in counted else large for size in program.sizes}
+
+
+def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
+    """The parts of a grid's extent that are not divided into tiles."""
+    if isinstance(expr, Call) and expr.function == "ceildiv":
+        return
+    if getattr(expr, "op", "") == "//":
+        return
+    yield expr
+    for child in (getattr(expr, "lhs", None), getattr(expr, "rhs", None), *getattr(expr, "args", ())):
+        if isinstance(child, Expr):
+            yield from _outside_of_ceildiv(child)
+
+
+def make(program: Program, choice: Choice) -> dict[str, object]:
+    """All arguments by name, sizes included. Errors: CannotInterpret when tensors would be too large."""
+    rng = np.random.default_rng(choice.seed)
+    values = Values(Memory())
+    sizes = sizes_of(program, choice)
+    for size in program.sizes:
+        values.set(size, np.array([sizes[size.name]]))
+    bounds = index_bounds(program, values)
+    arguments: dict[str, object] = dict(sizes)
+    total = 0
+    for param in program.params:
+        if isinstance(param, Var):
+            arguments[param.name] = 1 if not param.dtype.is_float else 0.5
+            continue
+        shape = shape_of(param, values)
+        total += int(np.prod(shape)) * param.dtype.bytes
+        if total > MAX_BYTES or min(shape, default=1) < 0:
+            raise CannotInterpret(f"tensors of {total >> 20} MB and more")
+        arguments[param.name] = tensor(param, shape, rng, choice, bounds.get(param.name, _DEFAULT_BOUND))
+    return arguments
+
+
+def shape_of(buffer: Buffer, values: Values) -> tuple[int, ...]:
+    """A tensor's extents for the sizes chosen."""
+    return tuple(values.number(extent, np.ones(1, bool)) for extent in buffer.shape)
+
+
+def tensor(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator, choice: Choice, bound: int) -> np.ndarray:
+    """Random contents: normal floats, packed bytes of all values, other integers below their bound."""
+    dtype = numpy_dtype(buffer.dtype)
+    if buffer.dtype.is_float:
+        return rng.standard_normal(shape).astype(np.float32).astype(dtype)
+    if buffer.dtype.kind == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if buffer.dtype.bits == 8 and bound == _DEFAULT_BOUND:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    bound = max(bound, 1)
+    match choice.integers:
+        case "random":
+            return rng.integers(0, bound, shape).astype(dtype)
+        case "ascending":  # along the last dimension: offsets, block tables
+            steps = np.arange(shape[-1] if shape else 1)
+            return np.broadcast_to(np.minimum(steps * max(1, bound // max(len(steps), 1)), bound), shape).astype(dtype)
+        case "zeros":
+            return np.zeros(shape, dtype)
+        case _:
+            return np.ones(shape, dtype)
+
+
+def index_bounds(program: Program, values: Values) -> Mapping[str, int]:
+    """For the tensors of integers that others are indexed with: the smallest extent along which they are used."""
+    found: dict[str, int] = {}
+    for launch in program.launches:
+        origins = _origins(launch.prelude + launch.body)
+        for stmt in walk_stmts(launch.body):
+            for buffer, dim, index in _indices(stmt):
+                extent = buffer.static_shape[dim] if buffer.scope is not Scope.GLOBAL else shape_of(buffer, values)[dim]
+                for name in _names_in(index, origins):
+                    bound = max(1, extent // _factor(index))
+                    found[name] = min(found.get(name, bound), bound)
+    return found
+
+
+def _indices(stmt: Stmt) -> Iterator[tuple[Buffer, int, Expr]]:
+    """Every index of a statement: (buffer, dimension, expression)."""
+    if isinstance(stmt, Store | Atomic):
+        yield from ((stmt.buffer, dim, index) for dim, index in enumerate(stmt.indices))
+    if isinstance(stmt, Copy | AtomicTile):
+        for region in (stmt.src, stmt.dst):
+            yield from ((region.buffer, dim, part.start) for dim, part in enumerate(region.ranges))
+    for expr in expressions(stmt):
+        for part in walk(expr):
+            if isinstance(part, Load):
+                assert isinstance(part.buffer, Buffer)
+                yield from ((part.buffer, dim, index) for dim, index in enumerate(part.indices))
+
+
+def _factor(index: Expr) -> int:
+    """What an index multiplies by, at most: `table[i] * 64 + j` needs table below an extent's 64th part."""
+    factors = [1]
+    for part in walk(index):
+        if getattr(part, "op", "") == "*":
+            sides = (static_value(part.lhs), static_value(part.rhs))  # type: ignore[attr-defined]
+            factors += [int(side) for side in sides if side]
+    return max(factors)
+
+
+def _origins(body: tuple[Stmt, ...]) -> dict[object, frozenset[str]]:
+    """The tensors of integers that variables and tiles get their values from."""
+    origins: dict[object, frozenset[str]] = {}
+    for _ in range(4):  # chains are short: a table, a tile, a variable
+        for stmt in walk_stmts(body):
+            match stmt:
+                case Let() | Assign() | Declare():
+                    value = stmt.init if isinstance(stmt, Declare) else stmt.value
+                    if value is not None:
+                        key = (stmt.var.name, stmt.var.role)
+                        origins[key] = origins.get(key, frozenset()) | _names_in(value, origins)
+                case Store():
+                    key = stmt.buffer.name
+                    origins[key] = origins.get(key, frozenset()) | _names_in(stmt.value, origins)
+                case Copy():
+                    source = stmt.src.buffer
+                    own = _own(source) or origins.get(source.name, frozenset())
+                    key = stmt.dst.buffer.name
+                    origins[key] = origins.get(key, frozenset()) | own
+                case _:
+                    pass
+    return origins
+
+
+def _names_in(expr: Expr, origins: Mapping[object, frozenset[str]]) -> frozenset[str]:
+    """The tensors of integers that an expression's value comes from; conditions of selects do not count."""
+    match expr:
+        case Load():
+            assert isinstance(expr.buffer, Buffer)
+            return _own(expr.buffer) or origins.get(expr.buffer.name, frozenset())
+        case Var(role=Role.LET | Role.MUTABLE):
+            return origins.get((expr.name, expr.role), frozenset())
+        case _:
+            parts = [part for part in walk(expr) if part is not expr and isinstance(part, Load | Var)]
+            return frozenset().union(*(_names_in(part, origins) for part in parts))
+
+
+def _own(buffer: Buffer) -> frozenset[str]:
+    """A tensor of integers stands for itself."""
+    if buffer.scope is Scope.GLOBAL and buffer.dtype.is_int:
+        return frozenset((buffer.name,))
+    return frozenset()

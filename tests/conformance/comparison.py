@@ -1,0 +1,92 @@
+"""When a result counts as right: the tolerance, from the types that a program rounds to and how much it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.dtype import TFLOAT32, DType
+from tile2cu.core.expr import Call, walk
+from tile2cu.core.program import Buffer, Copy, Gemm, Program, Reduce, Scope, Store, walk_stmts
+
+# Unit roundoffs: half the distance from 1 to the next number.
+_ROUNDOFF = {
+    "float64": 2.0**-53, "float32": 2.0**-24, "tfloat32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a program's results may lie from exact ones.
+
+    `inner` is the coarsest type that values are rounded to on their way (tf32 where float32 is multiplied), `length`
+    the most values that one sum adds up in float32. An element may be off by 2 roundoffs of its own type, and by 8 of
+    `inner` and one of float32 for each value of the sum, relative to the tensor's largest element. The root of the
+    mean square error, which rounding makes small and a wrong element large, may be a quarter of that.
+    """
+
+    inner: float
+    length: int
+
+    def faults(self, actual: np.ndarray, expected: np.ndarray, dtype: DType) -> str:
+        """What is wrong with a result, or nothing."""
+        if not dtype.is_float:
+            wrong = np.flatnonzero(actual != expected)
+            return f"{len(wrong)} of {actual.size} integers differ" if len(wrong) else ""
+        wide, exact = actual.astype(np.float64), expected.astype(np.float64)
+        if not np.array_equal(np.isnan(wide), np.isnan(exact)):
+            return f"NaN at other places: {np.isnan(wide).sum()} for {np.isnan(exact).sum()}"
+        finite = np.isfinite(exact)
+        if not np.array_equal(wide[~finite], exact[~finite], equal_nan=True):
+            return "infinities at other places"
+        wide, exact = wide[finite], exact[finite]
+        if not exact.size:
+            return ""
+        own, scale = 2 * _ROUNDOFF[dtype.name] * np.abs(exact), np.max(np.abs(exact))
+        through = (8 * self.inner + self.length * _ROUNDOFF["float32"]) * scale
+        error = np.abs(wide - exact)
+        if np.any(error > own + through + 1e-30):
+            worst = int(np.argmax(error - own))
+            count = int(np.sum(error > own + through))
+            return f"{count} of {error.size} elements are off, one by {error[worst]:.3g} of {exact[worst]:.6g}"
+        mean, allowed = np.sqrt(np.mean(error**2)), np.sqrt(np.mean((own + through) ** 2)) / 4
+        return "" if mean <= allowed + 1e-30 else f"the mean error is {mean:.3g}, allowed is {allowed:.3g}"
+
+
+def tolerance(program: Program, arguments: Mapping[str, object]) -> Tolerance:
+    """The tolerance of a program's results."""
+    inner = max((_ROUNDOFF[dtype.name] for dtype in _rounded_to(program)), default=_ROUNDOFF["float32"])
+    extents = [extent for value in arguments.values() for extent in np.shape(value)]
+    return Tolerance(inner, max(extents, default=1))
+
+
+def _rounded_to(program: Program) -> Iterator[DType]:
+    """The types that values are rounded to before they are a result."""
+    for launch in program.launches:
+        for stmt in walk_stmts(launch.body):
+            match stmt:
+                case Copy() if stmt.dst.buffer.scope is not Scope.GLOBAL:
+                    if stmt.src.buffer.dtype != stmt.dst.buffer.dtype:
+                        yield from _float(stmt.dst.buffer)
+                case Store() if stmt.buffer.scope is not Scope.GLOBAL:
+                    yield from _float(stmt.buffer)
+                case Gemm():
+                    yield from _float(stmt.c.buffer)
+                    if stmt.a.buffer.dtype.name == "float32":
+                        yield TFLOAT32
+                case Reduce():
+                    yield from _float(stmt.dst)
+                case _:
+                    pass
+            for expr in expressions(stmt):
+                casts = (part.dtype for part in walk(expr) if isinstance(part, Call) and part.function == "cast")
+                yield from (dtype for dtype in casts if dtype.is_float)
+
+
+def _float(buffer: Buffer) -> Iterator[DType]:
+    if buffer.dtype.is_float:
+        yield buffer.dtype

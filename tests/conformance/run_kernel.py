@@ -1,0 +1,138 @@
+"""Runs one kernel of a file on the CPU engine with every check on, and compares it with the reference interpreter.
+
+    python tests/conformance/run_kernel.py FILE KERNEL [--target cuda:sm_80]
+
+Prints one line of JSON: a status of run_corpus.RANKS, and what there is to say. It is a process of its own, so that
+a kernel that hangs or crashes takes nothing along.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
+
+import numpy as np  # noqa: E402
+
+from tests.conformance import arguments as making  # noqa: E402
+from tests.conformance.comparison import tolerance  # noqa: E402
+from tests.conformance.reference import CannotInterpret, KernelFault, interpret  # noqa: E402
+from tile2cu.api import emit_text  # noqa: E402
+from tile2cu.core.program import Program  # noqa: E402
+from tile2cu.emitter import Emitted  # noqa: E402
+from tile2cu.frontend import driver_arguments, programs  # noqa: E402
+from tile2cu.targets import Target, find  # noqa: E402
+from tile2cu_runtime import CheckError, CompileError, Kernel, LaunchError, Tile2CuRuntimeError, load_kernel  # noqa: E402
+
+# A run of the interpreter, and the whole search for arguments with which a kernel has a meaning, in seconds.
+RUN_SECONDS, SEARCH_SECONDS = 15.0, 60.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`status` is one of run_corpus.RANKS from `miscompiled` on; `choice` says with which arguments."""
+
+    status: str
+    message: str = ""
+    choice: str = ""
+
+
+def run_kernel(path: Path, name: str, target: Target) -> Outcome:
+    """The worst outcome of the kernels of that name: a factory may make several."""
+    text = path.read_text(encoding="utf-8")
+    given = driver_arguments(path, text, name)
+    found = programs(
+        path,
+        text,
+        kernel=name,
+        bindings=given,
+        capability=target.capability,
+        multiprocessors=target.multiprocessors,
+    )
+    emitted = emit_text(path, kernel=name, target=target, bindings=given)
+    ranks = ("miscompiled", "compiled", "ran", "correct")
+    outcomes = [run_program(program, one) for program, one in zip(found, emitted, strict=True)]
+    return min(outcomes, key=lambda outcome: ranks.index(outcome.status))
+
+
+def run_program(program: Program, emitted: Emitted) -> Outcome:
+    """Builds a program's text, finds arguments for it, runs both sides and compares them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file, content in emitted.files.items():
+            (Path(folder) / file).write_text(content, encoding="utf-8")
+        (text,) = Path(folder).glob("*.cu")
+        try:
+            kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
+        except CompileError as error:
+            return Outcome("miscompiled", str(error)[:300])
+        return _search(program, kernel)
+
+
+def _search(program: Program, kernel: Kernel) -> Outcome:
+    """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them."""
+    deadline, why = time.monotonic() + SEARCH_SECONDS, ""
+    for choice in making.choices():
+        try:
+            arguments = making.make(program, choice)
+            expected = interpret(program, arguments, seconds=RUN_SECONDS)
+        except (KernelFault, TimeoutError) as error:
+            why = why or f"{type(error).__name__}: {error}"
+        except CannotInterpret as error:
+            return Outcome("compiled", f"cannot interpret {error}", str(choice))
+        else:
+            outcome = _compare(program, kernel, arguments, expected, str(choice))
+            if outcome is not None:
+                return outcome
+            why = why or "the launcher refuses the sizes"
+        if time.monotonic() > deadline:
+            break
+    return Outcome("compiled", f"no arguments found: {why}")
+
+
+def _compare(
+    program: Program, kernel: Kernel, arguments: dict[str, object], expected: dict[str, np.ndarray], choice: str
+) -> Outcome | None:
+    """The outcome of a run, or None where the launcher refuses the sizes."""
+    actual = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+    try:
+        kernel(**actual)
+    except CheckError as error:
+        return Outcome("compiled", str(error.report.findings[0])[:600], choice)
+    except LaunchError as error:
+        return None if error.name == "TL_NOT_SUPPORTED" else Outcome("compiled", str(error)[:300], choice)
+    except Tile2CuRuntimeError as error:
+        return Outcome("compiled", str(error)[:300], choice)
+    limits = tolerance(program, arguments)
+    types = {param.name: param.dtype for param in program.params}
+    for name, exact in expected.items():
+        fault = limits.faults(np.asarray(actual[name]), exact, types[name])
+        if fault:
+            return Outcome("ran", f"{name}: {fault}", choice)
+    changed = [name for name, exact in expected.items() if not _same(exact, np.asarray(arguments[name]))]
+    return Outcome("correct", "" if changed else "nothing was written", choice)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.tobytes() == b.tobytes()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("kernel")
+    parser.add_argument("--target", default="cuda:sm_80")
+    options = parser.parse_args()
+    print(json.dumps(asdict(run_kernel(options.file, options.kernel, find(options.target)))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
