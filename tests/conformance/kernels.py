@@ -11,6 +11,8 @@ _TEXT = """\
 import tilelang
 import tilelang.language as T
 
+{head}
+
 
 @tilelang.jit
 def small():
@@ -22,8 +24,9 @@ def small():
 """
 
 
-def small_program(statements: str, params: str, *, grid: str = "1", threads: int = 128) -> Program:
-    """The program of a kernel with this body."""
+def small_program(statements: str, params: str, *, grid: str = "1", threads: int = 128, head: str = "") -> Program:
+    """The program of a kernel with this body; `head` stands before it at the top of the file."""
     body = indent(dedent(statements).strip("\n"), " " * 12)
-    (program,) = programs(None, _TEXT.format(params=params, grid=grid, threads=threads, statements=body))
+    text = _TEXT.format(head=head, params=params, grid=grid, threads=threads, statements=body)
+    (program,) = programs(None, text)
     return program

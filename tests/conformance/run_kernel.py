@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 from tests.conformance import arguments as making  # noqa: E402
 from tests.conformance.comparison import tolerance  # noqa: E402
 from tests.conformance.reference import CannotInterpret, KernelFault, interpret  # noqa: E402
-from tile2cu.api import emit_text  # noqa: E402
+from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.program import Program  # noqa: E402
 from tile2cu.emitter import Emitted  # noqa: E402
 from tile2cu.frontend import driver_arguments, programs  # noqa: E402
@@ -57,9 +57,8 @@ def run_kernel(path: Path, name: str, target: Target) -> Outcome:
         capability=target.capability,
         multiprocessors=target.multiprocessors,
     )
-    emitted = emit_text(path, kernel=name, target=target, bindings=given)
     ranks = ("miscompiled", "compiled", "ran", "correct")
-    outcomes = [run_program(program, one) for program, one in zip(found, emitted, strict=True)]
+    outcomes = [run_program(program, emit_program(program, target)) for program in found]
     return min(outcomes, key=lambda outcome: ranks.index(outcome.status))
 
 

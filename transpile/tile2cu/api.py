@@ -102,6 +102,12 @@ def settled_kernels(
     return [_settled(program, target, name, partial(traced, program.name)) for program in found]
 
 
+def emit_program(program: Program, target: Target, *, look: Look | None = None, tool: Tool | None = None) -> Emitted:
+    """The files of one kernel. Errors: Tile2CuError where a rule or the emitter refuses it."""
+    launches = tuple(_launch(program, target, each) for each in settle(program, target))
+    return emit_kernel(launches, tool=tool or this_tool(), look=look or Look())
+
+
 def settle(program: Program, target: Target) -> tuple[Context, ...]:
     """Everything that is decided about a program, launch by launch."""
     return tuple(resolve(program, launch, target, RULES) for launch in program.launches)
@@ -126,7 +132,11 @@ def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) 
         raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:
         program = replace(program, name=name, alias_of=program.name)
-    return tuple(Settled(program, each.launch, target, each.facts, each.bounds) for each in contexts)
+    return tuple(_launch(program, target, each) for each in contexts)
+
+
+def _launch(program: Program, target: Target, decided: Context) -> Settled:
+    return Settled(program, decided.launch, target, decided.facts, decided.bounds)
 
 
 def _shared_bytes(target: Target, program: Program) -> int:

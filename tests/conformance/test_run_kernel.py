@@ -1,0 +1,100 @@
+"""What run_kernel says of kernels that are right, wrong and racy, and the arguments and tolerances that it chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conformance.arguments import Choice, make, sizes_of
+from tests.conformance.comparison import Tolerance, tolerance
+from tests.conformance.kernels import small_program
+from tests.conformance.run_kernel import Outcome, run_program
+from tile2cu.api import emit_program
+from tile2cu.core.dtype import FLOAT16, FLOAT32, INT32
+from tile2cu.targets import find
+
+PARAMS = 'X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")'
+DOUBLE = """
+    for i in T.Parallel(64):
+        Y[i] = X[i] * 2
+"""
+TARGET = find("cuda:sm_80")
+
+
+def outcome(statements: str, emitted_from: str, params: str = PARAMS) -> Outcome:
+    """The text of one body, judged by what another one means."""
+    text = emit_program(small_program(emitted_from, params), TARGET)
+    return run_program(small_program(statements, params), text)
+
+
+@pytest.mark.needs("g++")
+def test_a_right_kernel_is_correct() -> None:
+    assert outcome(DOUBLE, DOUBLE).status == "correct"
+
+
+@pytest.mark.needs("g++")
+def test_a_wrong_kernel_ran() -> None:
+    found = outcome(DOUBLE, DOUBLE.replace("X[i] * 2", "X[i] * T.if_then_else(i == 63, 3, 2)"))
+    assert found.status == "ran" and found.message.startswith("Y: 1 of 64 elements")
+
+
+@pytest.mark.needs("g++")
+def test_a_race_is_reported() -> None:
+    racy = """
+        S = T.alloc_shared((2,), "float32")
+        for i in T.Parallel(64):
+            S[i % 2] = X[i]
+        T.copy(S, Y[0])
+    """
+    found = outcome(racy, racy)
+    assert found.status == "compiled" and "race" in found.message
+
+
+@pytest.mark.needs("g++")
+def test_integers_that_index_stay_within_what_they_index() -> None:
+    gather = """
+        S = T.alloc_shared((8, 16), "float32")
+        for i, j in T.Parallel(8, 16):
+            S[i, j] = X[table[i] * 4 + i % 4, j]
+        for i, j in T.Parallel(8, 16):
+            Y[i, j] = S[i, j] + S[table[i] // 2, j]
+    """
+    params = 'X: T.Tensor((32, 16), "float32"), table: T.Tensor((8,), "int32"), Y: T.Tensor((8, 16), "float32")'
+    found = outcome(gather, gather, params)
+    assert found.status == "correct" and "random" in found.choice
+    table = make(small_program(gather, params), Choice((2, 136), "random"))["table"]
+    assert np.min(table) >= 0 and np.max(table) < 8 and len(np.unique(table)) > 1
+
+
+def test_sizes_that_the_grid_counts_are_small() -> None:
+    statements = """
+        row = T.alloc_fragment((128,), "float32")
+        T.copy(X[bx, 0], row)
+    """
+    program = small_program(statements, 'X: T.Tensor((M, N), "float32")', grid="M", head='M, N = T.dynamic("M, N")')
+    assert sizes_of(program, Choice((2, 136), "random")) == {"M": 2, "N": 136}
+
+
+def test_tolerances_follow_the_types_that_values_are_rounded_to() -> None:
+    narrow = """
+        P = T.alloc_fragment((64,), "float16")
+        T.copy(X, P)
+        T.copy(P, Y)
+    """
+    arguments = {"X": np.zeros(64), "Y": np.zeros(64)}
+    assert tolerance(small_program(DOUBLE, PARAMS), arguments) == Tolerance(2.0**-24, 64)
+    assert tolerance(small_program(narrow, PARAMS), arguments) == Tolerance(2.0**-11, 64)
+
+
+def test_what_no_rounding_explains_is_a_fault() -> None:
+    exact = np.random.default_rng(0).standard_normal(1000)
+    limits = Tolerance(2.0**-11, 100)
+    half = exact.astype(np.float16)
+    assert not limits.faults(half, exact, FLOAT16)
+    wrong = half.copy()
+    wrong[7] += 0.1
+    assert "1 of 1000 elements are off" in limits.faults(wrong, exact, FLOAT16)
+    # Everywhere within the tolerance of an element, and everywhere off.
+    assert "mean error" in limits.faults(half + np.float16(0.009), exact, FLOAT32)
+    assert "NaN" in limits.faults(np.where(exact > 2, np.nan, exact), exact, FLOAT32)
+    assert "2 of 3 integers" in limits.faults(np.array([1, 2, 3]), np.array([1, 3, 2]), INT32)
