@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.conformance.reference import CannotInterpret, numpy_dtype
+from tests.conformance.reference import numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.expr import Call, Expr, Load, Named, Role, Var, static_value, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -34,7 +34,13 @@ CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 102
 # What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
 INTEGERS = ("random", "ascending", "zeros", "ones")
 MAX_BYTES = 1 << 26
+# What the driver's own sizes are made at most, step by step, where a run takes too long.
+LARGEST = (512, 128, 8)
 _DEFAULT_BOUND = 64
+
+
+class TooLarge(Exception):
+    """A run would take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
 
 
 def make(program: Program, choice: Choice) -> dict[str, object]:
-    """All arguments by name, sizes included. Errors: CannotInterpret when tensors would be too large."""
+    """All arguments by name, sizes included. Errors: TooLarge."""
     rng = np.random.default_rng(choice.seed)
     values = Values(Memory())
     sizes = sizes_of(program, choice)
@@ -97,9 +103,25 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
         shape = shape_of(param, values)
         total += int(np.prod(shape)) * param.dtype.bytes
         if total > MAX_BYTES or min(shape, default=1) < 0:
-            raise CannotInterpret(f"tensors of {total >> 20} MB and more")
+            raise TooLarge(f"tensors of {total >> 20} MB and more")
         arguments[param.name] = tensor(param, shape, rng, choice, bounds.get(param.name, _DEFAULT_BOUND))
     return arguments
+
+
+def smaller(program: Program, largest: int) -> dict[str, int]:
+    """New values for the arguments of the factory that are extents of tensors and of no tile."""
+    tensors = {name for param in program.params if isinstance(param, Buffer) for name in _named(param)}
+    tiles = {name for launch in program.launches for tile in launch.tiles for name in _named(tile)}
+    return {
+        constant.name: largest
+        for constant in program.constants
+        if constant.origin and constant.name in tensors - tiles and constant.value > largest
+    }
+
+
+def _named(buffer: Buffer) -> set[str]:
+    """The names of the constants that a shape is made of."""
+    return {part.name for extent in buffer.shape for part in walk(extent) if isinstance(part, Named)}
 
 
 def shape_of(buffer: Buffer, values: Values) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import TFLOAT32, DType
-from tile2cu.core.expr import Call, walk
+from tile2cu.core.expr import Binary, Call, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, Program, Reduce, Scope, Store, walk_stmts
 
 # Unit roundoffs: half the distance from 1 to the next number.
@@ -83,8 +83,9 @@ def _rounded_to(program: Program) -> Iterator[DType]:
                 case _:
                     pass
             for expr in expressions(stmt):
-                casts = (part.dtype for part in walk(expr) if isinstance(part, Call) and part.function == "cast")
-                yield from (dtype for dtype in casts if dtype.is_float)
+                # Conversions round, and so does arithmetic of narrow types: float16 * float16 is a float16.
+                parts = (part for part in walk(expr) if isinstance(part, Binary | Call))
+                yield from (part.dtype for part in parts if part.dtype.is_float)
 
 
 def _float(buffer: Buffer) -> Iterator[DType]:

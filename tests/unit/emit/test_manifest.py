@@ -1,0 +1,37 @@
+"""The manifest says of extents what the runtime reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tile2cu import emit
+from tile2cu_runtime.shape import parse_extent
+
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+M, N = T.dynamic("M, N")
+groups = 4
+
+@tilelang.jit
+def small():
+    @T.prim_func
+    def body(
+        A: T.Tensor((M, N), "float32"),
+        B: T.Tensor((M, N // groups, T.ceildiv(N, 2 * groups) - (M - 1)), "float32"),
+    ):
+        with T.Kernel(M) as bx:
+            for i in T.Parallel(64):
+                B[bx, i, 0] = A[bx, i]
+    return body
+"""
+
+
+def test_extents_are_expressions_that_the_runtime_evaluates(tmp_path: Path) -> None:
+    (tmp_path / "small.py").write_text(KERNEL)
+    manifest = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])
+    tensor = manifest["arguments"][1]
+    extents = [parse_extent(extent, "B") for extent in tensor["shape"]]
+    assert [extent.evaluate({"M": 3, "N": 42}) for extent in extents] == [3, 10, 4]
