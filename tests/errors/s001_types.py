@@ -7,18 +7,17 @@ def kernel(M, N, block=64):
     @T.prim_func
     def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
-            A_local = T.alloc_fragment((64, 32), "float64")
-            B_shared = T.alloc_shared((32, 64), "float64")
-            C_local = T.alloc_fragment((64, 64), "float32")
-            T.gemm(A_local, B_shared, C_local)
+            B_shared = T.alloc_shared((64, 64), "int16")
+            C_local = T.alloc_fragment((64, 64), "int16")
+            T.gemm(C_local, B_shared, C_local)
 
     return main
 
 # ---- expected ----
-# error[T2C-S001]: no instruction of cuda:sm_80 multiplies float64 by float64 into float32, and `A_local` is in registers
-#   --> s001_types.py:13:13
+# error[T2C-S001]: no instruction of cuda:sm_80 multiplies int16 by int16 into int16, and `C_local` is in registers
+#   --> s001_types.py:12:13
 #    |
-# 13 |             T.gemm(A_local, B_shared, C_local)
+# 12 |             T.gemm(C_local, B_shared, C_local)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = note: it has bfloat16 x bfloat16 -> float32, float16 x float16 -> float16, float16 x float16 -> float32, float32 x float32 -> float32, float64 x float64 -> float64, float8_e4m3fn x float8_e4m3fn -> float32, float8_e5m2 x float8_e5m2 -> float32, int8 x int8 -> int32, tfloat32 x tfloat32 -> float32
-#   = help: use one of these types, or T.copy `A_local` to a shared tile
+#   = help: use one of these types, or T.copy `C_local` to a shared tile

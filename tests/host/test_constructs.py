@@ -178,6 +178,29 @@ def test_a_pipelined_loop_may_start_anywhere_and_run_twice(tmp_path: Path) -> No
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
 
 
+def test_a_tile_that_is_read_before_it_is_loaded_is_the_one_of_the_turn_before(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 64), "float32")
+        R = T.alloc_shared((32, 64), "float32")
+        total = T.alloc_fragment((32, 64), "float32")
+        T.clear(total)
+        T.clear(S)
+        for k in T.Pipelined(4, num_stages=3):
+            for i, j in T.Parallel(32, 64):
+                total[i, j] += S[i, j] * (k + 1)
+            T.copy(X[k * 32, 0], S)
+            T.copy(X[k * 32, 0], R)
+            T.copy(X[(3 - k) * 32, 0], R)
+            for i, j in T.Parallel(32, 64):
+                total[i, j] += R[i, j] * 100
+        T.copy(total, Y)
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), Y: T.Tensor((32, 64), "float32")'
+    x = integers(128, 64, dtype=np.float32).reshape(4, 32, 64)
+    expected = sum((k + 1) * x[k - 1] for k in range(1, 4)) + 100 * x.sum(axis=0)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x.reshape(128, 64)), expected)
+
+
 REDUCTIONS = [(kind, dim, (33, 100)) for kind in ("sum", "max", "min", "absmax", "abssum") for dim in (0, 1)]
 REDUCTIONS += [("sum", 1, (4, 256)), ("max", 1, (1, 2048)), ("max", 0, (1, 2048)), ("sum", 0, (64, 32))]
 

@@ -140,6 +140,22 @@ def test_a_left_operand_of_any_type_may_lie_in_registers(
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize(
+    ("types", "numpy", "in_registers", "ta"),
+    [
+        (("float32", "float32", "float32"), (np.float32, np.float32), "B", False),
+        (("float16", "float16", "float32"), (np.float16, np.float16), "A", True),
+        (("int16", "int16", "int32"), (np.int16, np.int16), "AB", False),
+    ],
+)
+def test_operands_that_registers_cannot_hand_over_go_through_shared_memory(
+    types: tuple[str, str, str], numpy: tuple[object, object], in_registers: str, ta: bool, tmp_path: Path
+) -> None:
+    text, result, expected = product(tmp_path, types=types, numpy=numpy, in_registers=in_registers, ta=ta)
+    assert "[select.copy.through-shared]" in text
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_a_product_of_a_products_result_in_float32(tmp_path: Path) -> None:
     statements = """
         A_shared = T.alloc_shared((64, 32), "float32")

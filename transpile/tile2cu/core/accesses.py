@@ -72,7 +72,9 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Loop():
             return (stmt.start, stmt.stop, stmt.step)
         case Fill():
-            return (stmt.value,)
+            return (stmt.value, *(part.start for part in stmt.dst.ranges))
+        case Gemm():
+            return tuple(part.start for region in (stmt.a, stmt.b, stmt.c) for part in region.ranges)
         case Copy() | AtomicTile():
             return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
         case _:

@@ -102,11 +102,6 @@ _LAYOUT: Mapping[str, Explanation] = {
 
 # What the rules on pipelines and barriers refuse.
 _PIPELINE: Mapping[str, Explanation] = {
-    "T2C-P001": Explanation(
-        "a tile that is loaded ahead is written again in the same turn",
-        "In a pipelined loop the slot of a tile is filled while earlier turns still compute. A second write in the "
-        "turn would change what a later turn has already loaded.",
-    ),
     "T2C-P002": Explanation(
         "a barrier would stand in a branch that not all threads take",
         "A barrier waits for all threads of the block. Threads that skip the branch never arrive, and the block hangs.",
@@ -127,8 +122,8 @@ _SELECT: Mapping[str, Explanation] = {
     ),
     "T2C-S003": Explanation(
         "an operand of a product lies where it cannot be read",
-        "Operands come from shared memory or from registers. There A may not be transposed, and B has elements of 16 "
-        "bits.",
+        "In registers A may not be transposed, and B has elements of 16 bits; others go through shared memory. The "
+        "product's own result cannot.",
     ),
 }
 

@@ -115,7 +115,6 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     of no use: the registers hold one tile, which is loaded while one turn lasts.
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
-    Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
     """
     pipeline = staged_pipeline_of(op) if context.target.mfma else None
     if pipeline is not None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
-from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var, walk
 from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline, Specialised
@@ -33,10 +32,10 @@ for k in T.Pipelined(4, num_stages=3):
 def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     """The copies from global to shared memory of a pipelined loop run num_stages - 1 turns ahead.
 
-    A copy may run ahead when it depends on the loop's variable and on nothing that the body computes.
+    A copy may run ahead when it depends on the loop's variable and on nothing that the body computes, when nothing else
+    writes its tile, and when the tile is not read before it in the same turn.
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
-    Errors: T2C-P001 when a tile that is loaded ahead is written by something else in the loop too.
     """
     pipeline = pipeline_of(op, producer=False) if context.target.cp_async else None
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
@@ -47,16 +46,13 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
-    """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead.
-
-    Errors: T2C-P001.
-    """
+    """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead."""
     parts = _parts(loop)
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
 
 
 def staged_pipeline_of(loop: Loop) -> Pipeline | None:
-    """The same where one of the tiles waits in registers: one slot less, and no more than two. Errors: T2C-P001."""
+    """The same where one of the tiles waits in registers: one slot less, and no more than two."""
     parts = _parts(loop)
     return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
 
@@ -68,7 +64,6 @@ def _parts(loop: Loop) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop))
     if not loads:
         return None
-    _check_sole_writer(loads, loop)
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
     return (*_lets_for(loads, loop), *loads), _without_unused_lets(rest)
 
@@ -78,6 +73,12 @@ def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:
     if not isinstance(stmt, Copy) or not stmt.dst.whole:
         return False
     if (stmt.src.buffer.scope, stmt.dst.buffer.scope) != (Scope.GLOBAL, Scope.SHARED):
+        return False
+    tile = stmt.dst.buffer
+    place = next(number for number, other in enumerate(loop.body) if other is stmt)
+    if any(tile in buffers_written(other) for other in loop.body if other is not stmt):
+        return False
+    if any(tile in buffers_read(other) for other in loop.body[:place]):
         return False
     written = frozenset().union(*(buffers_written(other) for other in loop.body))
     return all(_pure(name, loop) for name in _names(stmt)) and not (buffers_read(stmt) & written)
@@ -111,17 +112,3 @@ def _without_unused_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             kept.insert(0, stmt)
             used |= {name for inner in walk_stmts((stmt,)) for name in _names(inner)}
     return tuple(kept)
-
-
-def _check_sole_writer(loads: tuple[Stmt, ...], loop: Loop) -> None:
-    for load in loads:
-        assert isinstance(load, Copy)
-        for other in loop.body:
-            if other is not load and load.dst.buffer in buffers_written(other):
-                raise Tile2CuError(
-                    "T2C-P001",
-                    f"`{load.dst.buffer.name}` is loaded ahead, and written again in the same turn of the loop",
-                    other.span,
-                    notes=(Note("it is loaded here", load.span),),
-                    help="use another shared tile for the second value, or num_stages=0",
-                )

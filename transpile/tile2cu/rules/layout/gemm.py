@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
 from tile2cu.core.program import Gemm, Scope
-from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.free import blocked
 from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma
 from tile2cu.targets import Mma
@@ -59,7 +59,7 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     """A product of types that no instruction multiplies is computed by each thread, with multiply-and-add.
 
     Gives: the instruction, and the layout of the result.
-    Errors: T2C-S001 when an operand lies in registers, where other threads cannot read it.
+    Errors: T2C-S001 when the product's own result is its operand, in registers that other threads cannot read.
     """
     if not on_fma(op, context):
         return
@@ -116,8 +116,10 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Where a warp owns whole rows, that is for the first operand the place of an accumulator.
 
+    Others go through shared memory.
+
     Gives: the fragments' layouts.
-    Errors: T2C-S003 when the first operand is there transposed, or the second has not 16 bits.
+    Errors: T2C-S003 when such an operand is the product's own result.
     """
     _refuse_register_operands(op)
     if not _on_mma_sync(op, context):
@@ -152,22 +154,21 @@ def _refuse_register_operands(op: Gemm) -> None:
         in_registers.append(b)
     if a.scope is Scope.FRAGMENT and op.transpose_a:
         in_registers.append(a)
-    in_registers += [tile for tile in (a, b) if tile.scope not in (Scope.SHARED, Scope.FRAGMENT)]
-    if in_registers:
-        name = in_registers[0].name
-        raise Tile2CuError(
+    for tile in in_registers:
+        error = Tile2CuError(
             "T2C-S003",
-            f"`{name}` cannot be an operand of T.gemm where it is",
+            f"`{tile.name}` cannot be an operand of T.gemm where it is",
             op.span,
             notes=(Note("in registers, A may not be transposed, and B must have elements of 16 bits"),),
-            help=f"T.copy `{name}` to a shared tile first",
+            help=f"T.copy `{tile.name}` to a shared tile first",
         )
+        raise Elsewhere.of(error, op, tile)
 
 
 def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
     tile = next((region.buffer for region in (op.a, op.b) if region.buffer.scope is not Scope.SHARED), None)
     if tile is not None:
-        raise _no_instruction(op, context, tile.name)
+        raise Elsewhere.of(_no_instruction(op, context, tile.name), op, tile)
 
 
 def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuError:
