@@ -67,6 +67,23 @@ def test_what_is_listed_is_built(project: Path, capsys: pytest.CaptureFixture[st
     assert "for cuda:sm_89" in (project / "generated/sm_89/scale.cu").read_text()
 
 
+def test_tests_and_shims_come_along(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        '[tool.tile2cu]\n[[tool.tile2cu.kernels]]\nfile = "scale.py"\nwith-test = true\nshims = ["torch", "dlpack"]\n'
+    )
+    (project / "pyproject.toml").write_text(text)
+    assert main([]) == 0
+    files = ["scale.cu", "scale.h", "scale.json", "scale_dlpack.cpp", "scale_test.cpp", "scale_torch.cpp"]
+    assert printed(capsys) == files
+    assert main(["check"]) == 0
+    (project / "pyproject.toml").write_text(text.replace('"torch"', '"jax"'))
+    assert main([]) != 0
+    assert "there is no shim `jax`" in capsys.readouterr().err
+    (project / "pyproject.toml").write_text(text.replace("true", '"yes"'))
+    assert main([]) != 0
+    assert "`with-test` is not true or false" in capsys.readouterr().err
+
+
 def test_only_what_changed_is_built_again(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

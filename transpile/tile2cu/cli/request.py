@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import SHIMS, Look
 
 DEFAULT_TARGET = "cuda:sm_80"
 
@@ -29,7 +29,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         dest="shims",
         action="append",
         default=[],
-        choices=("dlpack", "pybind11", "torch"),
+        choices=SHIMS,
         help="write NAME_SHIM.cpp too: the kernel as that library calls it; may be given several times",
     )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")

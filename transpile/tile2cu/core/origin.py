@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+SHIMS = ("dlpack", "pybind11", "torch")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:

@@ -8,8 +8,6 @@ from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
 
-SHIMS = ("dlpack", "pybind11", "torch")
-
 # c10/core/ScalarType.h, and DLDataTypeCode of dlpack.h with the bits.
 _TORCH = {
     "bool": "Bool", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "uint8": "Byte",

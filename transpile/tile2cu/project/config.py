@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import SHIMS, Look
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
 
@@ -34,8 +34,10 @@ _KERNEL: Mapping[str, type] = {
     "output": str,
     "name": str,
     "line": str,
+    "with-test": bool,
+    "shims": list,
 }
-_NAMES: Mapping[type, str] = {str: "a string", list: "an array", dict: "a table"}
+_NAMES: Mapping[type, str] = {str: "a string", bool: "true or false", list: "an array", dict: "a table"}
 
 
 def read_project(start: Path) -> Selection:
@@ -123,6 +125,8 @@ class _Reader:
                     look=replace(
                         look,
                         name=kernel.get("name", ""),
+                        with_test=kernel.get("with-test", False),
+                        shims=self._shims(kernel, at),
                         line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
                     ),
                 )
@@ -160,6 +164,13 @@ class _Reader:
             except Tile2CuError as error:
                 self._fail(error.code, error.message, where, error.help)
         return list(dict.fromkeys(targets))
+
+    def _shims(self, kernel: Mapping[str, Any], at: tuple[str | int, ...]) -> tuple[str, ...]:
+        shims = tuple(map(str, kernel.get("shims", ())))
+        for shim in shims:
+            if shim not in SHIMS:
+                self._fail("T2C-C012", f"there is no shim `{shim}`", (*at, "shims"), f"there are {', '.join(SHIMS)}")
+        return shims
 
     def _line(self, table: Mapping[str, Any], at: tuple[str | int, ...], default: str) -> str:
         value = str(table.get("line", default))
