@@ -159,3 +159,22 @@ def test_a_kernel_of_threads_has_none(tmp_path: Path) -> None:
     with pytest.raises(Tile2CuError, match="asks which thread it is") as caught:
         emit_text(tmp_path / "zoo.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
     assert caught.value.code == "T2C-E030"
+
+
+def test_a_kernel_that_shows_a_tensor_in_another_shape_has_none(tmp_path: Path) -> None:
+    (tmp_path / "flat.py").write_text(FLAT)
+    with pytest.raises(Tile2CuError, match="in another shape") as caught:
+        emit_text(tmp_path / "flat.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
+    assert caught.value.code == "T2C-E030"
+
+
+FLAT = """
+import tilelang.language as T
+
+@T.prim_func
+def flat(A: T.Tensor((8, 16), "float32")):
+    with T.Kernel(1):
+        B = T.Tensor((128,), "float32", A.data)
+        for i in T.Parallel(128):
+            B[i] = 1.0
+"""

@@ -7,7 +7,7 @@ the kernel.
 import math
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Unary, Var, static_value, walk
@@ -69,9 +69,17 @@ def _native(dtype: DType) -> str:
 
 
 def require_reference(program: Program) -> None:
-    """Raises T2C-E030 for programs that speak of single threads: a reference without threads cannot follow them."""
+    """Raises T2C-E030 for what plain C++ does not follow: single threads, and tensors shown in other shapes."""
     for launch in program.launches:
         for stmt in walk_stmts(launch.body):
+            shown = next((each for each in buffers_read(stmt) | buffers_written(stmt) if each.of is not None), None)
+            if shown is not None:
+                raise Tile2CuError(
+                    "T2C-E030",
+                    f"`{shown.name}` shows `{shown.memory.name}` in another shape: `{program.name}` has no reference",
+                    stmt.span,
+                    help="emit it without --with-test",
+                )
             for expr in expressions(stmt):
                 if any(isinstance(part, Call) and part.function == "thread" for part in walk(expr)):
                     raise Tile2CuError(
