@@ -113,11 +113,15 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
                                           Layout::template coordinate<2>(r));
 }
 
-// Whether a layout of one or two dimensions names its extents.
+// Whether a layout of one or two dimensions names its extents. (clang takes two partial specialisations with std::void_t
+// for one: CWG 1558.)
+template <class...> struct IfNamed {
+  using type = void;
+};
 template <class Layout, class = void> constexpr bool knows_extents = false;
-template <class Layout> constexpr bool knows_extents<Layout, std::void_t<decltype(Layout::extent)>> = true;
+template <class Layout> constexpr bool knows_extents<Layout, typename IfNamed<decltype(Layout::extent)>::type> = true;
 template <class Layout>
-constexpr bool knows_extents<Layout, std::void_t<decltype(Layout::M), decltype(Layout::N)>> = true;
+constexpr bool knows_extents<Layout, typename IfNamed<decltype(Layout::M), decltype(Layout::N)>::type> = true;
 template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>& place) {
   static_assert(View::rank == Layout::rank, "the fragment and the place have the same rank");
   if constexpr (Layout::rank == 1)
