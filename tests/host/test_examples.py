@@ -293,10 +293,12 @@ def test_chunk_state(batch: int, seqlen: int, heads: int) -> None:
     assert_clean(kernel)
 
 
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 128, 1), (1, 200, 1)])
-def test_chunk_scan(batch: int, seqlen: int, heads: int) -> None:
+def test_chunk_scan(batch: int, seqlen: int, heads: int, target: str) -> None:
     data = mamba(np.random.default_rng(seqlen), batch, seqlen, heads, 128)
-    kernel = load("chunk_scan.py", check=True, groups=1, chunk_size=128, headdim=64, dstate=128)
+    sizes = {"groups": 1, "chunk_size": 128, "headdim": 64, "dstate": 128}
+    kernel = load("chunk_scan.py", check=True, target=target, **sizes)
     names = ("CB", "x", "dt", "dA", "C", "states", "D")
     x, c = by_chunk(data["x"], 128), by_chunk(data["C"], 128)[:, :, :, 0]
     dt, decay, cb = (data[name].astype(np.float64) for name in ("dt", "dA", "CB"))

@@ -224,8 +224,20 @@ def _product_refusal(op: Gemm, context: Context) -> str:
 
 def _wgmma_reads(tile: Buffer) -> bool:
     """Whether wgmma's descriptor can name the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
-    rows, cols = tile.static_shape[-2:] if tile.rank == 2 else (0, 0)
-    return rows > 0 and rows % 8 == 0 and cols * tile.dtype.bytes % 32 == 0
+    return has_swizzle(tile) and tile.static_shape[0] % 8 == 0
+
+
+def has_swizzle(tile: Buffer) -> bool:
+    """Whether a swizzle of 32, 64 or 128 bytes divides a tile's rows: TMA and wgmma reach no others."""
+    return tile.rank == 2 and tile.static_shape[1] * tile.dtype.bytes % 32 == 0
+
+
+def loads_ahead(context: Context) -> tuple[Copy, ...]:
+    """The copies that the producer warp does; none without one."""
+    if not is_specialised(context):
+        return ()
+    pipelines = (pipeline_of(op, producer=True) for op in context.launch.body if isinstance(op, Loop))
+    return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 
 def _load_refusal(load: Copy, products: list[Gemm]) -> str:
@@ -233,8 +245,8 @@ def _load_refusal(load: Copy, products: list[Gemm]) -> str:
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"
     operands = [region.buffer for op in products for region in (op.a, op.b)]
-    if not any(tile is operand for operand in operands):
-        return f"{line} fills a tile that is no operand of a product"
+    if not any(tile is operand for operand in operands) and not has_swizzle(tile):
+        return f"{line} fills a tile whose rows are no multiple of 32 bytes"
     return f"{line} {_box_refusal(load.src, tile)}" if _box_refusal(load.src, tile) else _rows_refusal(tensor)
 
 

@@ -6,6 +6,7 @@ from tile2cu.core.banks import bank_ways
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import loads_ahead
 from tile2cu.rules.warps import FMA_ROW, on_fma
 
 _GEMM = """
@@ -87,15 +88,16 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
-    """A shared tile that a product's fragment is copied from or to takes the widest swizzle too.
+    """A shared tile that a product's fragment is copied from or to, or that TMA fills, takes the widest swizzle too.
 
     In such a fragment eight rows of a column lie in one warp, which without a swizzle would share banks.
 
     Gives: a SharedLayout for the shared tile.
     """
+    by_tma = any(op is load for load in loads_ahead(context))
     for tile, other in ((op.src.buffer, op.dst.buffer), (op.dst.buffer, op.src.buffer)):
         fits = tile.scope is Scope.SHARED and tile.rank == 2 and context.facts.get(tile, "layout") is None
-        if fits and isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator):
+        if fits and (by_tma or isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)):
             yield tile, "layout", _swizzled(tile)
 
 
