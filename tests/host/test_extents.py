@@ -41,3 +41,23 @@ def test_channels(channels: int, grid: str, tmp_path: Path) -> None:
     padded = np.concatenate([2 * x.astype(np.float64), np.zeros((12, channels))]).reshape(3, 24, channels)
     np.testing.assert_array_equal(z, padded.sum(axis=1))
     np.testing.assert_array_equal(y, (padded + padded.sum(axis=1, keepdims=True)).reshape(72, channels)[:60])
+
+
+def test_packets_of_shared_rows_start_at_multiples_of_their_width(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32, 68), "float32")
+        narrow = T.alloc_shared((32, 65), "float32")
+        sums = T.alloc_fragment((64,), "float32")
+        T.copy(X, S)
+        T.clear(sums)
+        for i, j in T.Parallel(32, 64):
+            narrow[i, j] = S[i, j + 1] + S[i, j + 4]
+        for i, j in T.Parallel(1, 64):
+            sums[j] += narrow[i + 3, j] * 2.0
+        for i, j in T.Parallel(32, 64):
+            Y[i, j] = narrow[i, j] + sums[j]
+    """
+    params = 'X: T.Tensor((32, 68), "float32"), Y: T.Tensor((32, 64), "float32")'
+    x = RNG.integers(-4, 5, (32, 68)).astype(np.float32)
+    narrow = x[:, 1:65] + x[:, 4:68]
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), narrow + 2 * narrow[3])

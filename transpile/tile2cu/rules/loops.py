@@ -1,11 +1,11 @@
 """How wide the accesses of an elementwise loop are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import Access, element_accesses, expressions
 from tile2cu.core.expr import Call, Expr, Load, Var, children, walk
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Parallel, Scope, Stmt, Store
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
@@ -13,6 +13,7 @@ _ELEMENTWISE = frozenset(
     ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast")
 )
 _ARITHMETIC = frozenset("+-*/")
+_CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shared_tile.h
 
 
 @rule(
@@ -82,7 +83,17 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
         return True
     if access.buffer.scope is Scope.LOCAL or any(last in walk(index) for index in access.indices[:-1]):
         return False
-    terms = dict(context.bounds.linear(access.indices[-1]).terms)
+    offset = context.bounds.linear(access.indices[-1])
+    terms = dict(offset.terms)
     if terms.pop(last, 0) != 1:
         return last not in walk(access.indices[-1]) and not access.is_store
-    return not any(last in walk(atom) for atom in terms)
+    if any(last in walk(atom) for atom in terms):
+        return False
+    return access.buffer.scope is not Scope.SHARED or _in_chunks(access.buffer, offset.constant, terms, vector, context)
+
+
+def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:
+    """Whether packets of a shared tile's row that start there always lie in one of its 16-byte chunks."""
+    if tile.static_shape[-1] % vector or vector * tile.dtype.bytes > _CHUNK_BYTES or constant % vector:
+        return False
+    return all(context.bounds.multiple_of(atom) * factor % vector == 0 for atom, factor in terms.items())

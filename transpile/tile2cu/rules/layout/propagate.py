@@ -196,7 +196,8 @@ def uneven_stores(op: Parallel) -> Iterator[Access]:
             match stmt:
                 case Store() if stmt.buffer.scope is Scope.FRAGMENT:
                     named = {part for index in stmt.indices for part in walk(index)}
-                    others = tuple(var for var in op.vars if var not in named)
+                    turns = zip(op.vars, op.extents, strict=True)
+                    others = tuple(var for var, extent in turns if var not in named and static_value(extent) != 1)
                     if any(_mentions(expr, others) for expr in (stmt.value, *conditions)):
                         yield Access(stmt.buffer, stmt.indices, True, stmt.span)
                 case If():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses
-from tile2cu.core.expr import int_const, static_value
+from tile2cu.core.expr import int_const, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -46,7 +46,9 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
     stores = [access for access in accesses if access.is_store]
     if any(access.indices == op.vars for access in stores):
         return None  # what one thread writes another would have to read in the same turn
-    if any(isinstance(stmt, Store) and stmt.buffer is tile and stmt.op for stmt in walk_stmts(op.body)):
+    repeated = [var for var, extent in zip(op.vars, op.extents, strict=True) if static_value(extent) != 1]
+    sums = [stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Store) and stmt.buffer is tile and stmt.op]
+    if any(not {*repeated} <= {part for index in stmt.indices for part in walk(index)} for stmt in sums):
         return None  # a sum over elements of other threads: T.reduce_sum
     source = None if stores else _same_in_shared(launch, op, tile)
     if source is not None:
