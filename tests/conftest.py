@@ -98,7 +98,14 @@ NEEDS = {
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
     )
 }
-FOLDER_NEEDS = {"host": "g++", "engine": "g++", "amdgcn": "amd", "ptx": "nvcc", "gpu": "gpu"}
+FOLDER_NEEDS = {
+    "host": "g++",
+    "engine": "g++",
+    "differential": "g++",
+    "amdgcn": "amd",
+    "ptx": "nvcc",
+    "gpu": "gpu",
+}
 
 
 def required() -> frozenset[str]:
@@ -121,6 +128,8 @@ def demand(name: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--programs", type=int, default=100, help="how many random programs tests/differential runs")
+    parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--update-emitted", action="store_true", help="rewrite emitted/ with what tile2cu emits now")
 
 

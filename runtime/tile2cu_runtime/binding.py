@@ -165,6 +165,23 @@ class Library:
     path: Path
     seconds: float
 
+    def load(self) -> ModuleType:
+        """Imports the binding. The CPU engine must be loaded before a binding that needs it.
+
+        Errors: T2C-R014 when the library does not load: the text lacks the launcher, or calls what the engine has not.
+        """
+        loader = importlib.machinery.ExtensionFileLoader(self.module, str(self.path))
+        spec = importlib.util.spec_from_file_location(self.module, self.path, loader=loader)
+        assert spec is not None
+        try:
+            module = importlib.util.module_from_spec(spec)
+        except ImportError as problem:
+            raise CompileError(
+                "T2C-R014", f"{self.path.name} does not load: {problem}", kept=str(self.folder)
+            ) from None
+        loader.exec_module(module)
+        return module
+
 
 def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) -> str:
     """The binding's .cpp. It holds the kernel's whole compiler command: what cppimport hashes includes the flags."""
@@ -253,24 +270,6 @@ def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix:
     headers = [header.read_bytes() for header in _OWN_HEADERS]
     versions = (build.identity, find_gxx().version, cache.tree_key(paths.headers_dir()))
     return cache.content_key(text, *sources.values(), suffix, str(has_python_header()), *headers, *versions)
-
-
-def import_library(library: Library) -> ModuleType:
-    """The binding as a module. The CPU engine must be loaded before a binding that needs it.
-
-    Errors: T2C-R014 when the library does not load: the text lacks the launcher, or calls what the engine has not.
-    """
-    loader = importlib.machinery.ExtensionFileLoader(library.module, str(library.path))
-    spec = importlib.util.spec_from_file_location(library.module, library.path, loader=loader)
-    assert spec is not None
-    try:
-        module = importlib.util.module_from_spec(spec)
-    except ImportError as problem:
-        raise CompileError(
-            "T2C-R014", f"{library.path.name} does not load: {problem}", kept=str(library.folder)
-        ) from None
-    loader.exec_module(module)
-    return module
 
 
 def run_cppimport(binding: Path) -> None:

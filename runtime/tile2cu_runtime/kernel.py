@@ -58,7 +58,7 @@ class Kernel:
         self._run = run
         self._source_map = source_map
         self._engine = load_engine() if run.device == "cpu" else None
-        self._module = binding.import_library(library)
+        self._module = library.load()
         if run.device in ("sim", "ptx"):
             from tile2cu_runtime.simulator import simulator  # NumPy is imported where it is needed
 

@@ -40,7 +40,7 @@ def test_launcher_is_linked_with_hips_runtime(tmp_path: Path, gxx: str, monkeypa
     manifest = read_manifest(portable("vector_add", "hip:gfx942", tmp_path))
     build = hip.rocm_build(manifest.text_file, architecture="gfx942")
     library = binding.build_library(manifest, tmp_path, build, device="hip")
-    module = binding.import_library(library)
+    module = library.load()
     assert module.status_string(1000 + NO_DEVICE) == "hipErrorNoDevice"
     assert module.call(0, 0, 0, 0, 0) == 0, "a grid without blocks launches nothing"
     assert module.call(64, 64, 64, 16, 0) in (1000 + NO_DEVICE, 1001 + NO_DEVICE), "there is a GPU to test on"

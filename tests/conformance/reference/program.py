@@ -42,7 +42,7 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
     """Runs a program on NumPy arrays and numbers, by parameter name, and returns what all its tensors hold afterwards.
 
     Sizes may be given, too; those that are an extent by themselves follow from the arrays. The arguments are left as
-    they are. `seconds` bounds the run. Errors: CannotInterpret, KernelFault, TimeoutError.
+    they are. `seconds` of this process's time bound the run. Errors: CannotInterpret, KernelFault, TimeoutError.
     """
     memory = Memory()
     values = Values(memory)
@@ -61,7 +61,7 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
     for workspace in program.workspaces:
         shape = tuple(values.number(extent, _ONE) for extent in workspace.shape)
         memory.give(workspace, undefined(shape, workspace.dtype))
-    deadline = time.monotonic() + seconds
+    deadline = time.process_time() + seconds
     for launch in program.launches:
         _launch(launch, memory, values, deadline)
     return {tensor.name: stored(memory.data(tensor), tensor.dtype) for tensor in tensors}
@@ -103,7 +103,7 @@ class Block:
             live = mask & ~self.left
             if not live.any():
                 return
-            if time.monotonic() > self.deadline:
+            if time.process_time() > self.deadline:
                 raise TimeoutError("the interpreter ran out of time")
             self._run(stmt, live)
 
@@ -183,7 +183,7 @@ class Block:
             self.run(stmt.body, live)
             if isinstance(stmt, Loop):
                 index = index + step
-            elif time.monotonic() > self.deadline:
+            elif time.process_time() > self.deadline:
                 raise TimeoutError("the interpreter ran out of time")
         self.broken, self.left = outside
 

@@ -271,7 +271,7 @@ def test_nvcc_builds_the_binding(axpy: Path, nvcc: str, cache: Path) -> None:
     manifest = read_manifest(axpy / "axpy.json")
     build = cuda_build("axpy.cu", architecture="sm_80", device=90)
     library = binding.build_library(manifest, axpy, build, device="cuda")
-    module = binding.import_library(library)
+    module = library.load()
     assert module.status_string(1100) == "no CUDA-capable device is detected"
     assert library.seconds > 0 and "-arch" not in build.compile
     assert find_gxx().version in build.identity
