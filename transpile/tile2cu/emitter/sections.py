@@ -1,5 +1,6 @@
 """The declarations around a kernel's body: sizes, shared tiles, layouts, tensors and fragments."""
 
+import functools
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
@@ -235,6 +236,7 @@ def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
 
 
+@functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
 def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     """(read, written) buffers of the launch."""
     stmts = list(walk_stmts(settled.launch.body))
