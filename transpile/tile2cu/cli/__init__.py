@@ -14,6 +14,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
 
 VERBS = {
+    "explain": "says what was decided about a kernel, why, and what would change it; or what a rule or an error means",
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
     "check": "tells whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 it failed",

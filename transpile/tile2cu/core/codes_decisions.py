@@ -24,6 +24,11 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "the files cannot be written",
         "Nothing was written: all files are put beside their places first, and moved there only when each is complete.",
     ),
+    "T2C-C006": Explanation(
+        "nothing has this name",
+        "`tile2cu explain` takes a Python file, the id of a rule as the emitted text names it in brackets, or the code "
+        "of a diagnostic.",
+    ),
     "T2C-C010": Explanation(
         "there is no project",
         "Without a file, tile2cu builds what the nearest pyproject.toml lists under [tool.tile2cu]. "

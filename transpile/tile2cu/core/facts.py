@@ -22,6 +22,26 @@ class Fact:
     span: Span
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rejected:
+    """The value of a fact that says what was not chosen: a `candidate`, why not, and the `edit` that would allow it.
+
+    `edit` is empty where the user's file cannot do anything about it. The fact's `what` is `not CANDIDATE`.
+    """
+
+    candidate: str
+    because: str
+    edit: str = ""
+
+    def __str__(self) -> str:
+        return self.because
+
+
+def rejected(about: Subject, candidate: str, because: str, edit: str = "") -> tuple[Subject, str, Rejected]:
+    """The decision of a rule against a candidate."""
+    return about, f"not {candidate}", Rejected(candidate=candidate, because=because, edit=edit)
+
+
 class Facts:
     """Settled facts. A second, different value for the same thing is an error that names both rules."""
 

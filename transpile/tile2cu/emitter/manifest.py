@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
-from tile2cu.core.facts import name_of
+from tile2cu.core.facts import Rejected, name_of
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
@@ -173,7 +173,7 @@ def _facts(settled: Settled) -> list[dict[str, Any]]:
             "line": fact.span.line,
         }
         for fact in settled.facts
-        if fact.what not in ("ledger", "workspaces", "owners", "staging")
+        if fact.what not in ("ledger", "workspaces", "owners", "staging") and not isinstance(fact.value, Rejected)
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.core.expr import Var, static_value
+from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Reduce, Region, Scope
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
@@ -49,6 +50,8 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     if context.target.wgmma and context.target.tma:
         reason = _why_not(launch, context)
         yield launch, "specialised", Specialised(not reason, reason)
+        if reason:
+            yield rejected(launch, "a producer warp, TMA and wgmma", reason, "change that: docs/hopper.md has the rest")
 
 
 @rule(

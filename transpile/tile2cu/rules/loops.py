@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import Access, element_accesses, expressions
 from tile2cu.core.expr import Call, Expr, Load, Var, children, walk
-from tile2cu.core.layout import Blocked
+from tile2cu.core.facts import rejected
+from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Scope, Stmt, Store
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -47,14 +48,34 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     layout = context.facts.get(op, "layout")
     if layout is None:
         return
-    wide = (
-        isinstance(layout, Blocked)
-        and layout.vector > 1
-        and any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
-        and all(isinstance(stmt, Store) and _simple(stmt) for stmt in op.body)
-        and all(_consecutive(access, op.vars, layout.vector, context) for access in element_accesses(op.body))
-    )
-    yield op, "vector", layout.vector if wide else 1
+    in_memory = any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
+    because, edit = _why_single(op, layout, context)
+    yield op, "vector", 1 if because or not in_memory else layout.vector
+    if because and in_memory:
+        yield rejected(op, "packets", because, edit)
+
+
+def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple[str, str]:
+    """(why, edit) of a loop that takes its elements one by one; empty where it takes packets."""
+    last = op.vars[-1].name
+    if not isinstance(layout, Blocked):
+        return "it runs where a fragment lies whose elements are not neighbours in memory", ""
+    if layout.vector == 1:
+        return (
+            "there are too few elements for the threads, or an odd number of them",
+            "use fewer threads or larger tiles",
+        )
+    for stmt in op.body:
+        if not (isinstance(stmt, Store) and _simple(stmt)):
+            return (
+                f"line {stmt.span.line} is not plain arithmetic of elements",
+                "move branches and indices out of the loop",
+            )
+    for access in element_accesses(op.body):
+        if not _consecutive(access, op.vars, layout.vector, context):
+            because = f"`{access.buffer.name}` in line {access.span.line} is not consecutive along `{last}`"
+            return because, f"let `{last}` stand alone in the last index of `{access.buffer.name}`"
+    return "", ""
 
 
 def _simple(stmt: Stmt) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.expr import Var, walk
+from tile2cu.core.facts import rejected
 from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline, Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -35,8 +36,9 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     A copy may run ahead when it depends on the loop's variable and on nothing that the body computes, when nothing else
     writes its tile, and when the tile is not read before it in the same turn.
 
-    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead; why others are not.
     """
+    yield from _not_ahead(op)
     pipeline = pipeline_of(op, producer=False) if context.target.cp_async else None
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
     if pipeline is not None and not (specialised and specialised.producer):
@@ -68,20 +70,49 @@ def _parts(loop: Loop) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     return (*_lets_for(loads, loop), *loads), _without_unused_lets(rest)
 
 
+def _not_ahead(loop: Loop) -> Iterator[Decision]:
+    """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead."""
+    copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
+    if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
+        yield rejected(loop, "pipeline", "num_stages is 0", "num_stages=2 or more")
+    if loop.kind is LoopKind.PIPELINED and loop.num_stages > 0:
+        for copy in copies:
+            because, edit = _stays(copy, loop)
+            if because:
+                yield rejected(copy, "ahead of its loop", because, edit)
+
+
 def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:
     """Whether the statement is a copy from global to a whole shared tile that only needs the loop's variable."""
-    if not isinstance(stmt, Copy) or not stmt.dst.whole:
+    if not isinstance(stmt, Copy) or stmt.src.buffer.scope is not Scope.GLOBAL:
         return False
-    if (stmt.src.buffer.scope, stmt.dst.buffer.scope) != (Scope.GLOBAL, Scope.SHARED):
-        return False
+    return not _stays(stmt, loop)[0]
+
+
+def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
+    """(why, edit) of a copy from a tensor that cannot run ahead; empty where it can."""
     tile = stmt.dst.buffer
+    if tile.scope is not Scope.SHARED:
+        return (
+            f"`{tile.name}` is not in shared memory",
+            f"copy into a T.alloc_shared tile, and from there to `{tile.name}`",
+        )
+    if not stmt.dst.whole:
+        return f"it fills a part of `{tile.name}`", "give the part a tile of its own"
     place = next(number for number, other in enumerate(loop.body) if other is stmt)
     if any(tile in buffers_written(other) for other in loop.body if other is not stmt):
-        return False
+        return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
     if any(tile in buffers_read(other) for other in loop.body[:place]):
-        return False
+        return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
+    changed = [name.name for name in sorted(_names(stmt), key=lambda name: name.name) if not _pure(name, loop)]
+    if changed:
+        return (
+            f"its place depends on `{changed[0]}`, which the loop assigns to",
+            "compute the place from the loop's variable",
+        )
     written = frozenset().union(*(buffers_written(other) for other in loop.body))
-    return all(_pure(name, loop) for name in _names(stmt)) and not (buffers_read(stmt) & written)
+    tensors = sorted(buffer.name for buffer in buffers_read(stmt) & written)
+    return (f"the loop also writes `{tensors[0]}`", "write to another tensor") if tensors else ("", "")
 
 
 def _names(stmt: Stmt) -> set[Var]:

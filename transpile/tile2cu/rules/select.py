@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import element_accesses
+from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Scope
 from tile2cu.core.schedule import Pipeline
@@ -71,6 +72,12 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
         row_start = context.facts[tensor, "row_start"]
         fits = tensor.dtype == tile.dtype and (row_start == 0 or row_start >= _CP_ASYNC_BYTES)
         yield load, "call", "load" if pipeline.staged else "copy_async" if fits else "copy"
+        if tensor.dtype != tile.dtype:
+            because = f"it changes {tensor.dtype} to {tile.dtype}, and cp.async moves bytes"
+            yield rejected(load, "cp.async", because, f"allocate `{tile.name}` as {tensor.dtype}")
+        elif not fits:
+            because = f"rows of `{tensor.name}` start at multiples of {row_start} bytes, and cp.async takes 4 at least"
+            yield rejected(load, "cp.async", because, "pad the tensor's rows")
 
 
 @rule(

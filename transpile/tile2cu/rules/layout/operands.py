@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.core.banks import bank_ways
+from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -44,7 +45,12 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     for buffer in (op.a.buffer, op.b.buffer):
         if buffer.scope is Scope.SHARED and not _only_gathered(buffer, context):
-            yield buffer, "layout", _swizzled(buffer)
+            layout = _swizzled(buffer)
+            yield buffer, "layout", layout
+            if layout.swizzle < 128:
+                row, elements = buffer.static_shape[-1] * buffer.dtype.bytes, 128 // buffer.dtype.bytes
+                edit = f"make rows of `{buffer.name}` a multiple of {elements} elements"
+                yield rejected(buffer, "128-byte swizzle", f"a row has {row} bytes, no multiple of 128", edit)
 
 
 @rule(

@@ -1,0 +1,129 @@
+"""`tile2cu explain`: what was decided, what was not and what would change that, and the pages of rules and errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tile2cu.cli import main
+from tile2cu.rules import RULES
+
+GEMM = Path(__file__).resolve().parents[3] / "examples" / "gemm_relu.py"
+KERNEL = """\
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def small():
+    @T.prim_func
+    def body(X: T.Tensor((512, 128), "float32"), Y: T.Tensor((512, 128), "float32")):
+        with T.Kernel(4) as bx:
+            H = T.alloc_shared((64, 128), "float16")
+            S = T.alloc_shared((64, 128), "float32")
+            L = T.alloc_fragment((64, 128), "float32")
+            first = T.alloc_var("int32", init=0)
+{body}
+    return body
+"""
+
+
+def explain(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["explain", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def small(capsys: pytest.CaptureFixture[str], folder: Path, *lines: str) -> str:
+    """What is said of a kernel with this body, without line breaks."""
+    path = folder / "small.py"
+    path.write_text(KERNEL.format(body="\n".join(" " * 12 + line for line in lines)))
+    return " ".join(explain(capsys, str(path)).split())
+
+
+def test_every_copy_product_and_loop_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    said = explain(capsys, str(GEMM), "--target", "cuda:sm_90a")
+    assert said.startswith("gemm_relu for cuda:sm_90a\n")
+    for part in (
+        "line 22   T.copy(A[by * block_M, ko * block_K], A_shared)\n     tl::tma_load  [pipeline.loop.tma, line 21]",
+        "instruction: wgmma.m64n128k16.float32.float16  [select.gemm.wgmma]",
+        "pipeline: 3 stages of A_shared, B_shared  [pipeline.loop.tma]",
+        "producer warp: one producer warp  [launch.hopper.producer-warp]",
+        "not 128-byte swizzle: a row has 64 bytes, no multiple of 128; to have it: make rows of `A_shared` a multiple",
+    ):
+        assert part in said
+
+
+def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    (kernel,) = json.loads(explain(capsys, str(GEMM), "--json"))
+    assert (kernel["kernel"], kernel["target"]) == ("gemm_relu", "cuda:sm_80")
+    (product,) = (place for place in kernel["places"] if "T.gemm" in place["text"])
+    rules = {one["what"]: one["rule"] for one in product["chosen"]}
+    assert rules["instruction"] == "select.gemm.mma-sync" and product["line"] == 24
+    (tile,) = (place for place in kernel["places"] if place["about"] == "A_shared")
+    assert tile["rejected"][0]["candidate"] == "128-byte swizzle"
+
+
+LOOP = "for k in T.Pipelined(4, num_stages={stages}):"
+REJECTIONS = {
+    "not pipeline: num_stages is 0; to have it: num_stages=2 or more": (
+        LOOP.format(stages=0),
+        "    T.copy(X[k * 64, 0], S)",
+    ),
+    "not ahead of its loop: `L` is not in shared memory; to have it: copy into a T.alloc_shared tile": (
+        LOOP.format(stages=2),
+        "    T.copy(X[k * 64, 0], L)",
+    ),
+    "not ahead of its loop: it fills a part of `S`; to have it: give the part a tile of its own": (
+        LOOP.format(stages=2),
+        "    T.copy(X[k * 32, 0], S[0:32, :])",
+    ),
+    "its place depends on `first`, which the loop assigns to; to have it: compute the place": (
+        LOOP.format(stages=2),
+        "    T.copy(X[first, 0], S)",
+        "    first += 64",
+    ),
+    "not ahead of its loop: the loop also writes `X`; to have it: write to another tensor": (
+        LOOP.format(stages=2),
+        "    T.copy(X[k * 64, 0], S)",
+        "    T.copy(S, L)",
+        "    T.copy(L, X[k * 64, 0])",
+    ),
+    "not cp.async: it changes float32 to float16, and cp.async moves bytes; to have it: allocate `H` as float32": (
+        LOOP.format(stages=2),
+        "    T.copy(X[k * 64, 0], H)",
+    ),
+    "not packets: `X` in line 14 is not consecutive along `j`; to have it: let `j` stand alone in the last index": (
+        "for i, j in T.Parallel(64, 128):",
+        "    Y[i, j] = X[i, 127 - j]",
+    ),
+    "not packets: line 14 is not plain arithmetic of elements": (
+        "for i, j in T.Parallel(64, 128):",
+        "    Y[i, j] = X[i, j] + j",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", REJECTIONS)
+def test_what_was_not_chosen_says_why_and_what_would_change_it(
+    said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in small(capsys, tmp_path, *REJECTIONS[said])
+
+
+def test_barriers_say_what_they_are_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = small(capsys, tmp_path, "T.copy(X[0, 0], S)", "T.copy(S, L)", "T.copy(L, Y[0, 0])")
+    assert "barrier: before it: `S` was written by other threads [sync.shared.hazard" in said
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_a_page(rule: object, capsys: pytest.CaptureFixture[str]) -> None:
+    page = explain(capsys, rule.id)  # type: ignore[attr-defined]
+    assert "Source: " in page and "Gives: " in page and "Example, on " in page
+
+
+def test_errors_have_pages_and_other_names_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(capsys, "T2C-L001").startswith("T2C-L001: ")
+    assert explain(capsys, "l001").startswith("T2C-L001: ")
+    assert main(["explain", "layout.gemm.widest-swizle"]) == 1
+    assert "did you mean `layout.gemm.widest-swizzle`" in capsys.readouterr().err

@@ -1,0 +1,163 @@
+"""What was decided about a kernel, by which rule and because of which line, and what was rejected; rules in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import dedent, indent, wrap
+
+from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
+from tile2cu.core.program import Buffer, Launch, walk_stmts
+from tile2cu.core.schedule import Hazard
+from tile2cu.emitter import Settled
+from tile2cu.rules import RULES, Rule
+
+_WIDTH = 120
+# What a reader knows already, or what only says where something else is.
+_HIDDEN = ("ledger", "workspaces", "staging", "parts")
+# What a decision is called for people; JSON has the rules' own names.
+_WORDS = {
+    "specialised": "producer warp",
+    "panel": "rows of blocks that run together",
+    "ragged": "guarded, dimension by dimension",
+    "row_start": "bytes that rows start at multiples of (0: only a run tells)",
+    "row_start_when": "rows start at multiples of 16 bytes when",
+    "tma_when": "TMA reaches it when",
+    "vector": "elements at a time",
+    "owners": "threads that hold the same element",
+    "workspace": "warps that exchange parts",
+    "call": "tl::",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """One decision: `what` became `value`, by `rule`, because of `line` of the Python file."""
+
+    what: str
+    value: str
+    rule: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A candidate that a rule did not choose, why, and the edit that would let it (empty: none would)."""
+
+    candidate: str
+    because: str
+    edit: str
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """All that was decided about one place: a launch, a tile or tensor, or a statement."""
+
+    about: str
+    line: int
+    text: str
+    chosen: tuple[Chosen, ...]
+    refused: tuple[Refused, ...]
+
+
+def explained(settled: Settled) -> tuple[Explained, ...]:
+    """The decisions about a launch: itself, tensors and tiles, then its statements in their order."""
+    program, launch = settled.program, settled.launch
+    tensors = [param for param in program.params if isinstance(param, Buffer)]
+    subjects: list[Subject] = [launch, *tensors, *program.workspaces, *launch.tiles, *walk_stmts(launch.body)]
+    return tuple(one for subject in subjects if (one := _explained(subject, settled.facts)) is not None)
+
+
+def _explained(subject: Subject, facts: Facts) -> Explained | None:
+    own = [fact for fact in facts if fact.about is subject and fact.what not in _HIDDEN]
+    chosen = tuple(_chosen(fact) for fact in own if not isinstance(fact.value, Rejected) and _says_something(fact))
+    refused = tuple(
+        Refused(candidate=fact.value.candidate, because=fact.value.because, edit=fact.value.edit, rule=fact.rule)
+        for fact in own
+        if isinstance(fact.value, Rejected)
+    )
+    if not chosen and not refused:
+        return None
+    about = "launch" if isinstance(subject, Launch) else name_of(subject).strip("`")
+    text = subject.span.text.strip()
+    return Explained(about=about, line=subject.span.line, text=text, chosen=chosen, refused=refused)
+
+
+def _says_something(fact: Fact) -> bool:
+    """Whether a decision is one that a reader asks about: not "no packets", "all threads", "nothing"."""
+    return fact.value is not None and (fact.what, str(fact.value)) not in (("owners", "all"), ("workspace", "1"))
+
+
+def _chosen(fact: Fact) -> Chosen:
+    return Chosen(what=fact.what, value=_value(fact), rule=fact.rule, line=fact.span.line)
+
+
+def _value(fact: Fact) -> str:
+    """A decision's value as a person reads it."""
+    value = fact.value
+    if isinstance(value, tuple) and value and all(isinstance(part, Hazard) for part in value):
+        return "before it: " + ", ".join(f"`{part.buffer}` was {part.kind} by other threads" for part in value)
+    about = getattr(value, "about", None)
+    return str(about()) if callable(about) else str(about or value)
+
+
+def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:
+    """The explanation for a terminal."""
+    lines = [f"{kernel} for {target}", ""]
+    for place in places:
+        head = f"{place.about}: " if not place.about.startswith("line ") else ""
+        lines.append(f"line {place.line:<4} {head}{place.text}")
+        for one in place.chosen:
+            from_line = f", line {one.line}" if one.line != place.line else ""
+            said = f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
+            lines += _wrapped(f"{said}  [{one.rule}{from_line}]", "     ")
+        for other in place.refused:
+            edit = f"; to have it: {other.edit}" if other.edit else ""
+            lines += _wrapped(f"not {other.candidate}: {other.because}{edit}  [{other.rule}]", "     ")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _wrapped(text: str, margin: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent=margin, subsequent_indent=margin + "    ", break_on_hyphens=False)
+
+
+def as_json(kernel: str, target: str, places: Sequence[Explained]) -> dict[str, object]:
+    """The explanation for machines."""
+    found = [
+        {
+            "about": place.about,
+            "line": place.line,
+            "text": place.text,
+            "chosen": [vars(one) for one in place.chosen],
+            "rejected": [vars(other) for other in place.refused],
+        }
+        for place in places
+    ]
+    return {"kernel": kernel, "target": target, "places": found}
+
+
+def rule_page(rule: Rule) -> str:
+    """A rule's own page: what it says, where that is written, and what it does to small kernels."""
+    lines = [rule.id, "=" * len(rule.id), "", dedent(f"    {rule.doc}").strip(), "", f"Source: {rule.source}"]
+    lines += [f"Phase: {rule.phase.name.lower()}; asked about each {' and '.join(kind.__name__ for kind in rule.on)}"]
+    for example in rule.examples:
+        about = f"line {example.about}" if isinstance(example.about, int) else example.about
+        lines += ["", f"Example, on {example.target}:", indent(example.statements.strip(), "    ")]
+        lines += [f"  {example.what} of {about}: {example.value}"]
+    return "\n".join(lines) + "\n"
+
+
+def find_rule(id: str) -> Rule | None:
+    """The rule with this id."""
+    return next((rule for rule in RULES if rule.id == id), None)
+
+
+def rule_ids() -> Iterator[str]:
+    return (rule.id for rule in RULES)
+
+
+def dumps(content: object) -> str:
+    return json.dumps(content, indent=1) + "\n"
