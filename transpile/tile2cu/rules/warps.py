@@ -52,8 +52,7 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
 def square(op: Gemm, context: Context) -> Iterator[Decision]:
     """Warps share a product so that each warp's part is as square as the tile.
 
-    Each element of A and B that a warp reads from shared memory then serves the most products. Where a product of the
-    block takes its first operand from registers, whose rows must lie where the result's do, all of them share rows.
+    Each element of A and B that a warp reads from shared memory then serves the most products.
 
     Shapes: a warp's part is a multiple of 16 rows and 8 columns (on AMD 16), in elements.
     Gives: the warps along M and along N.
@@ -61,11 +60,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if _policy(op, context) is Policy.SQUARE and _on_mma(op, context):
         m, n, _ = op.mnk
-        partitions = _partitions(op, context)
-        if any(isinstance(other, Gemm) and other.a.buffer.scope is Scope.FRAGMENT for other in context.statements):
-            yield op, "warps", max(partitions, key=lambda w: w.m)
-        else:
-            yield op, "warps", min(partitions, key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
+        yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
 
 
 @rule(
