@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT16, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.core.span import Span
@@ -114,3 +114,12 @@ def test_a_slot_is_named_where_a_pipeline_gives_a_tile_several() -> None:
     inside = printer()
     inside.slots["acc"] = "k % 3"
     assert inside.tile(TILE) == "acc[k % 3]"
+
+
+def test_a_bit_cast_is_of_the_value_s_own_width() -> None:
+    bits = Var(UINT16, "bits", Role.LET)
+    shifted = Binary(UINT16, "<<", bits, Const(UINT16, 3))
+    assert text(Call(FLOAT16, "reinterpret", (bits,))) == "tl::reinterpret<tl::half>(bits)"
+    assert text(Call(FLOAT16, "reinterpret", (shifted,))).startswith(
+        "tl::reinterpret<tl::half>(tl::cast<uint16_t>(bits <<"
+    )

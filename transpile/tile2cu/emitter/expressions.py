@@ -145,8 +145,10 @@ class Printer:
         match expr.function:
             case "infinity":
                 return f"tl::infinity<{dtype.cpp}>", _PRIMARY
-            case "cast" | "reinterpret":
-                return f"tl::{expr.function}<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+            case "cast":
+                return f"tl::cast<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+            case "reinterpret":
+                return f"tl::reinterpret<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":
                 return self._select(expr, dtype)
             case "ceildiv" | "floordiv" | "floormod":
@@ -154,6 +156,12 @@ class Printer:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
             case _:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY
+
+    def _same_bits(self, expr: Expr) -> str:
+        """A value of its own type: C++ computes with narrow integers in int."""
+        text = self.text(expr)
+        computed = isinstance(expr, Binary | Unary) and expr.dtype.is_int and expr.dtype.bits < 32
+        return f"tl::cast<{expr.dtype.cpp}>({text})" if computed else text
 
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
