@@ -141,7 +141,8 @@ def elementwise(b: Builder) -> None:
     if first is None:
         return
     text, bound = _expression(b, first)
-    in_place = bool(b.pick(False, True)) and not first.is_shared
+    # What a smooth function gives is truncated nowhere: a rounding error would become a whole 1.
+    in_place = bool(b.pick(False, True)) and not first.is_shared and not (b.is_smooth and first.dtype == "int32")
     dtype = first.dtype if in_place else "float32"
     if bound > EXACT[dtype]:
         return
@@ -159,7 +160,7 @@ def _expression(b: Builder, first: Tile) -> tuple[str, float]:
     second = b.some(str(b.pick("ij", "i", "j")))
     if second is not None and b.pick(False, True):
         other = second.at(", ".join(second.axes))
-        match b.pick("+", "-", "max", "min", "where"):
+        match b.pick("+", "-", "max", "min", *(() if b.is_smooth else ("where",))):
             case "+" | "-" as op:
                 text, bound = f"{text} {op} {other}", bound + second.bound
             case "max" | "min" as function:
@@ -234,7 +235,7 @@ def scan(b: Builder) -> None:
 def repeat(b: Builder) -> None:
     """A serial loop that adds a tile to another."""
     source, total = b.some(), b.some(shared=False)
-    if source is None or total is None or source.name == total.name:
+    if source is None or total is None or source.name == total.name or (b.is_smooth and total.dtype == "int32"):
         return
     turns = int(b.pick(1, 2, 3))  # type: ignore[call-overload]
     bound = total.bound + turns * (source.bound + turns)
