@@ -113,8 +113,8 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
                                           Layout::template coordinate<2>(r));
 }
 
-// Whether a layout of one or two dimensions names its extents. (clang takes two partial specialisations with std::void_t
-// for one: CWG 1558.)
+// Whether a layout of one or two dimensions names its extents. (clang takes two partial specialisations with
+// std::void_t for one: CWG 1558.)
 template <class...> struct IfNamed {
   using type = void;
 };
@@ -129,7 +129,7 @@ template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>
   else
     return place.holds({Layout::M, Layout::N});
 }
-// From how many registers on a thread gains by it: measured on an H200, docs/hopper.md.
+// From how many registers on a thread gains by it: docs/hopper.md, "Memory-bound kernels".
 constexpr int registers_worth_a_test = 32;
 // Does `access` with the place. If all of it lies inside, which one test tells for all threads, no packet has a guard.
 template <class Layout, class View, class Access> TL_DEVICE void guarded(const Place<View>& place, Access access) {

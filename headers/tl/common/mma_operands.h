@@ -6,8 +6,8 @@
 
 namespace tl {
 
-// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32), and k4
-// of double.
+// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32), and
+// k4 of double.
 template <class T> constexpr int mma_k = 32 / static_cast<int>(sizeof(T));
 
 // The order in which K is taken. It may be any, as long as it is the same for A and B: where A lies in registers as an

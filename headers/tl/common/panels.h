@@ -31,8 +31,8 @@ struct BlockPlace {
   int x, y, z;
 };
 
-// Blocks with the largest x start first, and `group` blocks that differ in (y, z) only start side by side; then come the
-// next smaller x, and at last the next group. Each place is taken by one block, whatever the grid. Any thread.
+// Blocks with the largest x start first, and `group` blocks that differ in (y, z) only start side by side; then come
+// the next smaller x, and at last the next group. Each place is taken by one block, whatever the grid. Any thread.
 template <int group> TL_DEVICE BlockPlace longest_first() {
   static_assert(group > 0, "a group has at least one block");
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), others = gridDim.y * gridDim.z;

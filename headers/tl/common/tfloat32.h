@@ -4,8 +4,8 @@
 
 namespace tl {
 
-// A float with 10 digits behind the point; conversion rounds to nearest, halves away from zero, as cvt.rna.tf32.f32 does.
-// [PTX ISA, "Alternate Floating-Point Data Formats: tf32"]
+// A float with 10 digits behind the point; conversion rounds to nearest, halves away from zero, as cvt.rna.tf32.f32
+// does. [PTX ISA, "Alternate Floating-Point Data Formats: tf32"]
 struct tfloat32 {
   float value;
 

@@ -41,7 +41,6 @@ MISUSES = [
     ("tl::gemm(s.square, s.flat, x);", "A has as many columns as B has rows"),
     ("tl::gemm(s.flat, s.square, x);", "A has as many rows as C"),
     ("tl::gemm(s.square, s.square, y);", "B has as many columns as C"),
-    ("tl::gemm(s.wide, s.wide, x);", "ldmatrix transposes 16-bit elements only"),
     (
         "tl::Fragment<tl::half, tl::MmaAccumulator<64, 64, tl::Warps<2, 2>>> a; tl::gemm(a, s.square, x);",
         "A is in registers",

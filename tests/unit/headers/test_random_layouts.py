@@ -23,7 +23,8 @@ from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOper
 from tile2cu.emitter.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")
-PRINTER = (Path(__file__).parent / "kernels" / "layouts.cpp").read_text().partition("int main() {")[0]
+KERNELS = Path(__file__).parent / "kernels"
+PRINTER = (KERNELS / "layouts.cpp").read_text().partition("int main() {")[0]
 POWERS = st.sampled_from((1, 2, 4, 8))
 EXTENTS = st.integers(1, 40)
 
@@ -71,7 +72,7 @@ def printed(layouts: list[FragmentLayout], folder: Path, headers: Path) -> list[
     """Who holds what, as the C++ types say."""
     lines = (f'  print<{cpp(layout)}>("{n}", {layout.threads_of_block});' for n, layout in enumerate(layouts))
     (folder / "random.cpp").write_text(PRINTER + "int main() {\n" + "\n".join(lines) + '\n  std::printf("}\\n");\n}\n')
-    command = ["g++", "-std=c++17", "-O0", "-Wno-psabi", "-I", str(headers), "random.cpp", "-o", "random"]
+    command = ["g++", "-std=c++17", "-O0", "-Wno-psabi", f"-I{headers}", f"-I{KERNELS}", "random.cpp", "-o", "random"]
     subprocess.run(command, cwd=folder, check=True)
     found = json.loads(subprocess.run([str(folder / "random")], check=True, capture_output=True, text=True).stdout)
     return [found[str(n)] for n in range(len(layouts))]

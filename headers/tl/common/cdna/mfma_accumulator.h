@@ -1,8 +1,8 @@
 // Layouts of the matrix cores' registers (MFMA) over a tile, for waves of 64.
 //
-// A product is computed as its transpose: B's columns are given to the instruction as its first operand, A's rows as its
-// second. A lane then holds neighbouring columns of one row of C, not neighbouring rows of one column, so that rows are
-// stored in pieces, and the registers of a result are those of the next product's operand A.
+// A product is computed as its transpose: B's columns are given to the instruction as its first operand, A's rows as
+// its second. A lane then holds neighbouring columns of one row of C, not neighbouring rows of one column, so that rows
+// are stored in pieces, and the registers of a result are those of the next product's operand A.
 #pragma once
 #include "../layout.h"
 

@@ -16,8 +16,8 @@ template <> struct StagedBits<1> {
   uint8_t bits;
 };
 
-// What `threads` threads hold of a tile of rows x cols, in pieces of up to 16 bytes: tl::load fills it, tl::store empties
-// it into a tile of As.
+// What `threads` threads hold of a tile of rows x cols, in pieces of up to 16 bytes: tl::load fills it, tl::store
+// empties it into a tile of As.
 template <class T, int rows, int cols, int threads, class As = T> struct Staged {
   static constexpr int widest = sizeof(T) < sizeof(As) ? sizeof(As) : sizeof(T);
   static constexpr int vector = smaller(power_of_two_in(cols), 16 / widest), bytes = vector * int(sizeof(T));
@@ -120,9 +120,9 @@ template <int slots, class Load, class Store> struct RegisterPipeline {
   }
 };
 
-// for (int k : tl::register_pipeline<slots>(trips, load, store)): load(k) starts to load tile k into registers, store(k)
-// moves it to slot k % slots. In turn k tile k is there for all threads; with two slots tile k + 1 is stored meanwhile
-// and tile k + 2 on its way, with one slot tile k + 1 is on its way.
+// for (int k : tl::register_pipeline<slots>(trips, load, store)): load(k) starts to load tile k into registers,
+// store(k) moves it to slot k % slots. In turn k tile k is there for all threads; with two slots tile k + 1 is stored
+// meanwhile and tile k + 2 on its way, with one slot tile k + 1 is on its way.
 // Who: every thread of the block. The slots are free when the loop starts; after it, tl::sync_threads comes before
 // anything writes to them. No trips are legal.
 template <int slots, class Load, class Store>

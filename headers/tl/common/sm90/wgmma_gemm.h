@@ -139,9 +139,9 @@ TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<float, WgmmaAccumulat
   wgmma_start(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, false);
 }
 
-// C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16 with a
-// WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K. Shared
-// tiles have a swizzle of 128, 64 or 32 bytes.
+// C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16
+// with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
+// Shared tiles have a swizzle of 128, 64 or 32 bytes.
 // Who: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there needs
 // tl::sync_consumers before.
 template <class A, class B, int M, int N, int warpgroups>
