@@ -28,8 +28,8 @@ tl_status rmsnorm(const void* X, const void* W, void* Y, int M, void* workspace,
 // How many bytes a call with these sizes needs as `workspace`.
 size_t rmsnorm_workspace_size(int M);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status rmsnorm_supports(int M, int device);
 
 #ifdef __cplusplus

@@ -26,8 +26,8 @@ tl_status vector_add(const void* A, const void* B, void* C, int N, void* workspa
 // How many bytes a call with these sizes needs as `workspace`.
 size_t vector_add_workspace_size(int N);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status vector_add_supports(int N, int device);
 
 #ifdef __cplusplus

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // attention.py:64  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // attention.py:77  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    K_shared_ring.wait(k);
+    K_shared_ring.wait(k);  // until TMA has filled its slot
     tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
   auto between = [&](int k) {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
   auto start_acc_o = [&](int k) {
     // attention.py:93  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-    V_shared_ring.wait(k);
+    V_shared_ring.wait(k);  // until TMA has filled its slot
     tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
   };
 

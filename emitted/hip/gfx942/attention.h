@@ -26,7 +26,7 @@ extern "C" {
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //
-// Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
+// Starts the kernel on `stream`, a hipStream_t of the current device, and returns: TL_OK says that it was accepted.
 // `workspace` is not used: NULL and 0 will do.
 tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len, int heads,
                     void* workspace, size_t workspace_bytes, void* stream);
@@ -34,8 +34,8 @@ tl_status attention(const void* Q, const void* K, const void* V, void* Output, i
 // How many bytes a call with these sizes needs as `workspace`.
 size_t attention_workspace_size(int batch, int seq_len, int heads);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status attention_supports(int batch, int seq_len, int heads, int device);
 
 #ifdef __cplusplus

@@ -22,7 +22,7 @@ extern "C" {
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //
-// Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
+// Starts the kernel on `stream`, a hipStream_t of the current device, and returns: TL_OK says that it was accepted.
 // `workspace` is not used: NULL and 0 will do.
 tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* workspace, size_t workspace_bytes,
                     void* stream);
@@ -30,8 +30,8 @@ tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, 
 // How many bytes a call with these sizes needs as `workspace`.
 size_t gemm_relu_workspace_size(int M, int K, int N);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status gemm_relu_supports(int M, int K, int N, int device);
 
 #ifdef __cplusplus

@@ -31,8 +31,8 @@ tl_status linear_hopper(const void* X, const void* W, void* Y, int M, int K, int
 // How many bytes a call with these sizes needs as `workspace`.
 size_t linear_hopper_workspace_size(int M, int K, int N);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status linear_hopper_supports(int M, int K, int N, int device);
 
 #ifdef __cplusplus

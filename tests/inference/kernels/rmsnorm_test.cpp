@@ -2,11 +2,14 @@
 // To change it, edit rmsnorm.py and run:
 //   tile2cu rmsnorm.py --target cuda:sm_80 --kernel rmsnorm -D dim=128 --with-test
 //
-// A test of rmsnorm that needs no Python: the same program as plain C++, edge shapes, and a micro-benchmark. On the CPU
-// engine, and on a GPU:
-//   g++ -std=c++17 -O1 -x c++ -I HEADERS rmsnorm.cu rmsnorm_test.cpp -L ENGINE -ltile2cu_engine -o rmsnorm_test
-//   nvcc -std=c++17 -arch=sm_80 -D TL_ON_GPU -I HEADERS rmsnorm.cu rmsnorm_test.cpp -o rmsnorm_test
-// `rmsnorm_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the kernel;
+// A test of rmsnorm that needs no Python: the same program as plain C++, edge shapes, and a micro-benchmark. On the
+// CPU engine, and on a GPU:
+//   g++ -std=c++17 -O1 -x c++ -I HEADERS rmsnorm.cu rmsnorm_test.cpp
+//       -L ENGINE -ltile2cu_engine -o rmsnorm_test
+//   nvcc -std=c++17 -arch=sm_80 -D TL_ON_GPU -I HEADERS rmsnorm.cu rmsnorm_test.cpp
+//       -o rmsnorm_test
+// `rmsnorm_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the
+// kernel;
 // `rmsnorm_test M` times a call of these sizes.
 #include "rmsnorm.h"
 
@@ -15,8 +18,8 @@
 namespace {
 using namespace tl::test;
 
-// How far a float may be off, relative to the largest value of its tensor: 4 roundings to float16, the coarsest
-// type on a value's way. Integers must be equal.
+// How far a float may be off, relative to the largest value of its tensor: 4 roundings to float16, the coarsest type
+// on a value's way. Integers must be equal.
 constexpr double tolerance = 0.001953125;
 
 constexpr int64_t dim = 128;

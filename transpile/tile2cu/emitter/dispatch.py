@@ -82,6 +82,7 @@ def _view(dispatch: Dispatch, specials: list[_Special], sizes: tuple[str, ...], 
         values=tuple(name for _, name, _ in arguments),
         queried=tuple(declaration for declaration, _, is_asked in arguments if is_asked),
         queried_values=tuple(name if is_asked else "{}" for _, name, is_asked in arguments),
+        stream=first.target.stream,
         has_dtypes=bool(typed),
         entries=tuple(_entry(dispatch, special, wanted[special.entry.name], typed, cpp) for special in specials),
     )

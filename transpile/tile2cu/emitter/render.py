@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
+from tile2cu.emitter.comments import wrapped
 from tile2cu.emitter.line_directives import with_line_directives
 from tile2cu.emitter.view import DispatchView, KernelView, ShimView, TestView
 
@@ -69,7 +70,7 @@ def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:
 def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is imported when first needed
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_STYLES / style),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -77,6 +78,8 @@ def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is impor
         keep_trailing_newline=True,
         autoescape=False,
     )
+    environment.filters["comment"] = lambda text: "\n".join(f"// {line}" for line in wrapped(text))
+    return environment
 
 
 def styles() -> tuple[str, ...]:

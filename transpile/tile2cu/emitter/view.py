@@ -56,6 +56,7 @@ class HostView:
     size_types: tuple[str, ...]
     refusals: tuple[Declaration, ...]
     arch: str
+    stream: str  # its type
     workspace: str
     checks: tuple[Declaration, ...]
     launches: tuple["HostLaunch", ...]
@@ -136,6 +137,7 @@ class DispatchView:
     values: tuple[str, ...]
     queried: tuple[str, ...]
     queried_values: tuple[str, ...]
+    stream: str  # its type
     has_dtypes: bool
     entries: tuple[DispatchEntryView, ...]
 

@@ -116,7 +116,16 @@ class Target:
     @property
     def suffix(self) -> str:
         """Of the text's file: the language's own."""
-        return {"cuda": ".cu", "hip": ".hip"}[self.name.partition(":")[0]]
+        return {"cuda": ".cu", "hip": ".hip"}[self._language]
+
+    @property
+    def stream(self) -> str:
+        """The type of a stream in the text's language."""
+        return f"{self._language}Stream_t"
+
+    @property
+    def _language(self) -> str:
+        return self.name.partition(":")[0]
 
     def code_runs_on(self, other: "Target") -> bool:
         """Whether code for this chip runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone]"""

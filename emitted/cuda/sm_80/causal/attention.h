@@ -34,8 +34,8 @@ tl_status attention(const void* Q, const void* K, const void* V, void* Output, i
 // How many bytes a call with these sizes needs as `workspace`.
 size_t attention_workspace_size(int batch, int seq_len, int heads);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why the call
-// is refused. The launcher asks the same; what it adds are the addresses.
+// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
+// refused. The launcher asks the same; what it adds are the addresses.
 tl_status attention_supports(int batch, int seq_len, int heads, int device);
 
 #ifdef __cplusplus
