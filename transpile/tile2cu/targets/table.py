@@ -128,9 +128,11 @@ class Target:
         return self.name.partition(":")[0]
 
     def code_runs_on(self, other: "Target") -> bool:
-        """Whether code for this chip runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone]"""
-        exact = self.arch.endswith("a")
-        return self.capability == other.capability if exact else self.capability <= other.capability
+        """Whether code for this chip runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone; LLVM, "User
+        Guide for AMDGPU Backend", "Processors": a code object is for one]"""
+        if self._language == "hip" or self.arch.endswith("a"):
+            return self.arch == other.arch
+        return self._language == other._language and self.capability <= other.capability
 
     def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
         """The row of the table for these types, or None."""
