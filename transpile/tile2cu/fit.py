@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Expr, Named, binary, children, static_value, walk
+from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
 from tile2cu.core.program import Buffer, Copy, If, Loop, LoopKind, Program, Scope, Stmt, While, walk_stmts
 
 TOO_LARGE = "T2C-L020"
@@ -84,16 +84,13 @@ def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
 
 def _bytes(tile: Buffer, sizes: Mapping[str, int]) -> int:
     """What a tile takes if the named sizes were these."""
-    return prod(int(static_value(_substitute(extent, sizes)) or 0) for extent in tile.shape) * tile.dtype.bytes
 
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Named) and part.name in sizes:
+            return Named(part.dtype, part.name, sizes[part.name])
+        return None
 
-def _substitute(expr: Expr, sizes: Mapping[str, int]) -> Expr:
-    if isinstance(expr, Named) and expr.name in sizes:
-        return Named(expr.dtype, expr.name, sizes[expr.name])
-    operands = children(expr)
-    if hasattr(expr, "op") and len(operands) == 2:
-        return binary(expr.op, *(_substitute(operand, sizes) for operand in operands))
-    return expr
+    return prod(int(static_value(rebuilt(extent, change)) or 0) for extent in tile.shape) * tile.dtype.bytes
 
 
 def _with_stages(program: Program, stages: int | None) -> Program:

@@ -129,21 +129,36 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with each part that `change` answers for replaced, innermost first.
+
+    What does not change stays the same object; operators whose operands change are folded as `binary` folds them.
+    """
+    operands = children(expr)
+    parts = tuple(rebuilt(operand, change) for operand in operands)
+    if any(part is not operand for part, operand in zip(parts, operands, strict=True)):
+        expr = _with_operands(expr, parts)
+    found = change(expr)
+    return expr if found is None else found
+
+
 def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """The expression with every occurrence of a key replaced by its value; sums with literals are folded again."""
-    if expr in values:
-        return values[expr]
+    """The expression with every occurrence of a key replaced by its value."""
+    return rebuilt(expr, values.get)
+
+
+def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
     match expr:
         case Binary():
-            return binary(expr.op, substitute(expr.lhs, values), substitute(expr.rhs, values))
+            return binary(expr.op, *parts)
         case Unary():
-            return replace(expr, operand=substitute(expr.operand, values))
+            return replace(expr, operand=parts[0])
         case Call():
-            return replace(expr, args=tuple(substitute(arg, values) for arg in expr.args))
+            return replace(expr, args=parts)
         case Load():
-            return replace(expr, indices=tuple(substitute(index, values) for index in expr.indices))
+            return replace(expr, indices=parts)
         case _:
-            return expr
+            raise TypeError(f"{type(expr).__name__} has no operands")
 
 
 _FOLD: Mapping[str, Callable[[Any, Any], Number]] = {

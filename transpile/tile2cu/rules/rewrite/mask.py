@@ -21,7 +21,8 @@ from tile2cu.core.expr import (
     substitute,
     walk,
 )
-from tile2cu.core.program import Gemm, If, Launch, Loop, Parallel, Scope, Stmt, Store, While
+from tile2cu.core.program import Gemm, If, Launch, Parallel, Scope, Stmt, Store
+from tile2cu.rules.rewrite.replace import Body, in_body
 
 MASK = "rewrite.mask.after-product"
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
@@ -35,28 +36,15 @@ def masks_after_products(launch: Launch) -> Launch:
     infinity plus a finite product is minus infinity, so the order is the same to the bit; where a product is not
     finite, a masked element becomes minus infinity instead of NaN.
     """
-    return replace(launch, body=_body(launch.body, Bounds(launch)))
+    bounds = Bounds(launch)
 
+    def change(body: Body, place: int) -> Body | None:
+        mask = _mask(*body[place : place + 2])
+        if mask is not None:
+            return mask.after_product(bounds)
+        return () if place and _mask(*body[place - 1 : place + 1]) else None
 
-def _body(body: tuple[Stmt, ...], bounds: Bounds) -> tuple[Stmt, ...]:
-    found: list[Stmt] = []
-    for stmt in body:
-        mask = _mask(found[-1], stmt) if found else None
-        if mask is not None and isinstance(stmt, Gemm):
-            found[-1:] = [replace(stmt, clear=True), mask.statement(bounds)]
-        else:
-            found.append(_inside(stmt, bounds))
-    return tuple(found)
-
-
-def _inside(stmt: Stmt, bounds: Bounds) -> Stmt:
-    match stmt:
-        case Loop() | While():
-            return replace(stmt, body=_body(stmt.body, bounds))
-        case If():
-            return replace(stmt, then=_body(stmt.then, bounds), orelse=_body(stmt.orelse, bounds))
-        case _:
-            return stmt
+    return replace(launch, body=in_body(launch.body, change))
 
 
 @dataclass(frozen=True)
@@ -64,10 +52,15 @@ class _Mask:
     """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` leaves visible ones alone."""
 
     loop: Parallel
+    product: Gemm
     visible: Expr
     masked: Store
 
-    def statement(self, bounds: Bounds) -> Stmt:
+    def after_product(self, bounds: Bounds) -> Body:
+        """The product, which starts from zero, and the mask."""
+        return replace(self.product, clear=True), self._where_needed(bounds)
+
+    def _where_needed(self, bounds: Bounds) -> Stmt:
         """The mask, in tiles that have a masked element."""
         needed = some_fails(self.visible, dict(zip(self.loop.vars, self.loop.extents, strict=True)), bounds)
         if needed is None:
@@ -77,7 +70,7 @@ class _Mask:
         return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
 
 
-def _mask(loop: Stmt, product: Stmt) -> _Mask | None:
+def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
     """The mask that `loop` is for the product after it, or None."""
     if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or len(loop.body) != 1:
         return None
@@ -91,13 +84,15 @@ def _mask(loop: Stmt, product: Stmt) -> _Mask | None:
     if not isinstance(choice, Call) or choice.function != "if_then_else":
         return None
     visible, yes, no = choice.args
+    args: tuple[Expr, ...]
     match static_value(yes), static_value(no):
         case 0, float() as value if value == -math.inf:
-            return _Mask(loop, visible, replace(store, value=replace(choice, args=(visible, element, no))))
+            condition, args = visible, (visible, element, no)
         case float() as value, 0 if value == -math.inf:
-            return _Mask(loop, negated(visible), replace(store, value=replace(choice, args=(visible, yes, element))))
+            condition, args = negated(visible), (visible, yes, element)
         case _:
             return None
+    return _Mask(loop, product, condition, replace(store, value=replace(choice, args=args)))
 
 
 def negated(condition: Expr) -> Expr:

@@ -1,9 +1,9 @@
-"""Statements and expressions with parts replaced; what does not change stays the same object."""
+"""Statements with parts replaced; what does not change stays the same object."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Unary
+from tile2cu.core.expr import Expr, Load, rebuilt
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -21,29 +21,6 @@ from tile2cu.core.program import (
 Body = tuple[Stmt, ...]
 
 
-def in_expr(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with each part that `change` answers for replaced, innermost first."""
-    rebuilt = expr
-    match expr:
-        case Unary():
-            operand = in_expr(expr.operand, change)
-            rebuilt = expr if operand is expr.operand else replace(expr, operand=operand)
-        case Binary():
-            lhs, rhs = in_expr(expr.lhs, change), in_expr(expr.rhs, change)
-            rebuilt = expr if lhs is expr.lhs and rhs is expr.rhs else replace(expr, lhs=lhs, rhs=rhs)
-        case Call():
-            args = tuple(in_expr(arg, change) for arg in expr.args)
-            rebuilt = expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else replace(expr, args=args)
-        case Load():
-            indices = tuple(in_expr(index, change) for index in expr.indices)
-            same = all(a is b for a, b in zip(indices, expr.indices, strict=True))
-            rebuilt = expr if same else replace(expr, indices=indices)
-        case _:
-            pass
-    found = change(rebuilt)
-    return rebuilt if found is None else found
-
-
 def with_buffer(stmt: Stmt, old: Buffer, new: Buffer) -> Stmt:
     """An elementwise statement that reads and writes elements of `new` instead of `old`."""
 
@@ -51,7 +28,7 @@ def with_buffer(stmt: Stmt, old: Buffer, new: Buffer) -> Stmt:
         return Load(new.dtype, new, expr.indices) if isinstance(expr, Load) and expr.buffer is old else None
 
     def of(expr: Expr) -> Expr:
-        return in_expr(expr, change)
+        return rebuilt(expr, change)
 
     match stmt:
         case Store() | Atomic():
