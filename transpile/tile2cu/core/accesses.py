@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr, Load, walk
+from tile2cu.core.expr import Expr, Load, Var, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -79,6 +79,20 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
         case _:
             return ()
+
+
+def variables(*exprs: Expr) -> set[Var]:
+    """The variables that expressions mention."""
+    return {part for expr in exprs for part in walk(expr) if isinstance(part, Var)}
+
+
+def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
+    """The immutable values of a body that `needed` and they themselves stand on, in order."""
+    lets = [stmt for stmt in body if isinstance(stmt, Let)]
+    for let in reversed(lets):
+        if let.var in needed:
+            needed = needed | variables(let.value)
+    return tuple(let for let in lets if let.var in needed)
 
 
 def loads(expr: Expr, span: Span) -> Iterator[Access]:

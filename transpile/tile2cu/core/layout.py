@@ -62,6 +62,10 @@ class FragmentLayout:
         """Elements that a thread holds."""
         return prod(self.along(dim).registers for dim in range(len(self.shape)))
 
+    def words(self, element_bytes: int) -> int:
+        """Registers of 4 bytes that a thread spends on a tile of such elements."""
+        return -(-self.registers * element_bytes // 4)
+
     @property
     def replicas(self) -> int:
         """How many threads hold each element, at most."""

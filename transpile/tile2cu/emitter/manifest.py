@@ -130,7 +130,7 @@ def _extent(extent: Expr) -> int | str:
 def _fragments(settled: Settled) -> dict[str, int]:
     """Registers (of 4 bytes) that a thread spends on each register tile."""
     return {
-        tile.name: -(-settled.facts[tile, "layout"].registers * tile.dtype.bytes // 4)
+        tile.name: settled.facts[tile, "layout"].words(tile.dtype.bytes)
         for tile in settled.launch.tiles
         if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None
     }

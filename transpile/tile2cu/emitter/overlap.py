@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Var, walk
+from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
@@ -73,5 +72,4 @@ def _starts(
 
 def _mentions(op: Stmt, loop: Loop) -> bool:
     """Whether a statement depends on the turn."""
-    found = (part for stmt in walk_stmts((op,)) for expr in expressions(stmt) for part in walk(expr))
-    return any(isinstance(part, Var) and part == loop.var for part in found)
+    return any(loop.var in variables(*expressions(stmt)) for stmt in walk_stmts((op,)))

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Var, walk
+from tile2cu.core.accesses import expressions, lets_for, variables
 from tile2cu.core.program import Let, Loop
 from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
@@ -60,12 +59,5 @@ def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
     if found is None:
         return ()
     loop, pipeline = found
-    needed = {
-        part for stmt in pipeline.loads for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)
-    }
-    needed |= {part for expr in (loop.start, loop.stop) for part in walk(expr) if isinstance(part, Var)}
-    lets = [stmt for stmt in settled.launch.body if isinstance(stmt, Let)]
-    for let in reversed(lets):
-        if let.var in needed:
-            needed |= {part for part in walk(let.value) if isinstance(part, Var)}
-    return tuple(let for let in lets if let.var in needed)
+    needed = variables(loop.start, loop.stop, *(expr for load in pipeline.loads for expr in expressions(load)))
+    return lets_for(needed, settled.launch.body)

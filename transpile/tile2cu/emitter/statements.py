@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Const, Var, binary, static_value, walk
+from tile2cu.core.expr import Const, binary, static_value
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Assign,
@@ -268,7 +268,7 @@ class Statements:
 
     def _parallel(self, op: Parallel) -> StatementView:
         vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
-        used = {part.name for stmt in walk_stmts(op.body) for part in _variables(stmt)}
+        used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
         layout = self.layouts[self.facts[op, "layout"]]
         parts = {
             "name": "parallel_once" if owners == "once" else "parallel",
@@ -438,12 +438,3 @@ def _pipeline_notes(name: str, pipeline: Pipeline, rule: str, read_before: str) 
         f"into the slot of tile {name} - 1  [{rule}]"
     )
     return tuple(wrapped(text, BODY_WIDTH))
-
-
-def _variables(stmt: Stmt) -> Iterator[Var]:
-    for expr in expressions(stmt):
-        for part in walk(expr):
-            if isinstance(part, Var):
-                yield part
-    if isinstance(stmt, Assign):
-        yield stmt.var

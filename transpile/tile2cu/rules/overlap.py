@@ -86,7 +86,7 @@ def _registers_of(launch: Launch, context: Context) -> int:
     """What a thread spends on register tiles, in registers of 4 bytes."""
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, "layout")) for tile in tiles]
-    return sum(-(-layout.registers * tile.dtype.bytes // 4) for tile, layout in layouts if layout is not None)
+    return sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
 
 
 def _overlap(pipeline: Pipeline) -> Overlap | None:

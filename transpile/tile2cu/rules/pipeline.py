@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions
-from tile2cu.core.expr import Var, walk
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, variables
+from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline, Specialised
@@ -67,7 +67,7 @@ def _parts(loop: Loop) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     if not loads:
         return None
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
-    return (*_lets_for(loads, loop), *loads), _without_unused_lets(rest)
+    return (*lets_for(set().union(*map(_names, loads)), loop.body), *loads), _without_unused_lets(rest)
 
 
 def _not_ahead(loop: Loop) -> Iterator[Decision]:
@@ -116,22 +116,12 @@ def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
 
 
 def _names(stmt: Stmt) -> set[Var]:
-    return {part for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)}
+    return variables(*expressions(stmt))
 
 
 def _pure(name: Var, loop: Loop) -> bool:
     """Whether a value can be computed ahead: it is not assigned to in the loop's body."""
     return not any(isinstance(stmt, Assign | Declare) and stmt.var == name for stmt in walk_stmts(loop.body))
-
-
-def _lets_for(loads: tuple[Stmt, ...], loop: Loop) -> tuple[Let, ...]:
-    """The values that the loads need, in order: they are computed again where the loads run."""
-    needed = set().union(*(_names(load) for load in loads))
-    lets = [stmt for stmt in loop.body if isinstance(stmt, Let)]
-    for let in reversed(lets):
-        if let.var in needed:
-            needed |= _names(let)
-    return tuple(let for let in lets if let.var in needed)
 
 
 def _without_unused_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

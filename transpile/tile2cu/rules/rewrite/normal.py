@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import element_accesses, expressions
+from tile2cu.core.accesses import element_accesses, expressions, variables
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -48,7 +48,7 @@ class _Writer:
         self.tiles: list[Buffer] = []
         used = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
         for stmt in walk_stmts(launch.body):
-            used |= {part.name for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Var)}
+            used |= {part.name for part in variables(*expressions(stmt))}
             used |= {var.name for var in getattr(stmt, "vars", (stmt.var,) if hasattr(stmt, "var") else ())}
             used |= {access.buffer.name for access in element_accesses((stmt,))}
         self.names = [name for name in _LETTERS if name not in used]
