@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tile2cu
 from tile2cu_runtime import CheckError, LaunchError, load_kernel
 from tile2cu_runtime.engine import EngineOptions, build_engine, load_engine
 
@@ -280,3 +281,23 @@ def test_memory_is_copied_in_and_freed() -> None:
         assert ctypes.string_at(address, 64) == content.tobytes()
     with engine.turn(EngineOptions()), pytest.raises(MemoryError, match="heap"), engine.memory(1 << 50, None):
         pass
+
+
+def test_what_is_loaded_follows_the_files_that_the_source_imports(tmp_path: Path) -> None:
+    (tmp_path / "doubled.py").write_text(
+        "import tilelang.language as T\n"
+        "from sizes import BLOCK\n\n"
+        "N = T.dynamic('N')\n\n"
+        "@T.prim_func\n"
+        "def doubled(X: T.Tensor((N,), 'float32'), Y: T.Tensor((N,), 'float32')):\n"
+        "    with T.Kernel(T.ceildiv(N, BLOCK), threads=128) as bx:\n"
+        "        for i in T.Parallel(BLOCK):\n"
+        "            Y[bx * BLOCK + i] = X[bx * BLOCK + i] * 2\n"
+    )
+    for block in (256, 128, 256):
+        (tmp_path / "sizes.py").write_text(f"BLOCK = {block}\n")
+        kernel = tile2cu.load(tmp_path / "doubled.py", device="cpu")
+        assert f"BLOCK = {block}" in kernel.source
+        y = np.empty(300, np.float32)
+        kernel(np.ones(300, np.float32), y)
+        np.testing.assert_array_equal(y, 2)

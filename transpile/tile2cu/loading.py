@@ -7,12 +7,12 @@ from typing import Any
 from tile2cu.api import emit_text, read
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import write_files
+from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.targets import Target, find
+from tile2cu.tool import this_tool
 from tile2cu_runtime import cache
 from tile2cu_runtime.device import auto_target
 from tile2cu_runtime.load import Kernel, load_kernel
-
-_PACKAGE = Path(__file__).parent
 
 
 def load(
@@ -41,10 +41,9 @@ def load(
 
 
 def _emitted_folder(path: Path, kernel: str | None, target: Target, bindings: Mapping[str, Any]) -> Path:
-    """The folder of the kernel's files: from the cache when the same text was emitted the same way before."""
+    """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
     text = read(path)
     wanted = repr((path.name, kernel, target.name, sorted(bindings.items())))
-    key = cache.content_key(text, wanted, cache.tree_key(_PACKAGE, (".py", ".jinja")))
 
     def build(temporary: Path, _place: Path) -> None:
         emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text)
@@ -55,4 +54,14 @@ def _emitted_folder(path: Path, kernel: str | None, target: Target, bindings: Ma
             )
         write_files(emitted[0].files, temporary)
 
-    return cache.get_or_build("emitted", key, build).folder
+    # Which files the source imports, its manifest says: an entry that others were imported for is not it.
+    imports: dict[str, str | None] = {}
+    while True:
+        key = cache.content_key(text, wanted, this_tool().sha256, repr(sorted(imports.items())))
+        folder = cache.get_or_build("emitted", key, build).folder
+        (manifest,) = map(read_manifest, manifests(folder))
+        recorded = manifest["source"]["imports"] if manifest else {}
+        now = {name: source_sha256(path.parent / name) for name in recorded}
+        if now in (recorded, imports):
+            return folder
+        imports = now

@@ -8,13 +8,13 @@ import contextlib
 import json
 import subprocess
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tile2cu.files import write_files
 from tile2cu.project.job import Job, Outcome
-from tile2cu.project.on_disk import content_of, sha256
+from tile2cu.project.on_disk import content_of, sha256, source_sha256
 from tile2cu.tool import this_tool
 
 FOLDER = ".tile2cu"
@@ -36,7 +36,7 @@ class Memory:
             return False
         sources, outputs = entry.get("sources", {}), entry.get("outputs", {})
         return bool(outputs) and (
-            all(_source_sha256(job.file.parent / name) == digest for name, digest in sources.items())
+            all(source_sha256(job.file.parent / name) == digest for name, digest in sources.items())
             and all(_file_sha256(job.folder / name) == digest for name, digest in outputs.items())
         )
 
@@ -53,7 +53,10 @@ class Memory:
 
     def keep(self, texts: Iterable[str]) -> None:
         """Remembers texts as bases of later merges."""
-        self._new |= {f"base/{sha256(text)}": zlib.compress(text.encode(), 9) for text in texts}
+        for text in texts:
+            name = f"base/{sha256(text)}"
+            if name not in self._new and not (self.folder / name).exists():
+                self._new[name] = zlib.compress(text.encode(), 9)
 
     def outputs(self, job: Job) -> list[Path]:
         """The files that the job wrote when it was last built."""
@@ -76,8 +79,7 @@ class Memory:
         """Writes what is remembered; of the jobs that are listed no more nothing is kept if `jobs` are given."""
         listed = {job.key for job in jobs}
         built = {key: entry for key, entry in sorted(self._built.items()) if not listed or key in listed}
-        new: Mapping[str, bytes] = {name: data for name, data in self._new.items() if not (self.folder / name).exists()}
-        write_files({".gitignore": _IGNORE, "built.json": json.dumps(built, indent=1) + "\n", **new}, self.folder)
+        write_files({".gitignore": _IGNORE, "built.json": json.dumps(built, indent=1) + "\n", **self._new}, self.folder)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -85,14 +87,6 @@ class Memory:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
-
-
-def _source_sha256(path: Path) -> str | None:
-    """The hash of a source as the front end reads it: its text, with newlines as Python has them."""
-    try:
-        return sha256(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _file_sha256(path: Path) -> str | None:

@@ -61,3 +61,11 @@ def content_of(path: Path) -> bytes | None:
 def sha256(content: bytes | str) -> str:
     """The hash of a file's bytes, or of a text in UTF-8."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def source_sha256(path: Path) -> str | None:
+    """The hash of a source as the front end reads it: its text, with newlines as Python has them."""
+    try:
+        return sha256(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
