@@ -109,6 +109,44 @@ def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> No
     assert timed.returncode == 0 and timed.stdout.startswith("zoo: ")
 
 
+BITS = """\
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+@T.prim_func
+def bits(X: T.Tensor((N, 32), "int32"), Y: T.Tensor((N, 6), "uint32")):
+    with T.Kernel(N, threads=32) as bx:
+        x = T.alloc_fragment((1, 32), "uint32")
+        rows = T.alloc_fragment((1,), "uint32")
+        every = T.alloc_reducer((1,), "uint32", op="bitxor")
+        for i, j in T.Parallel(1, 32):
+            x[i, j] = T.cast(X[bx, j], "uint32")
+        T.reduce_bitand(x, rows, dim=1)
+        Y[bx, 0] = rows[0]
+        T.reduce_bitor(x, rows, dim=1)
+        Y[bx, 1] = rows[0]
+        T.reduce_bitxor(x, rows, dim=1)
+        Y[bx, 2] = rows[0]
+        T.reduce_bitor(x, rows, dim=1, clear=False)
+        Y[bx, 3] = rows[0]
+        T.reducer_init(every)
+        for i, j in T.Parallel(1, 32):
+            T.reducer_update(every[0], x[i, j])
+        T.finalize_reducer(every)
+        Y[bx, 4] = every[0]
+        Y[bx, 5] = 0
+"""
+
+
+def test_reductions_bit_by_bit_have_a_reference(gxx: str, tmp_path: Path) -> None:
+    (tmp_path / "bits.py").write_text(BITS)
+    done = subprocess.run(
+        [build(gxx, tmp_path, tmp_path / "bits.py", "cuda:sm_80", {})], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
 NUMBERS = """\
 #include <tl/test.h>
 using namespace tl::test;

@@ -169,6 +169,11 @@ class Reduction(Enum):
         """The name of the atomic that combines a value with memory."""
         return "atomic_add" if self is Reduction.SUM else f"atomic_{self.value.removeprefix('bit')}"
 
+    @property
+    def operator(self) -> str:
+        """The infix operator that combines two values; empty where a function of the kind's name does."""
+        return {"sum": "+", "abssum": "+", "bitand": "&", "bitor": "|", "bitxor": "^"}.get(self.value, "")
+
     def identity(self, dtype: DType) -> Number:
         """The value that changes nothing."""
         most: Number = inf if dtype.is_float else 2 ** (dtype.bits - (dtype.kind == "int")) - 1

@@ -373,13 +373,15 @@ def _combine(kind: Reduction, old: str, new: str) -> str:
             return f"{old} + {new}"
         case Reduction.MIN:
             return f"minimum({old}, {new})"
+        case Reduction.BITAND | Reduction.BITOR | Reduction.BITXOR:
+            return f"{old} {kind.operator} ({new})"
         case _:
             return f"maximum({old}, {new})"
 
 
 def _identity(kind: Reduction, dtype: DType) -> str:
-    if kind in (Reduction.SUM, Reduction.ABSSUM, Reduction.ABSMAX):
-        return "0"
+    if kind not in (Reduction.MAX, Reduction.MIN):
+        return "0" if kind.identity(dtype) == 0 else f"{value_type(dtype)}(~0)"
     end = {Reduction.MAX: "lowest", Reduction.MIN: "max"}[kind]
     if dtype.is_float:
         return ("-" if kind is Reduction.MAX else "") + "std::numeric_limits<double>::infinity()"

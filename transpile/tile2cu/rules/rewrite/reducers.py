@@ -7,8 +7,6 @@ from tile2cu.core.expr import Binary, Call, Const, Expr, Load
 from tile2cu.core.program import Atomic, Buffer, If, Loop, Parallel, Reduce, Reduction, Scope, Stmt, Store, While
 from tile2cu.rules.rewrite.replace import Body
 
-_OPERATORS = {Reduction.SUM: "+", Reduction.BITAND: "&", Reduction.BITOR: "|", Reduction.BITXOR: "^"}
-
 
 def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer]) -> Body | None:
     """The loop, then the reductions that stand for its updates; None where it has none. `tile` makes a fragment."""
@@ -66,8 +64,8 @@ def _with(stmt: Stmt, update: Stmt, by: Stmt) -> Stmt:
 
 
 def _combined(kind: Reduction, a: Expr, b: Expr) -> Expr:
-    if kind in _OPERATORS:
-        return Binary(a.dtype, _OPERATORS[kind], a, b)
+    if kind.operator:
+        return Binary(a.dtype, kind.operator, a, b)
     return Call(a.dtype, kind.value, (a, b))
 
 
