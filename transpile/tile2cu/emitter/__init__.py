@@ -49,9 +49,9 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     used = [used for settled in launches for used in _all_names(settled)]
     launches = _named(launches, used)
     written = tuple(_written(settled, used) for settled in launches)
-    text, header, lines = render(_view(written, tool, look), look, launches[0].program.source.name, suffix)
-    files = {f"{name}{suffix}": text, f"{name}.h": header}
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
+    text, header, lines = render(_view(written, origin), look, launches[0].program.source.name, suffix)
+    files = {f"{name}{suffix}": text, f"{name}.h": header}
     if look.with_test:
         from tile2cu.emitter.selftest import selftest
 
@@ -82,13 +82,13 @@ def _written(settled: Settled, used: list[str]) -> Written:
     return Written(settled, printer, tensor_maps(settled, printer))
 
 
-def _view(written: tuple[Written, ...], tool: Tool, look: Look) -> KernelView:
+def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     first, printer = written[0].settled, written[0].printer
     launches = tuple(each.settled for each in written)
     return KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
-        provenance=provenance(first.program, first.target.name, tool, look),
+        provenance=origin,
         contract=contract(launches, printer),
         sizes=common_sizes(first, printer),
         shared_limit=first.facts[first.launch, "ledger"].limit,

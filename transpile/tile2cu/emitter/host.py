@@ -35,7 +35,6 @@ def host(launches: tuple[Written, ...]) -> HostView:
         size_names=names,
         size_types=("int",) * len(names),
         refusals=(*_sizes(names), *_grid_limits(launches), *_rows(launches)),
-        arch=first.settled.target.arch,
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
         checks=(*_pointers(program, first.printer), *_take_workspace(program, first.printer)),

@@ -46,9 +46,9 @@ def manifest(
         "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
-        "arguments": _arguments(launches, printer),
+        "arguments": _arguments(launches),
         "outputs": list(program.outputs),
-        "workspace": [_workspace(tensor, printer) for tensor in program.workspaces],
+        "workspace": [_workspace(tensor) for tensor in program.workspaces],
         **({"launch": described[0]} if alone else {"launches": described}),
         "resources": {
             "shared": _by_name(launches, _shared),
@@ -88,7 +88,7 @@ def _shared(settled: Settled) -> dict[str, int]:
     return dict(settled.facts[settled.launch, "ledger"].tiles)
 
 
-def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str, Any]]:
+def _arguments(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
     arguments: list[dict[str, Any]] = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
@@ -103,7 +103,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> list[dict[str
     return arguments
 
 
-def _workspace(tensor: Buffer, printer: Printer) -> dict[str, Any]:
+def _workspace(tensor: Buffer) -> dict[str, Any]:
     """A tensor that the launches share in the caller's workspace, one after the other in this order."""
     shape = [_extent(extent) for extent in tensor.shape]
     return {"name": tensor.name, "dtype": tensor.dtype.name, "shape": shape}

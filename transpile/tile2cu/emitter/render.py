@@ -32,10 +32,7 @@ def render(view: KernelView, look: Look, source: str, suffix: str) -> tuple[str,
 
     `source` is the name of the Python file, `suffix` the end of the text's.
     """
-    environment = _environment(look.style)
-    texts = [environment.get_template(f"kernel.{end}.jinja").render(k=view) for end in ("cu", "h")]
-    with _format_option(look.clang_format) as option:
-        kernel, header = _format(texts, option)
+    kernel, header = _rendered(look, ["kernel.cu", "kernel.h"], k=view)
     text, lines = _take_markers(kernel)
     if look.line == "python":
         text, lines = with_line_directives(text, lines, python=source, own=f"{view.name}{suffix}")
@@ -44,26 +41,27 @@ def render(view: KernelView, look: Look, source: str, suffix: str) -> tuple[str,
 
 def render_test(view: TestView, look: Look) -> str:
     """The text of NAME_test.cpp."""
-    with _format_option(look.clang_format) as option:
-        return _format([_environment(look.style).get_template("test.cpp.jinja").render(t=view)], option)[0]
+    return _rendered(look, ["test.cpp"], t=view)[0]
 
 
 def render_shims(view: ShimView, look: Look) -> dict[str, str]:
     """The shims that the look asks for, by file name."""
-    environment = _environment(look.style)
-    texts = [environment.get_template(f"{kind}.cpp.jinja").render(s=view) for kind in look.shims]
-    with _format_option(look.clang_format) as option:
-        names = [f"{view.name}_{kind}.cpp" for kind in look.shims]
-        return dict(zip(names, _format(texts, option), strict=True))
+    names = [f"{kind}.cpp" for kind in look.shims]
+    return dict(zip((f"{view.name}_{name}" for name in names), _rendered(look, names, s=view), strict=True))
 
 
 def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:
     """The two files of a dispatch, by name."""
-    environment = _environment(look.style)
-    texts = [environment.get_template(f"dispatch.{end}.jinja").render(d=view) for end in ("cpp", "h")]
-    with _format_option(look.clang_format) as option:
-        table, header = _format(texts, option)
+    table, header = _rendered(look, ["dispatch.cpp", "dispatch.h"], d=view)
     return {f"{view.name}_dispatch.cpp": table, f"{view.name}_dispatch.h": header}
+
+
+def _rendered(look: Look, templates: list[str], **views: object) -> list[str]:
+    """The templates printed and formatted, in their order."""
+    environment = _environment(look.style)
+    texts = [environment.get_template(f"{name}.jinja").render(**views) for name in templates]
+    with _format_option(look.clang_format) as option:
+        return _format(texts, option)
 
 
 @functools.cache

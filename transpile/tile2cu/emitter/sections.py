@@ -210,8 +210,8 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
 
 def tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
-    stmts = list(walk_stmts(settled.launch.body))
-    found = [buffer for stmt in stmts for buffer in (*buffers_read(stmt), *buffers_written(stmt))]
+    reads, writes = touched(settled)
+    found = reads | writes
     names = {buffer.name for buffer in found}
     shown = {buffer.name: buffer for buffer in found if buffer.of is not None}
     listed = (*settled.program.params, *settled.program.workspaces)

@@ -55,7 +55,6 @@ class HostView:
     size_names: tuple[str, ...]
     size_types: tuple[str, ...]
     refusals: tuple[Declaration, ...]
-    arch: str
     stream: str  # its type
     workspace: str
     checks: tuple[Declaration, ...]

@@ -1,5 +1,6 @@
 """The part of the tl headers that some texts need: found along the include graph, and written anew for vendoring."""
 
+import functools
 import hashlib
 import posixpath
 import re
@@ -73,9 +74,6 @@ class Headers:
         }:
             left -= empty
         return left
-
-    def _is_empty(self, name: str, kept: Collection[str]) -> bool:
-        return name not in ALWAYS and self.is_umbrella(name) and not any(child in kept for child in self.includes(name))
 
     def _in_include_order(self, kept: Collection[str]) -> tuple[str, ...]:
         """As a compiler meets their ends: what a header includes comes before it."""
@@ -175,20 +173,18 @@ def _tl_includes(text: str) -> list[str]:
     return [name.removeprefix("tl/") for name in _includes(text) if name.startswith("tl/")]
 
 
+@functools.cache  # every header is asked about in every turn of HeaderSet.needed
 def _identifiers(text: str) -> set[str]:
     return set(_IDENTIFIER.findall(_COMMENT.sub(" ", text)))
 
 
+@functools.cache
 def defines(text: str) -> set[str]:
     """The names that a header declares in its namespaces, and its macros; perhaps a few more, never fewer."""
     macros = set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
     code = re.sub(r"^#(?:[^\n]*\\\n)*[^\n]*", "", _COMMENT.sub(" ", text), flags=re.MULTILINE)
     # A call such as TL_FUNCTION(Exp2, exp2, ...) declares what it is given first: a type, then or else a function.
-    made = {
-        name
-        for pair in re.findall(r"^[A-Z][A-Z_0-9]*\(([A-Z]\w*(?=, ))?(?:, )?([a-z]\w*)?", code, re.M)
-        for name in pair
-    }
+    made = {name for pair in re.findall(_MACRO_CALL, code, re.MULTILINE) for name in pair}
     code = re.sub(r"^[A-Z][A-Z_0-9]*\(.*", "", code, flags=re.MULTILINE)
     names = {name for each in (made, *map(_declared, _declarations(code))) for name in each if name}
     return macros | names - _KEYWORDS
