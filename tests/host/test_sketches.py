@@ -256,3 +256,16 @@ def test_a_norm_for_any_number_of_channels(channels: int, tmp_path: Path) -> Non
     expected = y / (1 + np.exp(-y))
     found = load(tmp_path, NORM, C=channels)(x, gamma)
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-3)  # rounded to float16
+
+
+def test_functions_of_integer_tiles_are_computed_in_float(tmp_path: Path) -> None:
+    statements = """
+        x = T.alloc_fragment((8, 16), "int32")
+        y = T.alloc_fragment((8, 16), "float32")
+        T.copy(X, x)
+        y = x.exp() + T.exp(x)
+        T.copy(y, Y)
+    """
+    params = 'X: T.Tensor((8, 16), "int32"), Y: T.Tensor((8, 16), "float32")'
+    x = RNG.integers(-3, 4, (8, 16)).astype(np.int32)
+    np.testing.assert_allclose(load_body(tmp_path, statements, params)(x), 2 * np.exp(x), rtol=1e-5)

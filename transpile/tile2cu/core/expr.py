@@ -5,7 +5,7 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -227,6 +227,14 @@ def binary(op: str, lhs: Expr, rhs: Expr) -> Expr:
     if dtype.is_int:
         return _without_neutral(expr)
     return expr
+
+
+def joined(op: str, parts: Iterable[Expr]) -> Expr | None:
+    """`a op b op c`, from the left; None for no parts."""
+    found: Expr | None = None
+    for part in parts:
+        found = part if found is None else binary(op, found, part)
+    return found
 
 
 def result_dtype(lhs: Expr, rhs: Expr) -> DType:

@@ -331,7 +331,8 @@ class _Trace:
 
         It must be one where it counts blocks, elements or turns of a loop; any other may stand for a fraction.
         """
-        missing = tuple(size for size in sizes if size not in solvable_sizes(params))
+        solvable = solvable_sizes(params)
+        missing = tuple(size for size in sizes if size not in solvable)
         self.calls.supply(missing, self.cx.recorder.params)
         called = {name for name, found in self.calls.found.items() if found.how == "call"}
         given = tuple(size for size in missing if size in called - self.cx.bindings.demanded)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, joined, static_value, walk
 from tile2cu.core.program import Buffer, If, Stmt
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
@@ -47,12 +47,12 @@ def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Ex
 
 def element(cx: Context, buffer: Buffer, found: Placement, indices: tuple[Expr, ...]) -> Placed:
     """An element of a placed tensor by the user's indices."""
-    inside: Expr | None = None
+    tests = []
     for index, extent in zip(indices, buffer.shape, strict=True):
         limit = cx.recorder.ranges.get(index) if isinstance(index, Var) else None
         if static_value(index) is None and limit != extent:
-            test = binary("<", index, extent)
-            inside = test if inside is None else binary("and", inside, test)
+            tests.append(binary("<", index, extent))
+    inside = joined("and", tests)
     return Placed(buffer.dtype, buffer, physical(cx, buffer, found, indices), indices, inside)
 
 

@@ -12,6 +12,8 @@ from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.values import Allocation, Placement
 
+_INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
+
 
 @dataclass(frozen=True)
 class Place:
@@ -164,6 +166,16 @@ class Recorder:
     def variable(self, name: str, dtype: DType, role: Role) -> Var:
         """A new variable, named as the user named it unless that name is in use around it."""
         return Var(dtype, self.unique("unused" if name == "_" else name), role)
+
+    def indices(self, extents: Sequence[Expr]) -> tuple[Var, ...]:
+        """The variables of a loop over elements that the user did not write. Raises Fault T2C-F020 past four."""
+        if len(extents) > len(_INDICES):
+            message = f"an operation on elements has at most {len(_INDICES)} dimensions"
+            raise Fault("T2C-F020", message, help="write it as a loop over parts with fewer")
+        with self.scope():
+            made = tuple(self.variable(name, INT32, Role.PARALLEL) for name in _INDICES[: len(extents)])
+        self.ranges |= dict(zip(made, extents, strict=True))
+        return made
 
     def unique(self, name: str) -> str:
         """The name, numbered if it is in use here; it is in use from now on until the scope ends."""

@@ -7,6 +7,7 @@ from tile2cu.core.layout import Warps
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
 from tile2cu.core.program import Gemm, Loop, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import staged_pipeline_of
 from tile2cu.rules.warps import mfma_of, on_fma
 from tile2cu.targets import Mfma
@@ -135,7 +136,6 @@ def _interleave(cols: int, context: Context) -> int:
 
 
 def _check(op: Gemm, row: Mfma) -> None:
-    _, _, k = op.mnk
     if op.b.buffer.scope is Scope.FRAGMENT:
         raise Tile2CuError(
             "T2C-S003",
@@ -144,10 +144,4 @@ def _check(op: Gemm, row: Mfma) -> None:
             notes=(Note("on AMD's matrix cores B must be a shared tile"),),
             help=f"T.copy `{op.b.buffer.name}` to a shared tile first",
         )
-    if k % row.k:
-        raise Tile2CuError(
-            "T2C-S002",
-            f"K of this product is {k}, and {row.operand} products take K in {row.k}s",
-            op.span,
-            help=f"make K a multiple of {row.k}; tiles past the end of a tensor are filled with zeros",
-        )
+    check_k(op, row)

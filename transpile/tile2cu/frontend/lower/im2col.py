@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, binary, int_const
+from tile2cu.core.expr import Call, Const, Expr, Load, binary, int_const, joined
 from tile2cu.core.program import Buffer, Parallel, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -41,9 +40,7 @@ def im2col(
     steps = as_count(stride, "`stride` of T.im2col", least=1), as_count(dilation, "`dilation` of T.im2col", least=1)
     padding = as_count(pad, "`pad` of T.im2col")
     at = cx.recorder.take()
-    with cx.recorder.scope():
-        i, j = (cx.recorder.variable(name, INT32, Role.PARALLEL) for name in ("i", "j"))
-    cx.recorder.ranges |= dict(zip((i, j), tile.shape, strict=True))
+    i, j = cx.recorder.indices(tile.shape)
     row = binary("+", binary("*", as_integer(nhw_step, "`nhw_step`"), tile.shape[0]), i)
     column = binary("+", binary("*", as_integer(c_step, "`c_step`"), tile.shape[1]), j)
     value = _pixel(image, row, column, size, steps, padding)
@@ -75,9 +72,8 @@ def _pixel(image: Buffer, row: Expr, column: Expr, size: int, steps: tuple[int, 
         for place, extent in ((at_y, height), (at_x, width))
         for test in (binary(">=", place, int_const(0)), binary("<", place, extent))
     ]
-    inside = sides[0]
-    for side in sides[1:]:
-        inside = binary("and", inside, side)
+    inside = joined("and", sides)
+    assert inside is not None
     number = binary("//", row, binary("*", rows, columns))
     load = Load(image.dtype, image, (number, at_y, at_x, binary("%", column, channels)))
     return Call(image.dtype, "if_then_else", (inside, load, Const(image.dtype, 0)))

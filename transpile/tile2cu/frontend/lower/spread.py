@@ -2,15 +2,11 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, static_value
+from tile2cu.core.expr import Call, Const, Expr, Load, Var, binary, joined, static_value
 from tile2cu.core.program import Atomic, If, Parallel, Reduction, Region, Stmt, Store
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.operators import static
 from tile2cu.frontend.placement import physical
-
-_NAMES = ("i", "j", "k", "l")
 
 
 def is_placed(cx: Context, *regions: Region) -> bool:
@@ -24,11 +20,8 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
     extents = tuple(a if static_value(b) is None else b for a, b in pairs)
     for extent in extents:
         static(extent, "an extent of a copy from tensor to tensor")
-    if len(extents) > len(_NAMES):
-        raise Fault("T2C-F020", f"a copy from tensor to tensor has at most {len(_NAMES)} dimensions")
     at = cx.recorder.take()
-    with cx.recorder.scope():
-        indices = tuple(cx.recorder.variable(name, INT32, Role.PARALLEL) for name in _NAMES[: len(extents)])
+    indices = cx.recorder.indices(extents)
     read, written = _logical(source, indices), _logical(target, indices)
     value: Expr = Load(source.buffer.dtype, source.buffer, _physical(cx, source, read))
     outside = _bounds(source, read) if is_placed(cx, source) else None
@@ -63,11 +56,6 @@ def _physical(cx: Context, region: Region, indices: tuple[Expr, ...]) -> tuple[E
 
 def _bounds(region: Region, indices: tuple[Expr, ...]) -> Expr | None:
     """The condition that an element is one of the tensor's; None where it always is."""
-    condition: Expr | None = None
-    for dim in region.kept:
-        extent, start = region.buffer.shape[dim], region.ranges[dim]
-        if static_value(start.start) == 0 and start.extent == extent:
-            continue
-        inside = binary("<", indices[dim], extent)
-        condition = inside if condition is None else binary("and", condition, inside)
-    return condition
+    sides = ((dim, region.ranges[dim], region.buffer.shape[dim]) for dim in region.kept)
+    open_ = ((dim, extent) for dim, part, extent in sides if static_value(part.start) != 0 or part.extent != extent)
+    return joined("and", (binary("<", indices[dim], extent) for dim, extent in open_))

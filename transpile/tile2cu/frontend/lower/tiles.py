@@ -8,8 +8,8 @@ import functools
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
-from tile2cu.core.dtype import FLOAT32, INT32, DType
-from tile2cu.core.expr import Call, Expr, Load, Role, int_const, static_value
+from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.expr import Call, Expr, Load, int_const, static_value
 from tile2cu.core.program import Buffer, Parallel, Reduce, Reduction, Scope, Store
 from tile2cu.frontend import operators
 from tile2cu.frontend.context import Context
@@ -19,7 +19,6 @@ from tile2cu.frontend.lower.operand import as_dtype
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.values import TileValue, Transposed, as_expr, describe
 
-_INDICES = ("i", "j", "k", "l")
 Shape = tuple[Expr, ...]
 
 
@@ -150,10 +149,7 @@ def store(cx: Context, target: Buffer, value: object, op: str) -> None:
     if len(tile.shape) == 1 and target.rank == 2:
         (tile, _) = _as_columns([tile, as_tile(cx, target)])
     _require_fits(target, _broadcast([target.shape, tile.shape]))
-    with cx.recorder.scope():
-        indices = tuple(cx.recorder.variable(_INDICES[dim], INT32, Role.PARALLEL) for dim in range(target.rank))
-    for index, extent in zip(indices, target.shape, strict=True):
-        cx.recorder.ranges[index] = extent
+    indices = cx.recorder.indices(target.shape)
     written = tile.element(_indices_of(tile.shape, indices))
     body = (Store(buffer=target, indices=indices, value=written, op=op, span=at.span),)
     cx.recorder.emit(
@@ -193,7 +189,10 @@ def reduced(cx: Context, kind: Reduction, value: object, axis: object) -> Buffer
     src = written(cx, value, "value")
     if src.rank != 2:
         raise Fault("T2C-F022", f"`{src.name}` has {src.rank} dimensions; rows or columns of two are reduced")
-    dim = int(static_int(axis, "`axis`")) % 2
+    axis = int(static_int(axis, "`axis`"))
+    if not -2 <= axis < 2:
+        raise Fault("T2C-F022", f"`{src.name}` has no dimension {axis}", help="its axes are 0 and 1, or -2 and -1")
+    dim = axis % 2
     wide = src.dtype.is_float and src.dtype.bits < 32 and kind in (Reduction.SUM, Reduction.ABSSUM)
     name, here = f"{src.name}_{kind.value}", cx.recorder.peek()
     dst = cx.recorder.allocate_at(here, name, (src.shape[1 - dim],), FLOAT32 if wide else src.dtype, Scope.FRAGMENT)
@@ -238,7 +237,7 @@ def method(cx: Context, value: object, name: str) -> Callable[..., object]:
     """`tile.exp()` and `tile.astype(dtype)`."""
     if name == "astype":
         return lambda cx, dtype: apply(cx, lambda x: Call(as_dtype(dtype, "its type"), "cast", (x,)), value)
-    return lambda cx: apply(cx, lambda x: Call(x.dtype, name, (x,)), value)
+    return lambda cx: apply(cx, lambda x: elementwise.FUNCTIONS[name](cx, x), value)
 
 
 def transpose(cx: Context, value: object) -> object:

@@ -8,7 +8,7 @@ from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.free import blocked
 from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma
-from tile2cu.targets import Mma
+from tile2cu.targets import Mfma, Mma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -34,7 +34,7 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     row = mma_of(op, context)
     if context.facts.get(op, "instruction") is None and row is not None:  # not on wgmma
-        _check_k(op, row)
+        check_k(op, row)
         yield op, "instruction", _name(row)
 
 
@@ -136,7 +136,8 @@ def _on_mma_sync(op: Gemm, context: Context) -> bool:
     return str(context.facts[op, "instruction"]).startswith("mma.")
 
 
-def _check_k(op: Gemm, found: Mma) -> None:
+def check_k(op: Gemm, found: Mma | Mfma) -> None:
+    """Raises T2C-S002 when K is no whole number of the instruction's steps."""
     _, _, k = op.mnk
     if k % found.k:
         raise Tile2CuError(
@@ -178,11 +179,10 @@ def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuErr
     known = sorted({f"{operand} x {operand} -> {accumulator}" for operand, accumulator in types})
     return Tile2CuError(
         "T2C-S001",
-        f"no instruction of {context.target.name} multiplies {a} by {b} into {c}"
-        + (f", and `{in_registers}` is in registers" if in_registers else ""),
+        f"no instruction of {context.target.name} multiplies {a} by {b} into {c}, and `{in_registers}` is in registers",
         op.span,
         notes=(Note("it has " + ", ".join(known)),),
-        help="use one of these types" + (f", or T.copy `{in_registers}` to a shared tile" if in_registers else ""),
+        help=f"use one of these types, or T.copy `{in_registers}` to a shared tile",
     )
 
 

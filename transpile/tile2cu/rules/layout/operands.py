@@ -100,10 +100,12 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
 
     Gives: a SharedLayout for the shared tile.
     """
-    by_tma = any(op is load for load in loads_ahead(context))
     for tile, other in ((op.src.buffer, op.dst.buffer), (op.dst.buffer, op.src.buffer)):
         fits = tile.scope is Scope.SHARED and tile.rank == 2 and context.facts.get(tile, "layout") is None
-        if fits and (by_tma or isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)):
+        if fits and (
+            isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)
+            or any(op is load for load in loads_ahead(context))
+        ):
             yield tile, "layout", _swizzled(tile)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import element_accesses, expressions, variables
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, static_value
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -27,7 +27,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.rewrite.reducers import reduced_after
-from tile2cu.rules.rewrite.replace import Body, in_body
+from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
 from tile2cu.rules.rewrite.staging import fresh, whole
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
@@ -112,8 +112,7 @@ class _Writer:
         condition: Expr | None = None
         if part is not None:
             steps = tuple(binary("-", variables[dim], part.ranges[dim].start) for dim in part.kept)
-            for test in _inside(part, variables):
-                condition = test if condition is None else binary("and", condition, test)
+            condition = joined("and", _inside(part, variables))
 
         def indices(region: Region) -> tuple[Expr, ...]:
             if region is part:
@@ -152,7 +151,7 @@ class _Writer:
                 before.append(Copy(src=whole(op.dst, op), dst=whole(dst, op), span=op.span))
             after.append(Copy(src=whole(dst, op), dst=whole(op.dst, op), span=op.span))
         reduction = replace(op, src=src, dst=dst, dim=src.rank - 1 if src.rank == 3 else op.dim)
-        return _under_comments(op, [*before, reduction, *after])
+        return under_comments(op, [*before, reduction, *after])
 
     def turned(self, op: Reduce, src: Buffer) -> tuple[Buffer, Stmt]:
         """A tile whose last dimension is the one that is reduced, and the loop that fills it."""
@@ -177,7 +176,7 @@ class _Writer:
                 copies[-1] = self.instead_of(copies[-1])[0]  # type: ignore[index]
                 region = whole(tile, op)
             operands.append(region)
-        return _under_comments(op, [*copies, replace(op, a=operands[0], b=operands[1])])
+        return under_comments(op, [*copies, replace(op, a=operands[0], b=operands[1])])
 
     def tile(self, like: Buffer, scope: Scope, suffix: str) -> Buffer:
         """One more tile."""
@@ -185,12 +184,6 @@ class _Writer:
         made = replace(like, name=fresh(launch, like.name + suffix), scope=scope, comment="", reducer=None)
         self.tiles.append(made)
         return made
-
-
-def _under_comments(op: Stmt, stmts: list[Stmt]) -> Body:
-    """The statements in the place of one, whose comments stand above the first."""
-    first = replace(stmts[0], comments=op.comments, trailing=op.trailing)
-    return (first, *(replace(stmt, comments=(), trailing="") for stmt in stmts[1:]))
 
 
 def _direct(region: Region) -> bool:
@@ -237,11 +230,9 @@ def _widened(op: Parallel) -> Body | None:
     if len(shapes) != 1 or not wider:
         return None
     shape = shapes[wider[0]]
-    condition: Expr | None = None
-    for variable, extent, full in zip(op.vars, op.extents, shape, strict=True):
-        if static_value(extent) != static_value(full):
-            test = binary("<", variable, extent)
-            condition = test if condition is None else binary("and", condition, test)
+    sides = zip(op.vars, op.extents, shape, strict=True)
+    short = ((variable, extent) for variable, extent, full in sides if static_value(extent) != static_value(full))
+    condition = joined("and", (binary("<", variable, extent) for variable, extent in short))
     assert condition is not None
     return (replace(op, extents=shape, body=(If(condition=condition, then=op.body, span=op.span),)),)
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load
-from tile2cu.core.program import Atomic, Buffer, If, Loop, Parallel, Reduce, Reduction, Scope, Stmt, Store, While
-from tile2cu.rules.rewrite.replace import Body
+from tile2cu.core.program import Atomic, Buffer, Parallel, Reduce, Reduction, Scope, Stmt, Store, walk_stmts
+from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
 
 
 def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer]) -> Body | None:
     """The loop, then the reductions that stand for its updates; None where it has none. `tile` makes a fragment."""
-    updates = [update for stmt in op.body for update in _updates(stmt)]
+    updates = [stmt for stmt in walk_stmts(op.body) if _is_update(stmt)]
     if not updates:
         return None
     body: Body = op.body
@@ -28,39 +29,26 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer]) -> Body | None
         kept = Load(target.dtype, values, op.vars)
         value = update.value if own else _combined(kind, kept, update.value)
         store = Store(buffer=values, indices=op.vars, value=value, span=update.span)
-        body = tuple(_with(stmt, update, store) for stmt in body)
+        body = _with(body, update, store)
         after += _reductions(op, kind, values, target, update.indices, tile)
     loop = replace(op, body=(*first, *body))
     return (loop, *(replace(stmt, comments=(), trailing="") for stmt in after))
 
 
-def _updates(stmt: Stmt) -> Iterator[Store | Atomic]:
+def _is_update(stmt: Stmt) -> TypeGuard[Store | Atomic]:
     match stmt:
-        case Store() if stmt.buffer.reducer is not None and stmt.op == "+":
-            yield stmt
-        case Atomic() if stmt.buffer.scope is Scope.FRAGMENT:
-            yield stmt
-        case If():
-            for part in (*stmt.then, *stmt.orelse):
-                yield from _updates(part)
-        case Loop() | While():
-            for part in stmt.body:
-                yield from _updates(part)
+        case Store():
+            return stmt.buffer.reducer is not None and stmt.op == "+"
+        case Atomic():
+            return stmt.buffer.scope is Scope.FRAGMENT
         case _:
-            pass
+            return False
 
 
-def _with(stmt: Stmt, update: Stmt, by: Stmt) -> Stmt:
-    if stmt is update:
-        return replace(by, comments=stmt.comments, trailing=stmt.trailing)
-    match stmt:
-        case If():
-            then, orelse = (tuple(_with(part, update, by) for part in body) for body in (stmt.then, stmt.orelse))
-            return replace(stmt, then=then, orelse=orelse)
-        case Loop() | While():
-            return replace(stmt, body=tuple(_with(part, update, by) for part in stmt.body))
-        case _:
-            return stmt
+def _with(body: Body, update: Stmt, by: Stmt) -> Body:
+    """The body with `by` in the place of an update."""
+    instead = under_comments(update, (by,))
+    return in_body(body, lambda stmts, place: instead if stmts[place] is update else None)
 
 
 def _combined(kind: Reduction, a: Expr, b: Expr) -> Expr:

@@ -1,6 +1,6 @@
 """Statements with parts replaced; what does not change stays the same object."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tile2cu.core.expr import Expr, Load, rebuilt
@@ -74,3 +74,9 @@ def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Stmt:
             return stmt if body is stmt.body else replace(stmt, body=body)
         case _:
             return stmt
+
+
+def under_comments(op: Stmt, stmts: Sequence[Stmt]) -> Body:
+    """The statements in the place of one, whose comments stand above the first."""
+    first = replace(stmts[0], comments=op.comments, trailing=op.trailing)
+    return (first, *(replace(stmt, comments=(), trailing="") for stmt in stmts[1:]))

@@ -20,7 +20,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.rules.rewrite.replace import Body, in_body, with_buffer
+from tile2cu.rules.rewrite.replace import Body, in_body, under_comments, with_buffer
 
 
 def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
@@ -121,9 +121,8 @@ def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
 
 def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> Launch:
     """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
-    first = replace(by[0], comments=op.comments, trailing=op.trailing)
-    rest = tuple(replace(stmt, comments=(), trailing="") for stmt in by[1:])
-    body = in_body(launch.body, lambda body, place: (first, *rest) if body[place] is op else None)
+    by = under_comments(op, by)
+    body = in_body(launch.body, lambda body, place: by if body[place] is op else None)
     return replace(launch, body=body, tiles=(*launch.tiles, *tiles))
 
 
