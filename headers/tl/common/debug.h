@@ -11,6 +11,25 @@ TL_DEVICE void device_assert(bool condition, const char* message = "a condition 
   if (!condition) assertion_failed(message);
 }
 
+// A line with a name, the place of an element (the first `rank` of i, j, k), its value, and who holds it.
+TL_DEVICE void print_line(const char* name, int rank, int i, int j, int k, double value) {
+  const unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z;
+  const int t = thread();
+  if (rank == 0) print_text("%s = %g in block (%u, %u, %u), thread %d\n", name, value, x, y, z, t);
+  if (rank == 1) print_text("%s(%d) = %g in block (%u, %u, %u), thread %d\n", name, i, value, x, y, z, t);
+  if (rank == 2) print_text("%s(%d, %d) = %g in block (%u, %u, %u), thread %d\n", name, i, j, value, x, y, z, t);
+  if (rank == 3) print_text("%s(%d, %d, %d) = %g in block (%u, %u, %u), thread %d\n", name, i, j, k, value, x, y, z, t);
+}
+TL_DEVICE void print_line(const char* name, int rank, int i, int j, int k, long long value) {
+  const unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z;
+  const int t = thread();
+  if (rank == 0) print_text("%s = %lld in block (%u, %u, %u), thread %d\n", name, value, x, y, z, t);
+  if (rank == 1) print_text("%s(%d) = %lld in block (%u, %u, %u), thread %d\n", name, i, value, x, y, z, t);
+  if (rank == 2) print_text("%s(%d, %d) = %lld in block (%u, %u, %u), thread %d\n", name, i, j, value, x, y, z, t);
+  if (rank == 3)
+    print_text("%s(%d, %d, %d) = %lld in block (%u, %u, %u), thread %d\n", name, i, j, k, value, x, y, z, t);
+}
+
 template <class T> TL_DEVICE void print_element(const char* name, int rank, int i, int j, int k, T x) {
   if constexpr (std::is_integral<T>::value)
     print_line(name, rank, i, j, k, static_cast<long long>(x));
@@ -27,6 +46,12 @@ template <class X> TL_DEVICE std::enable_if_t<!is_shared_tile<X>> print(const ch
     TL_UNROLL
     for (int i = 0; i < packet_size<X>; ++i) print_element(name, 1, i, 0, 0, v.at[i]);
   }
+}
+// A line for each element of a private array, by thread 0 of the block.
+template <class T, int n> TL_DEVICE void print(const char* name, const T (&array)[n]) {
+  if (thread() != 0) return;
+  TL_NO_UNROLL
+  for (int i = 0; i < n; ++i) print_element(name, 1, i, 0, 0, array[i]);
 }
 // A line for each element of a fragment, by one of the threads that hold it. Who: every thread of the block.
 template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {

@@ -13,22 +13,9 @@ TL_DEVICE void assertion_failed(const char* message) {
   __trap();
 }
 
-// A line with a name, the place of an element (the first `rank` of i, j, k), its value, and who holds it.
-TL_DEVICE void print_line(const char* name, int rank, int i, int j, int k, double value) {
-  const unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z;
-  const int t = thread();
-  if (rank == 0) printf("%s = %g in block (%u, %u, %u), thread %d\n", name, value, x, y, z, t);
-  if (rank == 1) printf("%s(%d) = %g in block (%u, %u, %u), thread %d\n", name, i, value, x, y, z, t);
-  if (rank == 2) printf("%s(%d, %d) = %g in block (%u, %u, %u), thread %d\n", name, i, j, value, x, y, z, t);
-  if (rank == 3) printf("%s(%d, %d, %d) = %g in block (%u, %u, %u), thread %d\n", name, i, j, k, value, x, y, z, t);
-}
-TL_DEVICE void print_line(const char* name, int rank, int i, int j, int k, long long value) {
-  const unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z;
-  const int t = thread();
-  if (rank == 0) printf("%s = %lld in block (%u, %u, %u), thread %d\n", name, value, x, y, z, t);
-  if (rank == 1) printf("%s(%d) = %lld in block (%u, %u, %u), thread %d\n", name, i, value, x, y, z, t);
-  if (rank == 2) printf("%s(%d, %d) = %lld in block (%u, %u, %u), thread %d\n", name, i, j, value, x, y, z, t);
-  if (rank == 3) printf("%s(%d, %d, %d) = %lld in block (%u, %u, %u), thread %d\n", name, i, j, k, value, x, y, z, t);
+// As printf. Any thread.
+template <class... Values> TL_DEVICE void print_text(const char* format, Values... values) {
+  printf(format, values...);
 }
 
 }  // namespace tl

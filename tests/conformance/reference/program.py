@@ -10,11 +10,12 @@ import numpy as np
 
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
-from tests.conformance.reference.numbers import Array, CannotInterpret, stored, undefined, working_dtype
+from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Binary, Call, Load, Var, walk
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     Break,
@@ -26,6 +27,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
+    Print,
     Program,
     Stmt,
     Store,
@@ -112,7 +114,7 @@ class Block:
             raise CannotInterpret(f"the statement {type(stmt).__name__}")
 
     def _scalar(self, stmt: Stmt, mask: Array) -> bool:
-        """Runs the statement if it gives a value to an element or a variable."""
+        """Runs the statement if it gives a value to an element or a variable, or checks one."""
         match stmt:
             case Store():
                 self._store(stmt, mask)
@@ -129,6 +131,8 @@ class Block:
                 places = [self.values.of(index, mask) for index in stmt.indices]
                 value = self.values.of(stmt.value, mask)
                 self.memory.update(stmt.buffer, places, value, mask, COMBINE[stmt.kind])
+            case Assert():
+                self._assert(stmt, mask)
             case _:
                 return False
         return True
@@ -137,10 +141,7 @@ class Block:
         """Runs the statement if it says what runs, how often, or when."""
         match stmt:
             case If():
-                taken = self.values.of(stmt.condition, mask).astype(bool)
-                for arm, chosen in ((stmt.then, mask & taken), (stmt.orelse, mask & ~taken)):
-                    if chosen.any():
-                        self.run(arm, chosen)
+                self._branch(stmt, mask)
             case Loop() | While():
                 self._loop(stmt, mask)
             case Break():
@@ -150,11 +151,21 @@ class Block:
                 self.left |= mask
             case Parallel():
                 self._parallel(stmt, mask)
-            case Sync() | Swizzle():
+            case Sync() | Swizzle() | Print():
                 pass
             case _:
                 return False
         return True
+
+    def _branch(self, stmt: If, mask: Array) -> None:
+        taken = self.values.of(stmt.condition, mask).astype(bool)
+        for arm, chosen in ((stmt.then, mask & taken), (stmt.orelse, mask & ~taken)):
+            if chosen.any():
+                self.run(arm, chosen)
+
+    def _assert(self, stmt: Assert, mask: Array) -> None:
+        if not np.broadcast_to(self.values.of(stmt.condition, mask), mask.shape)[mask].all():
+            raise KernelFault(f"the assertion in line {stmt.span.line} does not hold")
 
     def _store(self, stmt: Store, mask: Array) -> None:
         value = stmt.value

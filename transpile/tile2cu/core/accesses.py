@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import Expr, Load, Var, walk
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     AtomicTile,
@@ -17,6 +18,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
+    Print,
     Reduce,
     Scan,
     Scope,
@@ -67,8 +69,10 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.value,)
         case Declare() if stmt.init is not None:
             return (stmt.init,)
-        case If() | While():
+        case If() | While() | Assert():
             return (stmt.condition,)
+        case Print() if isinstance(stmt.what, Expr):
+            return (stmt.what,)
         case Loop():
             return (stmt.start, stmt.stop, stmt.step)
         case Fill():
@@ -114,6 +118,8 @@ def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
             return frozenset((stmt.a.buffer, stmt.b.buffer, stmt.c.buffer))
         case Reduce():
             return frozenset((stmt.src,)) | (frozenset() if stmt.clear else frozenset((stmt.dst,)))
+        case Print() if isinstance(stmt.what, Buffer):
+            return frozenset((stmt.what,))
         case _:
             return frozenset(access.buffer for access in element_accesses((stmt,)) if not access.is_store)
 

@@ -344,6 +344,22 @@ class Sync(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Assert(Stmt):
+    """`T.device_assert(condition, message)` or an `assert` on a run-time value, by every thread that comes there."""
+
+    condition: Expr
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Print(Stmt):
+    """`T.print(what, message)`: a number by every thread that comes there, or each element of a tile once."""
+
+    what: Expr | Buffer
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Swizzle(Stmt):
     """`T.use_swizzle(panel_size)`: the order in which blocks take output tiles; results don't change."""
 

@@ -12,6 +12,7 @@ from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Unary, Var, static_value, walk
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     AtomicTile,
@@ -27,6 +28,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
+    Print,
     Program,
     Reduce,
     Reduction,
@@ -130,7 +132,7 @@ class Reference:
                 return [self._scalar(stmt)]
             case Parallel() | Loop() | While() | If() | Break() | Continue():
                 return self._control(stmt)
-            case Sync() | Swizzle():
+            case Sync() | Swizzle() | Assert() | Print():
                 return []
             case _:
                 return self._tile(stmt)

@@ -9,6 +9,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, binary, static_value
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     AtomicTile,
@@ -23,6 +24,7 @@ from tile2cu.core.program import (
     Loop,
     LoopKind,
     Parallel,
+    Print,
     Reduce,
     Reduction,
     Region,
@@ -37,6 +39,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import Hazard, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, wrapped
+from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.producer import hoisted_lets
@@ -104,6 +107,8 @@ class Statements:
                 return self._operation(stmt)
             case Store() | Let() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": self._scalar(stmt)})
+            case Assert() | Print():
+                return StatementView("line", {"text": said(stmt, self.printer)})
             case Break() | Continue():
                 return StatementView("line", {"text": f"{type(stmt).__name__.lower()};"})
             case Sync():
@@ -419,8 +424,9 @@ def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
 
 
 def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
-    """A store to memory that only one of the threads holding an element does."""
-    if isinstance(stmt, Store | Atomic) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED):
+    """A store to memory, or a line of print, that only one of the threads holding an element does."""
+    memory = isinstance(stmt, Store | Atomic) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+    if memory or isinstance(stmt, Print):
         return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
     return view
 

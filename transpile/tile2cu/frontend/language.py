@@ -10,6 +10,7 @@ from tile2cu.frontend.lower import (
     alloc,
     atomic,
     copy,
+    debug,
     elementwise,
     gemm,
     im2col,
@@ -40,6 +41,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | im2col.FUNCTIONS
     | atomic.FUNCTIONS
     | thread.FUNCTIONS
+    | debug.FUNCTIONS
     | dict(layouts.LANGUAGE)
 )
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})

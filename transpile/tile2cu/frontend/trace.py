@@ -2,6 +2,7 @@
 
 import libcst as cst
 
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.program import Break, Continue, If, While
 from tile2cu.core.span import Span
@@ -12,6 +13,7 @@ from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
+from tile2cu.frontend.lower import debug
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, trailing_comment
 from tile2cu.frontend.scope import Env
@@ -126,12 +128,25 @@ def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
 
 
 def _trace_assert(cx: Context, node: cst.Assert, env: Env) -> None:
-    """An assertion on a run-time value is a check for people: it changes no result, and is not translated."""
+    """An assertion on a run-time value is checked by the kernel."""
     if cx.recorder.in_kernel:
         test = evaluate(cx, node.test, env)
         if isinstance(test, Expr) and static_value(test) is None and not is_flag(test):
+            debug.check(cx, test, _message(cx, node, env))
             return
     execute.run_assert(cx, node, env)
+
+
+def _message(cx: Context, node: cst.Assert, env: Env) -> object:
+    """What an assertion says; its Python text where it names what is known only at run time."""
+    if node.msg is None:
+        return ""
+    try:
+        return evaluate(cx, node.msg, env)
+    except Tile2CuError as error:
+        if error.code != "T2C-F007":
+            raise
+        return cx.source.code(node.msg)
 
 
 def _trace_if(cx: Context, node: cst.If, env: Env) -> Return | None:

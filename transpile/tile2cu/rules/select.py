@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Reduce, Scope
+from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -159,14 +159,15 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     ),
 )
 def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
-    """Where several threads hold the same element, one of them writes it to memory.
+    """Where several threads hold the same element, one of them writes it to memory, or prints it.
 
-    Gives: "once" when replicas skip the whole loop, "stores" when they skip its stores to memory, "all" otherwise.
+    Gives: "once" when replicas skip the whole loop, "stores" when they skip what it writes and prints, "all" otherwise.
     """
     layout: FragmentLayout = context.facts[op, "layout"]
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
     memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
-    if layout.replicas == 1 or not memory:
+    prints = any(isinstance(stmt, Print) for stmt in walk_stmts(op.body))
+    if layout.replicas == 1 or not (memory or prints):
         yield op, "owners", "all"
     else:
         yield op, "owners", "once" if len(memory) == len(stores) else "stores"

@@ -112,7 +112,7 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
 
 
 def hint(cx: Context, *arguments: object, **options: object) -> object:
-    """A hint to another compiler, or a check or print-out for people, that changes no result."""
+    """A hint to another compiler that changes no result."""
     return None
 
 
@@ -149,8 +149,6 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "annotate_pass_configs": hint,
     "annotate_producer_reg_dealloc": hint,
     "annotate_consumer_reg_alloc": hint,
-    "device_assert": hint,
-    "print": hint,
     "prim_func": not_called("prim_func"),
     "macro": not_called("macro"),
     "GemmWarpPolicy": not_called("GemmWarpPolicy"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tile2cu.core.expr import Expr, Load, rebuilt
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     Buffer,
@@ -13,6 +14,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
+    Print,
     Stmt,
     Store,
     While,
@@ -34,10 +36,6 @@ def with_buffer(stmt: Stmt, old: Buffer, new: Buffer) -> Stmt:
         case Store() | Atomic():
             buffer = new if stmt.buffer is old else stmt.buffer
             return replace(stmt, buffer=buffer, indices=tuple(map(of, stmt.indices)), value=of(stmt.value))
-        case Let() | Assign():
-            return replace(stmt, value=of(stmt.value))
-        case Declare():
-            return replace(stmt, init=None if stmt.init is None else of(stmt.init))
         case If():
             then, orelse = (tuple(with_buffer(part, old, new) for part in body) for body in (stmt.then, stmt.orelse))
             return replace(stmt, condition=of(stmt.condition), then=then, orelse=orelse)
@@ -45,6 +43,21 @@ def with_buffer(stmt: Stmt, old: Buffer, new: Buffer) -> Stmt:
             return replace(stmt, condition=of(stmt.condition), body=_all_with_buffer(stmt.body, old, new))
         case Loop() | Parallel():
             return replace(stmt, body=_all_with_buffer(stmt.body, old, new))
+        case _:
+            return _with_values(stmt, of)
+
+
+def _with_values(stmt: Stmt, of: Callable[[Expr], Expr]) -> Stmt:
+    """A statement without a body and without elements that it writes, with its expressions replaced."""
+    match stmt:
+        case Let() | Assign():
+            return replace(stmt, value=of(stmt.value))
+        case Declare():
+            return replace(stmt, init=None if stmt.init is None else of(stmt.init))
+        case Assert():
+            return replace(stmt, condition=of(stmt.condition))
+        case Print() if isinstance(stmt.what, Expr):
+            return replace(stmt, what=of(stmt.what))
         case _:
             return stmt
 
