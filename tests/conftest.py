@@ -50,6 +50,12 @@ def find_clang_hip() -> str | None:
     return tools[0] if all(tools) else None
 
 
+def find_ziglang() -> str | None:
+    """The wheel whose clang knows gfx950."""
+    spec = importlib.util.find_spec("ziglang")
+    return spec.origin if spec else None
+
+
 def find_rocm() -> str | None:
     """HIP's runtime with its headers, and the bundler that clang calls for a library with host and device code."""
     try:
@@ -91,6 +97,7 @@ NEEDS = {
             install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH",
         ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
+        Need(name="ziglang", find=find_ziglang, install="pip install ziglang==0.17.0"),
         Need(name="rocm", find=find_rocm, install="apt-get install libamdhip64-dev clang-tools-19, or ROCm"),
         Need(name="cmake", find=lambda: shutil.which("cmake"), install="apt-get install cmake make"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
@@ -192,6 +199,12 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> str:
 def clang_hip() -> str:
     """Path of a clang that compiles HIP for gfx942."""
     return demand("amd")
+
+
+@pytest.fixture(scope="session")
+def ziglang() -> str:
+    """The ziglang wheel, which builds for gfx950."""
+    return demand("ziglang")
 
 
 @pytest.fixture

@@ -99,8 +99,7 @@ def test_hip_needs_an_amd_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         load_kernel(manifest, device="hip")
 
 
-def test_gfx950_is_built_by_the_ziglang_wheel(tmp_path: Path) -> None:
-    pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")
+def test_gfx950_is_built_by_the_ziglang_wheel(ziglang: str, tmp_path: Path) -> None:
     kernel = load_kernel(portable("vector_add", "hip:gfx950", tmp_path), device="sim", check=True)
     a, b = numbers(3000), numbers(3000)
     np.testing.assert_array_equal(kernel(a, b), a + b)

@@ -164,8 +164,7 @@ def test_transposed_read(bits: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")
+def wide(ziglang: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_text(WIDE, "wide", "gfx950", tmp_path_factory.mktemp("gfx950"))
 
 
@@ -189,8 +188,7 @@ def test_transposed_read_of_a_compiled_kernel(wide: Path) -> None:
     np.testing.assert_array_equal(c.reshape(4, 16, 4), a.reshape(4, 4, 16).swapaxes(1, 2))
 
 
-def test_gemm_for_gfx950(tmp_path: Path) -> None:
-    pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")
+def test_gemm_for_gfx950(ziglang: str, tmp_path: Path) -> None:
     code = compile_hip(KERNELS / "gemm.hip", "gfx950", tmp_path)
     a, b = (RANDOM.integers(-4, 5, (128, 64)).astype(np.float16) for _ in range(2))
     c = np.zeros((128, 128), np.float32)

@@ -29,10 +29,12 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
     ],
     ids=str,
 )
-def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
+def test_product(
+    target: str, product: Product, instruction: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """The result is exact, and no MFMA runs but the one that was chosen."""
     if target == "gfx950":
-        pytest.importorskip("ziglang", reason="pip install ziglang, whose clang knows gfx950")
+        request.getfixturevalue("ziglang")
     kernel = product.check(tmp_path, f"hip:{target}", "sim")
     (cost,) = kernel.costs
     assert {each.name for each in cost.instructions if each.name.startswith("v_mfma")} == {instruction}

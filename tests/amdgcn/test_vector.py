@@ -77,6 +77,7 @@ INTEGER: dict[str, Callable[..., int]] = {
         (a >> 8 & 255) + (b >> 16)
     ),
     "v_add_u32_sdwa v0, sext(v10), v11 dst_sel:WORD_1 src0_sel:BYTE_0": lambda a, b: (signed(a, 8) + b & 0xFFFF) << 16,
+    "v_mad_legacy_u16 v0, v10, v11, v12": lambda a, b, c: (a & 0xFFFF) * (b & 0xFFFF) + (c & 0xFFFF) & 0xFFFF,
     "v_cvt_pk_u16_u32 v0, v10, v11": lambda a, b: min(a, 0xFFFF) | min(b, 0xFFFF) << 16,
     "v_dot4_i32_i8 v0, v10, v11, v12": lambda a, b, c: (
         sum(signed(a >> 8 * k, 8) * signed(b >> 8 * k, 8) for k in range(4)) + c

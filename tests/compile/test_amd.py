@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.amdgcn.code import assert_no_spills
+
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "headers"
 TEXTS = sorted((ROOT / "emitted/hip").rglob("*.hip"))
@@ -22,29 +24,10 @@ FLAGS = [
 ]  # fmt: skip
 
 
-def code_object(clang: str, source: Path, out: Path) -> dict[str, int]:
-    """Compiles to `out`; gives the numbers in the notes of the code object's one kernel."""
+def code_object(clang: str, source: Path, out: Path) -> None:
+    """Compiles to `out`."""
     done = subprocess.run([clang, *FLAGS, str(source), "-o", str(out)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    reader = ["llvm-readelf-19", "--notes", str(out)]
-    notes = subprocess.run(reader, capture_output=True, text=True, check=True).stdout
-    return {name: int(value) for name, value in re.findall(r"\.(\w+): +(\d+)$", notes, re.MULTILINE)}
-
-
-def mfma_in_a_loop(code: Path) -> bool:
-    """Whether matrix instructions stand between a branch back and where it goes."""
-    reader = ["llvm-objdump-19", "-d", str(code)]
-    text = subprocess.run(reader, capture_output=True, text=True, check=True).stdout
-    place, mfma, branches = 0, [], []
-    for line in text.splitlines():
-        if found := re.search(r"// ([0-9A-F]{12}):", line):
-            place = int(found[1], 16)
-        if "v_mfma" in line:
-            mfma.append(place)
-        if back := re.search(r"s_c?branch\w* (\d+)", line):
-            offset = int(back[1])
-            branches.append((place + 4 + 4 * (offset - 0x10000 if offset >= 0x8000 else offset), place))
-    return any(to <= each <= place for to, place in branches for each in mfma)
 
 
 def device_functions(side: str) -> set[str]:
@@ -54,19 +37,15 @@ def device_functions(side: str) -> set[str]:
 
 
 def test_primitives_become_a_code_object(clang_hip: str, tmp_path: Path) -> None:
-    notes = code_object(clang_hip, ROOT / "tests/compile/amd/primitives.hip", tmp_path / "primitives.hsaco")
-    assert notes["wavefront_size"] == 64
-    assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
+    code_object(clang_hip, ROOT / "tests/compile/amd/primitives.hip", tmp_path / "primitives.hsaco")
+    assert_no_spills(tmp_path / "primitives.hsaco", products=False)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: str(text.relative_to(ROOT / "emitted/hip")))
 def test_emitted_text_becomes_a_code_object(text: Path, clang_hip: str, tmp_path: Path) -> None:
-    notes = code_object(clang_hip, text, tmp_path / f"{text.stem}.hsaco")
-    assert (notes["vgpr_spill_count"], notes["sgpr_spill_count"], notes["private_segment_fixed_size"]) == (0, 0, 0)
-    assert notes["group_segment_fixed_size"] <= 65536
-    assert notes["vgpr_count"] <= 512
-    if "tl::gemm(" in text.read_text():
-        assert mfma_in_a_loop(tmp_path / f"{text.stem}.hsaco")
+    code = tmp_path / f"{text.stem}.hsaco"
+    code_object(clang_hip, text, code)
+    assert_no_spills(code, products="tl::gemm(" in text.read_text())
 
 
 def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:

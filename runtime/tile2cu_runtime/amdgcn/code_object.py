@@ -41,7 +41,7 @@ class Argument:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A kernel's descriptor and metadata. Sizes in bytes, registers in units of one."""
+    """A kernel's descriptor and metadata. Sizes in bytes, registers in units of one; `spills` are registers, too."""
 
     name: str
     entry: int
@@ -50,6 +50,7 @@ class Kernel:
     lds_bytes: int
     private_bytes: int
     registers: int
+    spills: int
     accumulation_offset: int
     user_scalars: int
     workgroup_id_enabled: tuple[bool, bool, bool]
@@ -110,6 +111,7 @@ class CodeObject:
             lds_bytes=lds,
             private_bytes=private,
             registers=(1 + (resource1 & 0x3F)) * 8,
+            spills=metadata[".vgpr_spill_count"] + metadata[".sgpr_spill_count"],
             accumulation_offset=(1 + (resource3 & 0x3F)) * 4,
             user_scalars=resource2 >> 1 & 0x1F,
             workgroup_id_enabled=(bool(resource2 >> 7 & 1), bool(resource2 >> 8 & 1), bool(resource2 >> 9 & 1)),

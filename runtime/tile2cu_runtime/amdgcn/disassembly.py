@@ -59,6 +59,12 @@ class Listing:
         branches = (address for address, line in self._lines.items() if _BRANCH.match(line.text))
         return frozenset(self.at(address).branch_target() for address in branches)
 
+    def inside_loops(self, prefix: str) -> bool:
+        """Whether an instruction whose name begins so stands between a branch back and where it goes."""
+        places = [address for address, line in self._lines.items() if line.text.startswith(prefix)]
+        branches = [address for address, line in self._lines.items() if _BRANCH.match(line.text)]
+        return any(self.at(end).branch_target() <= place <= end for end in branches for place in places)
+
     def names(self) -> frozenset[str]:
         """All mnemonics."""
         return frozenset(line.text.partition(" ")[0] for line in self._lines.values())

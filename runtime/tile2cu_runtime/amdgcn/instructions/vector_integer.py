@@ -200,6 +200,9 @@ TABLE: dict[str, VectorOperation] = {
     "v_subrev_u16": VectorOperation("ww", lambda a, b: b - a, "w"),
     "v_mul_lo_u16": VectorOperation("ww", np.multiply, "w"),
     "v_mad_u16": VectorOperation("www", lambda a, b, c: a * b + c, "w"),
+    # Unlike v_mad_u16 these clear the upper half of the register. [MI300 ISA, "V_MAD_LEGACY_U16"]
+    "v_mad_legacy_u16": VectorOperation("www", lambda a, b, c: a * b + c, "w"),
+    "v_mad_legacy_i16": VectorOperation("xxx", lambda a, b, c: a * b + c, "x"),
     "v_lshlrev_b16": VectorOperation("ww", lambda a, b: b << (a & U16(15)), "w"),
     "v_lshrrev_b16": VectorOperation("ww", lambda a, b: b >> (a & U16(15)), "w"),
     "v_ashrrev_i16": VectorOperation("xx", lambda a, b: b >> (a & np.int16(15)), "x"),

@@ -1,0 +1,26 @@
+"""What the code object of an emitted text must be like, whatever it computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tile2cu_runtime import Kernel
+from tile2cu_runtime.amdgcn import CodeObject
+from tile2cu_runtime.amdgcn.code_object import LDS_BYTES
+from tile2cu_runtime.hip import CODE_OBJECT
+
+
+def assert_well_compiled(kernel: Kernel) -> None:
+    """No register is spilled, nothing lies in scratch memory, and products run on MFMA in the inner loop."""
+    assert_no_spills(kernel.library.parent / CODE_OBJECT, products="tl::gemm(" in kernel.source)
+
+
+def assert_no_spills(path: Path, *, products: bool) -> None:
+    """The same of a file."""
+    code = CodeObject.load(path)
+    for name in code.kernel_names:
+        kernel = code.kernel(name)
+        assert (kernel.spills, kernel.private_bytes) == (0, 0)
+        assert kernel.lds_bytes <= LDS_BYTES[code.target] and kernel.registers <= 512
+    has_loops = code.listing.inside_loops("")  # a loop of few turns is unrolled
+    assert code.listing.inside_loops("v_mfma") == (products and has_loops)
