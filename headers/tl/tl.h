@@ -19,6 +19,7 @@
 #include "common/replicated.h"
 #include "common/rows_of.h"
 #include "common/fragment.h"
+#include "common/view.h"
 #include "common/parallel.h"
 #include "common/chunks.h"
 #include "common/copy.h"

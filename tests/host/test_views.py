@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
 
 CONVOLUTION = """
 import tilelang
@@ -60,3 +63,154 @@ def test_convolution(stride: int, dilation: int, pad: int, tmp_path: Path) -> No
     data = rng.integers(-3, 4, (2, 9, 7, 24)).astype(np.float16)
     weights = rng.integers(-3, 4, (3, 3, 24, 40)).astype(np.float16)
     np.testing.assert_array_equal(kernel(data, weights), reference(data, weights, stride, dilation, pad))
+
+
+def test_tensors_in_another_shape_and_type(tmp_path: Path) -> None:
+    statements = """
+        X_rows = T.reshape(X, [12, 20])
+        X_bits = T.view(X, [480], dtype="uint16")
+        L = T.alloc_fragment((8, 20), "float32")
+        T.copy(X_rows[bx * 8, 0], L)
+        T.copy(L, T.view(Y, (12, 20))[bx * 8, 0])
+        for i in T.Parallel(240):
+            if bx == 0:
+                B[i] = X_bits[2 * i + 1]
+    """
+    params = 'X: T.Tensor((240,), "float32"), B: T.Tensor((240,), "uint16"), Y: T.Tensor((240,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="2")
+    x = RNG.standard_normal(240).astype(np.float32)
+    bits = np.zeros(240, np.uint16)
+    np.testing.assert_array_equal(kernel(x, bits), x)
+    np.testing.assert_array_equal(bits, x.view(np.uint16)[1::2])
+
+
+@pytest.mark.parametrize(("shape", "to"), [((120,), (8, 15)), ((4, 6, 8), (24, 8))])
+def test_shared_tiles_in_another_shape(shape: tuple[int, ...], to: tuple[int, ...], tmp_path: Path) -> None:
+    statements = f"""
+        S = T.alloc_shared({shape}, "float32")
+        T.copy(X, S)
+        S_view = T.reshape(S, {to})
+        T.copy(S_view, Y)
+    """
+    params = f'X: T.Tensor({shape}, "float32"), Y: T.Tensor({to}, "float32")'
+    x = RNG.standard_normal(shape).astype(np.float32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x.reshape(to))
+
+
+@pytest.mark.parametrize(("from_", "to", "columns"), [("float32", "uint16", 48), ("float16", "float32", 12)])
+def test_shared_tiles_as_another_type(from_: str, to: str, columns: int, tmp_path: Path) -> None:
+    statements = f"""
+        S = T.alloc_shared((8, 24), {from_!r})
+        S_bits = T.view(S, (8, {columns}), {to!r})
+        T.copy(X[bx * 8, 0], S)
+        for i, j in T.Parallel(8, {columns}):
+            if bx * 8 + i < 13:
+                Y[bx * 8 + i, j] = S_bits[7 - i, j]
+    """
+    params = f"X: T.Tensor((13, 24), {from_!r}), Y: T.Tensor((13, {columns}), {to!r})"
+    x = RNG.integers(-99, 99, (13, 24)).astype(from_)
+    padded = np.concatenate([x, np.zeros((3, 24), from_)]).view(to).reshape(2, 8, columns)[:, ::-1]
+    kernel = load_body(tmp_path, statements, params, grid="2")
+    np.testing.assert_array_equal(kernel(x), padded.reshape(16, columns)[:13])
+
+
+def test_an_operand_that_is_seen_in_other_rows_and_loaded_ahead(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        sums = T.alloc_fragment((128,), "float32")
+        A_halves = T.reshape(A_shared, (128, 16))
+        T.clear(C_local)
+        T.clear(sums)
+        for k in T.Pipelined(T.ceildiv(K, 32), num_stages=3):
+            T.copy(A[bx * 64, k * 32], A_shared)
+            T.copy(B[k * 32, 0], B_shared)
+            T.gemm(A_shared, B_shared, C_local)
+            T.reduce_sum(A_halves, sums, dim=1, clear=False)
+        T.copy(C_local, C[bx * 64, 0])
+        for i in T.Parallel(128):
+            if bx * 128 + i < 2 * M:
+                S[bx * 128 + i] = sums[i]
+    """
+    params = (
+        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 64), "float16"), S: T.Tensor((2 * M,), "float32"), '
+        'C: T.Tensor((M, 64), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 64)", arguments="M, K", M=100, K=72)
+    a, b = RNG.integers(-4, 5, (100, 72)).astype(np.float16), RNG.integers(-4, 5, (72, 64)).astype(np.float16)
+    sums = np.zeros(200, np.float32)
+    np.testing.assert_array_equal(kernel(a, b, sums), a.astype(float) @ b.astype(float))
+    padded = np.pad(a.astype(float), ((0, 0), (0, 24))).reshape(100, 3, 2, 16)
+    np.testing.assert_array_equal(sums, padded.sum((1, 3)).reshape(200))
+
+
+@pytest.mark.parametrize(("heads", "policy"), [(2, "FullCol"), (4, "Square"), (16, "FullRow")])
+def test_groups_of_columns_of_a_product(heads: int, policy: str, tmp_path: Path) -> None:
+    statements = f"""
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((128, 32), "float16")
+        C_local = T.alloc_fragment((64, 128), "float32")
+        C_heads = T.reshape(C_local, (64, {heads}, {128 // heads}))
+        weights = T.alloc_fragment(({heads}, {128 // heads}), "float32")
+        sums = T.alloc_fragment((64, {heads}), "float32")
+        T.copy(A[bx * 64, 0], A_shared)
+        T.copy(B, B_shared)
+        T.copy(W, weights)
+        T.gemm(A_shared, B_shared, C_local, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.{policy})
+        for i, j, k in T.Parallel(64, {heads}, {128 // heads}):
+            C_heads[i, j, k] = T.max(C_heads[i, j, k], 0) * weights[j, k]
+        T.reduce_sum(C_heads, sums, dim=-1)
+        T.copy(sums, S[bx * 64, 0])
+        T.copy(C_local, C[bx * 64, 0])
+    """
+    params = (
+        f'A: T.Tensor((100, 32), "float16"), B: T.Tensor((128, 32), "float16"), '
+        f'W: T.Tensor(({heads}, {128 // heads}), "float32"), S: T.Tensor((100, {heads}), "float32"), '
+        'C: T.Tensor((100, 128), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="2")
+    a, b = RNG.integers(-4, 5, (100, 32)).astype(np.float16), RNG.integers(-4, 5, (128, 32)).astype(np.float16)
+    w, sums = RNG.integers(-4, 5, (heads, 128 // heads)).astype(np.float32), np.zeros((100, heads), np.float32)
+    product = np.maximum(a.astype(float) @ b.astype(float).T, 0).reshape(100, heads, -1) * w
+    np.testing.assert_array_equal(kernel(a, b, w, sums), product.reshape(100, 128))
+    np.testing.assert_array_equal(sums, product.sum(2))
+    assert "tl::split_columns" in kernel.source
+
+
+def test_fragments_in_another_shape_move_through_shared_memory(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((240,), "float32")
+        rows = T.reshape(L, (12, 20))
+        largest = T.alloc_fragment((12,), "float32")
+        T.copy(X, L)
+        for turn in T.serial(3):
+            T.reduce_max(rows, largest, dim=1)
+            for i, j in T.Parallel(12, 20):
+                rows[i, j] = rows[i, j] - largest[i] * 2.0
+            if turn < 2:
+                for i in T.Parallel(240):
+                    L[i] = L[i] + i
+        T.copy(L, Y)
+    """
+    params = 'X: T.Tensor((240,), "float32"), Y: T.Tensor((240,), "float32")'
+    x = RNG.integers(-50, 50, 240).astype(np.float32)
+    expected = x.reshape(12, 20).astype(float)
+    for turn in range(3):
+        expected = expected - expected.max(1, keepdims=True) * 2
+        expected = expected + (np.arange(240).reshape(12, 20) if turn < 2 else 0)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected.reshape(240))
+
+
+def test_private_arrays_in_another_shape(tmp_path: Path) -> None:
+    statements = """
+        own = T.alloc_local((6,), "int32")
+        pairs = T.reshape(own, (3, 2))
+        tx = T.get_thread_binding()
+        for i in T.serial(6):
+            own[i] = tx * 6 + i
+        for i in T.serial(3):
+            Y[tx, i] = pairs[i, 0] * pairs[i, 1]
+    """
+    expected = np.arange(128 * 6).reshape(128, 3, 2).prod(2)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, 'Y: T.Tensor((128, 3), "int32")')(), expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, undefined
+from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Scope
 
 Box = tuple[range, ...]
@@ -26,14 +27,27 @@ class Memory:
 
     def allocate(self, buffer: Buffer) -> None:
         """Undefined contents of a tile."""
+        if buffer.of is not None:
+            return
         shape = buffer.static_shape
         self._data[id(buffer)] = undefined((1, *shape) if buffer.scope is Scope.LOCAL else shape, buffer.dtype)
 
-    def data(self, buffer: Buffer) -> Array:
-        """All of a buffer; a private array must be the same for all."""
+    def _of(self, buffer: Buffer) -> Array:
+        """What a buffer holds; a view shares its elements with what it shows."""
+        if buffer.of is not None:
+            if buffer.dtype != buffer.of.dtype or buffer.scope is Scope.LOCAL:
+                raise CannotInterpret(f"{buffer.name}, the bits of {buffer.of.name} as {buffer.dtype}")
+            shape = [static_value(extent) for extent in buffer.shape]
+            if None in shape:
+                raise CannotInterpret(f"{buffer.name} in a shape known at run time")
+            return self._of(buffer.of).reshape([int(extent) for extent in shape if extent is not None])
         if id(buffer) not in self._data:
             raise CannotInterpret(f"the buffer {buffer.name}")
-        data = self._data[id(buffer)]
+        return self._data[id(buffer)]
+
+    def data(self, buffer: Buffer) -> Array:
+        """All of a buffer; a private array must be the same for all."""
+        data = self._of(buffer)
         if buffer.scope is not Scope.LOCAL:
             return data
         if len(data) > 1:
@@ -65,9 +79,7 @@ class Memory:
 
     def _places(self, buffer: Buffer, indices: list[Array], mask: Array) -> tuple[Array, list[Array]]:
         """(contents, indices of all of its dimensions); a private array gets a copy for each element here."""
-        if id(buffer) not in self._data:
-            raise CannotInterpret(f"the buffer {buffer.name}")
-        data = self._data[id(buffer)]
+        data = self._of(buffer)
         places = [index.astype(np.int64) for index in indices]
         if buffer.scope is not Scope.LOCAL:
             return data, places
@@ -102,7 +114,7 @@ class Memory:
     def forget_private(self, buffers: tuple[Buffer, ...]) -> None:
         """Private arrays that elements of a loop had for their own are undefined after it."""
         for buffer in buffers:
-            if buffer.scope is Scope.LOCAL and len(self._data[id(buffer)]) > 1:
+            if buffer.scope is Scope.LOCAL and buffer.of is None and len(self._data[id(buffer)]) > 1:
                 self.allocate(buffer)
 
 

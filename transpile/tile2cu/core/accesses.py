@@ -1,6 +1,6 @@
 """Which elements a statement reads and writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.expr import Expr, Load, Var, walk
@@ -15,6 +15,7 @@ from tile2cu.core.program import (
     Fill,
     Gemm,
     If,
+    Launch,
     Let,
     Loop,
     Parallel,
@@ -141,5 +142,21 @@ def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
             return frozenset(access.buffer for access in element_accesses((stmt,)) if access.is_store)
 
 
-def shared(buffers: frozenset[Buffer]) -> frozenset[Buffer]:
-    return frozenset(buffer for buffer in buffers if buffer.scope is Scope.SHARED)
+def shared(buffers: Iterable[Buffer]) -> frozenset[Buffer]:
+    """The tiles in shared memory that the buffers are, or show in another shape."""
+    return frozenset(buffer.memory for buffer in buffers if buffer.scope is Scope.SHARED)
+
+
+def touches(buffers: Iterable[Buffer], tile: Buffer) -> bool:
+    """Whether one of the buffers is the tile, or shows the same memory."""
+    return any(buffer.memory is tile.memory for buffer in buffers)
+
+
+def seen_in_other_rows(tile: Buffer, launch: Launch) -> bool:
+    """Whether a shared tile is a view, or one has other rows than it: then rows must follow one another as they are."""
+    return tile.of is not None or any(view.static_shape[:-1] != tile.static_shape[:-1] for view in viewed(launch, tile))
+
+
+def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
+    """The tiles that show this one's memory in other shapes."""
+    return tuple(other for other in launch.tiles if other is not tile and other.memory is tile.memory)

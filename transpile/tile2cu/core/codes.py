@@ -157,6 +157,11 @@ _FRONT_END = {
         "A vector beside a matrix stands for its rows where a reduction of rows made it, or where only the rows are as "
         "many as its elements.",
     ),
+    "T2C-F035": Explanation(
+        "a view has other bits than what it shows",
+        "T.view and T.reshape show the bits of a tensor or tile in another shape. Both have the same number of bits, "
+        "which lie one after the other. What a view shows is never moved.",
+    ),
 }
 
 CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME})

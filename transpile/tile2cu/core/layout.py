@@ -236,6 +236,48 @@ class Blocked(FragmentLayout):
 
 
 @dataclass(frozen=True)
+class SplitColumns(FragmentLayout):
+    """The columns of a tensor core's accumulator in groups of `width`: (row, group, column in the group).
+
+    Make it with `split_columns`. Elements stay in the registers where `of` has them.
+    """
+
+    of: FragmentLayout
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        rows, cols = self.of.shape
+        return (rows, cols // self.width, self.width)
+
+    @property
+    def threads_of_block(self) -> int:
+        return self.of.threads_of_block
+
+    def along(self, dim: int) -> Along:
+        if dim == 0:
+            return self.of.along(0)
+        cols = self.of.along(1)
+        warp_cols = cols.lanes * cols.registers
+        sharing = max(1, self.width // warp_cols)  # warps that share a group
+        if dim == 1:
+            return Along(1, cols.warps // sharing, max(1, warp_cols // self.width))
+        return Along(cols.lanes, sharing, min(self.width, warp_cols) // cols.lanes)
+
+    def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
+        return self
+
+
+def split_columns(layout: FragmentLayout, width: int) -> SplitColumns | None:
+    """The layout with its columns in groups; None where a group is no run of whole registers and warps."""
+    if not isinstance(layout, MmaAccumulator | WgmmaAccumulator) or width % 8:
+        return None
+    cols = layout.along(1)
+    warp_cols = cols.lanes * cols.registers
+    return SplitColumns(layout, width) if warp_cols % width == 0 or width % warp_cols == 0 else None
+
+
+@dataclass(frozen=True)
 class Replicated(FragmentLayout):
     """Every thread holds the whole tile."""
 

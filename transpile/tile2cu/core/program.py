@@ -29,7 +29,7 @@ class Buffer:
 
     Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
     the tensor is not row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined.
-    `of` is the tensor whose elements this one shows in another shape: `T.Tensor(shape, dtype, other.data)`.
+    `of` is the tensor or tile whose bits this one shows in another shape, and as another type: T.view.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Buffer:
 
     @property
     def memory(self) -> "Buffer":
-        """The tensor whose elements these are."""
+        """The tensor or tile whose bits these are."""
         return self.of or self
 
     @property

@@ -9,6 +9,7 @@ from tile2cu.core.layout import (
     MmaOperandB,
     Replicated,
     Slice,
+    SplitColumns,
     WgmmaAccumulator,
     slice_of,
 )
@@ -50,7 +51,7 @@ class Layouts:
         total = sum(
             self.settled.facts[tile, "layout"].registers * tile.dtype.bytes
             for tile in self.settled.launch.tiles
-            if tile.scope is Scope.FRAGMENT and self.settled.facts.get(tile, "layout") is not None
+            if _has_registers(tile) and self.settled.facts.get(tile, "layout") is not None
         )
         title = (
             f"registers: {-(-total // 4)} per thread for tiles" if total else "how loops are spread over the threads"
@@ -104,6 +105,9 @@ class Layouts:
                 return f"tl::Replicated<tl::Shape<{', '.join(self._extents(layout))}>>"
             case Slice():
                 return self._slice(layout)
+            case SplitColumns():
+                of = self.names.get(layout.of) or self.cpp(layout.of)
+                return f"tl::SplitColumns<{of}, {self._extents(layout)[2]}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
 
@@ -122,6 +126,11 @@ class Layouts:
             if isinstance(op, Parallel) and self.settled.facts[op, "layout"] == layout:
                 return tuple(self.printer.index(extent) for extent in op.extents)
         return tuple(map(str, layout.shape))
+
+
+def _has_registers(tile: Buffer) -> bool:
+    """Whether it is a fragment that is no view of another."""
+    return tile.scope is Scope.FRAGMENT and tile.of is None
 
 
 def _about(layout: FragmentLayout, threads: int) -> str:
@@ -144,6 +153,8 @@ def _about(layout: FragmentLayout, threads: int) -> str:
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
             text += f"; {grid} threads with {layout.vector} consecutive elements each"
+        case SplitColumns():
+            text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:
             pass
     return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")

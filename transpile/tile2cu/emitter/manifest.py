@@ -132,7 +132,7 @@ def _fragments(settled: Settled) -> dict[str, int]:
     return {
         tile.name: settled.facts[tile, "layout"].words(tile.dtype.bytes)
         for tile in settled.launch.tiles
-        if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None
+        if tile.scope is Scope.FRAGMENT and tile.of is None and settled.facts.get(tile, "layout") is not None
     }
 
 

@@ -136,7 +136,7 @@ def shared(settled: Settled, printer: Printer) -> Section:
     declared = [
         _shared_tile(tile, costs[tile.name], settled, printer)
         for tile in settled.launch.tiles
-        if tile.scope is Scope.SHARED
+        if tile.scope is Scope.SHARED and tile.of is None
     ]
     declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
     workspaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
@@ -165,16 +165,33 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     layout: SharedLayout = settled.facts[tile, "layout"]
     fact = settled.facts.fact(tile, "layout")
     slots = settled.facts.get(tile, "slots") or 1
+    about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
+    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
+    comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
+    kind, array = _tile_type(tile, settled, printer)
+    return Declaration(f"{kind} {printer.names(tile.name)}{array};", tuple(comments))
+
+
+def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, str]:
+    """The C++ type of a shared tile: of a plane, and how many slots and planes there are, as an array's bounds."""
+    layout: SharedLayout = settled.facts[tile, "layout"]
+    slots = settled.facts.get(tile.memory, "slots")
     extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
     parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
-    about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
-    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
-    comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
-    array = f"[{stages_name(settled, slots)}]" if slots > 1 or settled.facts.get(tile, "slots") else ""
+    array = f"[{stages_name(settled, slots)}]" if slots else ""
     array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
-    return Declaration(f"tl::{kind}<{parameters}> {printer.names(tile.name)}{array};", tuple(comments))
+    return f"tl::{kind}<{parameters}>", array
+
+
+def _view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration:
+    """A name for a shared tile in another shape."""
+    assert tile.of is not None
+    shown = f"{printer.names(tile.of.name)}"
+    read_as = f", its bits read as {tile.dtype}" if tile.dtype != tile.of.dtype else ""
+    text = f"auto& {printer.names(tile.name)} = tl::view_as<{''.join(_tile_type(tile, settled, printer))}>({shown});"
+    return Declaration(text, (f"{shown} in another shape{read_as}",))
 
 
 def _rows_about(layout: SharedLayout) -> str:
@@ -199,7 +216,9 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     groups: dict[str, list[str]] = {}
     local: list[Declaration] = []
     for tile in settled.launch.tiles:
-        if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
+        if tile.of is not None:
+            local += _own_view(tile, printer)
+        elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
             kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.names[settled.facts[tile, 'layout']]}>"
             groups.setdefault(kind, []).append(printer.names(tile.name))
         elif tile.scope is Scope.LOCAL:
@@ -208,12 +227,24 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     return (*(Declaration(f"{kind} {', '.join(names)};") for kind, names in groups.items()), *local)
 
 
+def _own_view(tile: Buffer, printer: Printer) -> Iterator[Declaration]:
+    """A name for a thread's own elements in another shape: of a fragment, or of a private array."""
+    assert tile.of is not None
+    name, shown = printer.names(tile.name), printer.names(tile.of.name)
+    about = (f"{shown} in another shape: the same registers",)
+    if tile.scope is Scope.FRAGMENT:
+        yield Declaration(f"auto {name} = tl::split_columns<{printer.index(tile.shape[-1])}>({shown});", about)
+    elif tile.scope is Scope.LOCAL:
+        array = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
+        yield Declaration(f"auto& {name} = tl::view_as<{tile.dtype.cpp}{array}>({shown});", about)
+
+
 def tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
     reads, writes = touched(settled)
     found = reads | writes
     names = {buffer.name for buffer in found}
-    shown = {buffer.name: buffer for buffer in found if buffer.of is not None}
+    shown = {tensor.name: tensor for tensor in found if tensor.scope is Scope.GLOBAL and tensor.of is not None}
     listed = (*settled.program.params, *settled.program.workspaces)
     own = tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
     return (*own, *(shown[name] for name in sorted(shown)))
@@ -250,7 +281,9 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     if declared:
         declared[0] = Declaration(declared[0].text, tuple(_tensors_about(settled)))
     for tile in settled.launch.tiles:
-        if tile.scope is Scope.SHARED:
+        if tile.scope is Scope.SHARED and tile.of is not None:
+            declared.append(_view(tile, settled, printer))
+        elif tile.scope is Scope.SHARED:
             name = printer.names(tile.name)
             declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
     for staging in staging_tiles(settled):
@@ -340,6 +373,8 @@ def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
         for extent, guarded in zip(tensor.shape, ragged, strict=True)
     ]
     name, data = printer.names(tensor.name), f"{printer.names(tensor.memory.name)}_data"
+    if tensor.dtype != tensor.memory.dtype:
+        data = f"tl::bits_as<{tensor.dtype.cpp}>({data})"
     start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
     if settled.facts.get(tensor, "row_start_when") is not None:
         start = "RowStart"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, binary, static_value
 from tile2cu.core.layout import FragmentLayout
@@ -349,7 +349,8 @@ class Statements:
         turn = name if from_zero else f"{name}_turn"
         stages = stages_name(self.settled, pipeline.stages)
         outside = dict(self.printer.slots)
-        self.printer.slots |= {buffer.name: f"{turn} % {stages}" for buffer in pipeline.buffers}
+        tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(self.settled.launch, tile))]
+        self.printer.slots |= {tile.name: f"{turn} % {stages}" for tile in tiles}
         yield {
             "turn": turn,
             "load": self._pipeline_name("load", op),

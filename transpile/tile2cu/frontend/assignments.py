@@ -119,8 +119,8 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return cx.recorder.allocate(name, value)
         case OutputTensor():
             return _output(cx, name, value, span)
-        case TensorType(data=Buffer() as shown):
-            return cx.recorder.show(name, value.shape, shown, span)
+        case TensorType(data=Buffer()) | Buffer():
+            return _view(cx, name, value, span)
         case Var(role=Role.MUTABLE):
             return let(cx, name, value)
         case Var() | Const():
@@ -131,6 +131,14 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return cx.bind_static(name, value, span, formula=formula, comment=cx.recorder.trailing)
         case _:
             return value
+
+
+def _view(cx: Context, name: str, value: TensorType | Buffer, span: Span) -> Buffer:
+    """A tensor or tile in another shape; one that has a name already keeps it."""
+    if isinstance(value, Buffer):
+        return cx.recorder.name_view(value, name)
+    assert value.data is not None
+    return cx.recorder.show(name, value.shape, value.data, span)
 
 
 def let(cx: Context, name: str, value: Expr) -> Var:

@@ -20,6 +20,7 @@ from tile2cu.frontend.lower import (
     reducer,
     thread,
     tiles,
+    views,
 )
 from tile2cu.frontend.unsupported import HELP, NAMES
 from tile2cu.frontend.values import Builtin
@@ -40,6 +41,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | tiles.FUNCTIONS
     | im2col.FUNCTIONS
     | atomic.FUNCTIONS
+    | views.FUNCTIONS
     | thread.FUNCTIONS
     | debug.FUNCTIONS
     | dict(layouts.LANGUAGE)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
@@ -62,6 +62,7 @@ class Recorder:
     _pending: list[str] = field(default_factory=list)
     _span: Span | None = None
     _trailing: str = ""
+    _unnamed: Buffer | None = None  # a view that has just been made
 
     @property
     def in_kernel(self) -> bool:
@@ -233,11 +234,29 @@ class Recorder:
             self._launch.tiles.append(tile)
         return tile
 
-    def show(self, name: str, shape: tuple[Expr, ...], of: Buffer, span: Span) -> Buffer:
-        """Another shape for the elements of a tensor."""
-        view = Buffer(name=self.unique(name), shape=shape, dtype=of.dtype, scope=Scope.GLOBAL, span=span, of=of.memory)
-        self.views.append(view)
+    def show(self, name: str, shape: tuple[Expr, ...], of: Buffer, span: Span, dtype: DType | None = None) -> Buffer:
+        """Another shape, and type, for the bits of a tensor or tile."""
+        found = dtype or of.dtype
+        view = Buffer(name=self.unique(name), shape=shape, dtype=found, scope=of.scope, span=span, of=of.memory)
+        self._views_of(view.scope).append(view)
+        self._unnamed = view
         return view
+
+    def name_view(self, view: Buffer, name: str) -> Buffer:
+        """A view that has just been made, under the name that it is assigned to; any other as it is."""
+        if view is not self._unnamed:
+            return view
+        self._unnamed = None
+        listed = self._views_of(view.scope)
+        listed[-1] = replace(view, name=self.unique(name))
+        return listed[-1]
+
+    def _views_of(self, scope: Scope) -> list[Buffer]:
+        """Where views are listed: those of tiles are tiles of the launch."""
+        if scope is Scope.GLOBAL:
+            return self.views
+        assert self._launch is not None
+        return self._launch.tiles
 
     def owns(self, buffer: Buffer) -> bool:
         """Whether a buffer can be used in the open launch: a tensor, or a tile of this launch."""

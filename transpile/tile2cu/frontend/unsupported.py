@@ -32,7 +32,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (_LAYOUT, "annotate_safe_value"),
     ("write T.Parallel", ""),
     ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),
-    ("index the buffer with the shape that it was allocated with", "view reshape"),
     ("write T.cast, which converts the value", ""),
     ("write T.if_then_else", ""),
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),

@@ -26,6 +26,7 @@ from tile2cu.rules.layout.propagate import (
     reduce_kept_dimension,
     scan_same,
 )
+from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.overlap import overlap, register_shares
@@ -66,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     copy_same,
     reduce_kept_dimension,
     scan_same,
+    view_split_columns,
     parallel_from_fragment,
     parallel_to_fragment,
     mfma_operand,

@@ -16,6 +16,7 @@ from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmt
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
+from tile2cu.rules.rewrite.views import views_through_shared
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
@@ -113,7 +114,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
-    launch = masks_after_products(normal_form(launch))
+    launch = masks_after_products(normal_form(views_through_shared(launch)))
     for _ in range(_STAGINGS):
         try:
             return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
@@ -218,6 +219,8 @@ def _product_refusal(op: Gemm, context: Context) -> str:
     for region in (op.a, op.b):
         if not region.whole:
             return f"{line} reads a part of `{region.buffer.name}`"
+        if seen_in_other_rows(region.buffer, context.launch):
+            return f"`{region.buffer.memory.name}` is seen in another shape, so that its rows are not swizzled"
         if region.buffer.scope is Scope.SHARED and not _wgmma_reads(region.buffer):
             return f"rows of `{region.buffer.name}` are no multiple of 32 bytes, or its rows no multiple of 8"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
@@ -264,8 +267,8 @@ def _box_refusal(region: Region, tile: Buffer) -> str:
 
 def _rows_refusal(tensor: Buffer) -> str:
     """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
-    if tensor.strides is not None:
-        return f"`{tensor.name}` is strided"
+    if tensor.strides is not None or tensor.dtype != tensor.memory.dtype:
+        return f"`{tensor.name}` is strided, or shows another type"
     last = static_value(tensor.shape[-1])
     if last is None:
         return "" if isinstance(tensor.shape[-1], Var) else f"the last extent of `{tensor.name}` is an expression"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, variables
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, touches, variables
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
@@ -100,9 +100,11 @@ def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
     if not stmt.dst.whole:
         return f"it fills a part of `{tile.name}`", "give the part a tile of its own"
     place = next(number for number, other in enumerate(loop.body) if other is stmt)
-    if any(tile in buffers_written(other) for other in loop.body if other is not stmt):
+    if tile.of is not None:
+        return f"`{tile.name}` shows `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
+    if any(touches(buffers_written(other), tile) for other in loop.body if other is not stmt):
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
-    if any(tile in buffers_read(other) for other in loop.body[:place]):
+    if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
         return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
     changed = [name.name for name in sorted(_names(stmt), key=lambda name: name.name) if not _pure(name, loop)]
     if changed:

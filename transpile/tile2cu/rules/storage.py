@@ -1,8 +1,10 @@
 """The ledger: what each tile costs in shared memory and registers, and whether it fits the chip."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
+from tile2cu.core.accesses import viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
@@ -20,13 +22,18 @@ _BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
     examples=(Example('S = T.alloc_shared((64, 40), "float32")\nT.clear(S)', "S", "layout", "no swizzle"),),
 )
 def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A shared tile that no product reads is stored row after row.
+    """A shared tile that no product reads is stored row after row, and so is one that is seen in another shape.
+
+    A view of the same rows as another type is stored as they are: swizzles move 16 bytes at a time.
 
     Gives: its layout.
     """
     for tile in shared_tiles(launch):
         if context.facts.get(tile, "layout") is None:
             yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bytes)
+        for view in viewed(launch, tile):
+            layout: SharedLayout = context.facts[tile, "layout"]
+            yield view, "layout", replace(layout, extents=view.static_shape, element_bytes=view.dtype.bytes)
 
 
 @rule(
@@ -58,7 +65,8 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
-    return tuple(tile for tile in launch.tiles if tile.scope is Scope.SHARED)
+    """The tiles that take shared memory; views of them take none of their own."""
+    return tuple(tile for tile in launch.tiles if tile.scope is Scope.SHARED and tile.of is None)
 
 
 def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, Sync, While
+from tile2cu.core.program import Buffer, If, Launch, Loop, Stmt, Sync, While
 from tile2cu.core.schedule import Hazard, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -121,7 +121,7 @@ class _Walker:
     def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """The shared elements that the condition itself reads."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span)]
-        shared_reads = {access.buffer.name: access.buffer for access in accesses if access.buffer.scope is Scope.SHARED}
+        shared_reads = {buffer.name: buffer for buffer in shared(access.buffer for access in accesses)}
         hazards = {name: Hazard(name, "written") for name in shared_reads if name in pending.written}
         if hazards:
             self.barrier(stmt, hazards, divergent)

@@ -146,7 +146,7 @@ def _loop_layout(op: Parallel, context: Context) -> Blocked:
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
-    return tile.scope is Scope.FRAGMENT and context.facts.get(tile, "layout") is None
+    return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, "layout") is None
 
 
 def _vector(shape: tuple[int, ...], element_bytes: int) -> int:

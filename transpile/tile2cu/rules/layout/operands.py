@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.banks import bank_ways
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
@@ -44,7 +45,7 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for each shared operand that some product reads by ldmatrix or wgmma.
     """
     for buffer in (op.a.buffer, op.b.buffer):
-        if buffer.scope is Scope.SHARED and not _only_gathered(buffer, context):
+        if _is_stored_freely(buffer, context) and not _only_gathered(buffer, context):
             layout = _swizzled(buffer)
             yield buffer, "layout", layout
             if layout.swizzle < 128:
@@ -78,7 +79,7 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for each shared operand that no product reads by ldmatrix.
     """
     for buffer in (op.a.buffer, op.b.buffer):
-        if buffer.scope is Scope.SHARED and _only_gathered(buffer, context):
+        if _is_stored_freely(buffer, context) and _only_gathered(buffer, context):
             yield buffer, "layout", _padded(buffer, context)
 
 
@@ -101,12 +102,17 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for the shared tile.
     """
     for tile, other in ((op.src.buffer, op.dst.buffer), (op.dst.buffer, op.src.buffer)):
-        fits = tile.scope is Scope.SHARED and tile.rank == 2 and context.facts.get(tile, "layout") is None
+        fits = _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, "layout") is None
         if fits and (
             isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)
             or any(op is load for load in loads_ahead(context))
         ):
             yield tile, "layout", _swizzled(tile)
+
+
+def _is_stored_freely(buffer: Buffer, context: Context) -> bool:
+    """Whether it is a shared tile that nothing sees in other rows."""
+    return buffer.scope is Scope.SHARED and not seen_in_other_rows(buffer, context.launch)
 
 
 def _only_gathered(buffer: Buffer, context: Context) -> bool:

@@ -28,7 +28,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.rules.rewrite.reducers import reduced_after
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
-from tile2cu.rules.rewrite.staging import fresh, whole
+from tile2cu.rules.rewrite.tiles import fresh, whole
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
 

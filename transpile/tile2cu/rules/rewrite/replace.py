@@ -1,69 +1,39 @@
 """Statements with parts replaced; what does not change stays the same object."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TypeVar
 
 from tile2cu.core.expr import Expr, Load, rebuilt
-from tile2cu.core.program import (
-    Assert,
-    Assign,
-    Atomic,
-    Buffer,
-    Declare,
-    If,
-    Let,
-    Loop,
-    Parallel,
-    Print,
-    Stmt,
-    Store,
-    While,
-)
+from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While
 
 Body = tuple[Stmt, ...]
+Part = TypeVar("Part", bound=object)
 
 
-def with_buffer(stmt: Stmt, old: Buffer, new: Buffer) -> Stmt:
-    """An elementwise statement that reads and writes elements of `new` instead of `old`."""
+def with_buffer(part: Part, old: Buffer, new: Buffer) -> Part:
+    """A statement, with all below it, that reads and writes `new` instead of `old`, which has the same shape."""
 
     def change(expr: Expr) -> Expr | None:
         return Load(new.dtype, new, expr.indices) if isinstance(expr, Load) and expr.buffer is old else None
 
-    def of(expr: Expr) -> Expr:
-        return rebuilt(expr, change)
+    def of(part: object) -> object:
+        match part:
+            case Buffer():
+                return new if part is old else part
+            case Expr():
+                return rebuilt(part, change)
+            case tuple():
+                parts = tuple(map(of, part))
+                return part if all(a is b for a, b in zip(parts, part, strict=True)) else parts
+            case Stmt() | Region() | Range():
+                found = {field.name: of(getattr(part, field.name)) for field in fields(part)}
+                changes = {name: value for name, value in found.items() if value is not getattr(part, name)}
+                return replace(part, **changes) if changes else part  # type: ignore[arg-type]
+            case _:
+                return part
 
-    match stmt:
-        case Store() | Atomic():
-            buffer = new if stmt.buffer is old else stmt.buffer
-            return replace(stmt, buffer=buffer, indices=tuple(map(of, stmt.indices)), value=of(stmt.value))
-        case If():
-            then, orelse = (tuple(with_buffer(part, old, new) for part in body) for body in (stmt.then, stmt.orelse))
-            return replace(stmt, condition=of(stmt.condition), then=then, orelse=orelse)
-        case While():
-            return replace(stmt, condition=of(stmt.condition), body=_all_with_buffer(stmt.body, old, new))
-        case Loop() | Parallel():
-            return replace(stmt, body=_all_with_buffer(stmt.body, old, new))
-        case _:
-            return _with_values(stmt, of)
-
-
-def _with_values(stmt: Stmt, of: Callable[[Expr], Expr]) -> Stmt:
-    """A statement without a body and without elements that it writes, with its expressions replaced."""
-    match stmt:
-        case Let() | Assign():
-            return replace(stmt, value=of(stmt.value))
-        case Declare():
-            return replace(stmt, init=None if stmt.init is None else of(stmt.init))
-        case Assert():
-            return replace(stmt, condition=of(stmt.condition))
-        case Print() if isinstance(stmt.what, Expr):
-            return replace(stmt, what=of(stmt.what))
-        case _:
-            return stmt
-
-
-def _all_with_buffer(body: Body, old: Buffer, new: Buffer) -> Body:
-    return tuple(with_buffer(part, old, new) for part in body)
+    return of(part)  # type: ignore[return-value]
 
 
 def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses
-from tile2cu.core.expr import int_const, static_value, walk
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, touches
+from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -12,15 +12,15 @@ from tile2cu.core.program import (
     If,
     Launch,
     Parallel,
-    Range,
     Reduce,
-    Region,
     Scope,
     Stmt,
     Store,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments, with_buffer
+from tile2cu.rules.rewrite.tiles import covers, fresh, whole
+from tile2cu.rules.rewrite.views import view_through_shared
 
 
 def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
@@ -28,6 +28,8 @@ def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
 
     A fragment that is a copy of a shared tile, which still holds the same, is not copied again.
     """
+    if tile.of is not None:
+        return view_through_shared(launch, tile)
     match op:
         case Parallel():
             return _loop(launch, op, tile)
@@ -55,7 +57,7 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
         rewritten = _replaced(launch, op, (with_buffer(op, tile, source),), ())
         return _without_unread(rewritten, tile)
     staged = _staged(launch, tile)
-    before: tuple[Stmt, ...] = () if stores and _covers(op, tile) else (_moved(op, tile, staged, _READS),)
+    before: tuple[Stmt, ...] = () if stores and covers(op, tile) else (_moved(op, tile, staged, _READS),)
     after: tuple[Stmt, ...] = (_moved(op, staged, tile, _WRITES),) if stores else ()
     return _replaced(launch, op, (*before, with_buffer(op, tile, staged), *after), (staged,))
 
@@ -93,23 +95,6 @@ def _operand(launch: Launch, op: Gemm, tile: Buffer) -> Launch | None:
     return _replaced(launch, op, (_moved(op, tile, staged, _READS), replace(op, a=a, b=b)), (staged,))
 
 
-def whole(tile: Buffer, op: Stmt) -> Region:
-    """All of a tile."""
-    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in tile.shape)
-    kept = tuple(dim for dim, extent in enumerate(tile.shape) if static_value(extent) != 1 or tile.rank == 1)
-    return Region(buffer=tile, ranges=ranges, kept=kept or (tile.rank - 1,), whole=True, span=op.span)
-
-
-def fresh(launch: Launch, wish: str) -> str:
-    """A name that no tile of the launch has."""
-    names = {tile.name for tile in launch.tiles}
-    return (
-        wish
-        if wish not in names
-        else next(name for number in range(2, len(names) + 3) if (name := f"{wish}_{number}") not in names)
-    )
-
-
 def _staged(launch: Launch, tile: Buffer) -> Buffer:
     return replace(tile, name=fresh(launch, f"{tile.name}_staged"), scope=Scope.SHARED, comment="", reducer=None)
 
@@ -126,20 +111,6 @@ def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> 
     return replace(launch, body=body, tiles=(*launch.tiles, *tiles))
 
 
-def _covers(op: Parallel, tile: Buffer) -> bool:
-    """Whether the loop writes every element of the tile: each is a place of its variables."""
-    stores = [stmt for stmt in op.body if isinstance(stmt, Store) and stmt.buffer is tile and not stmt.op]
-    extents = dict(zip(op.vars, op.extents, strict=True))
-    return any(
-        len(set(stmt.indices)) == tile.rank
-        and all(
-            index in extents and static_value(extents[index]) == static_value(extent)
-            for index, extent in zip(stmt.indices, tile.shape, strict=True)
-        )
-        for stmt in stores
-    )
-
-
 def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
     """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands."""
     found: list[Buffer] = []
@@ -152,7 +123,7 @@ def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None
                     assert isinstance(before, Copy)
                     source = before.src.buffer
                     written = [buffer for stmt in body[body.index(before) : place] for buffer in buffers_written(stmt)]
-                    if not any(buffer is source for buffer in written):
+                    if not touches(written, source):
                         found.append(source)
                     break
                 if any(buffer is tile for stmt in parts for buffer in buffers_written(stmt)):

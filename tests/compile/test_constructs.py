@@ -1,0 +1,54 @@
+"""Constructs that no golden file has: their text compiles by nvcc without a warning or a spill."""
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from tests.compile.test_emitted import SPILL, compiles, nvcc_command
+from tile2cu.api import emit_text
+from tile2cu.targets import find
+
+_KERNEL = """\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def small(M=100):
+    @T.prim_func
+    def body(X: T.Tensor((M, 64), "float16"), Y: T.Tensor((M, 64), "float32"), Z: T.Tensor((M, 8), "float32")):
+        with T.Kernel(T.ceildiv(M, 64), threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float16")
+            L = T.alloc_fragment((64, 64), "float32")
+            T.copy(X[bx * 64, 0], S)
+{statements}
+            T.copy(L, Y[bx * 64, 0])
+    return body
+"""
+_STATEMENTS = {
+    "views": """
+        L_heads = T.reshape(L, (64, 8, 8))
+        sums = T.alloc_fragment((64, 8), "float32")
+        S_words = T.view(S, (32, 64), "uint32")
+        X_bits = T.view(X, (M * 64,), "uint16")
+        T.gemm(S, S, L, transpose_B=True, clear_accum=True)
+        T.reduce_sum(L_heads, sums, dim=2)
+        for i, j in T.Parallel(64, 8):
+            Z[bx * 64 + i, j] = sums[i, j] + S_words[i // 2, j] + X_bits[i]
+    """,
+}
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize("construct", _STATEMENTS)
+def test_nvcc_compiles(construct: str, target: str, nvcc: str, tmp_path: Path) -> None:
+    statements = indent(dedent(_STATEMENTS[construct]).strip("\n"), " " * 12)
+    text = _KERNEL.format(statements=statements)
+    (emitted,) = emit_text(Path("small.py"), kernel=None, target=find(target), bindings={}, text=text)
+    for name, content in emitted.files.items():
+        (tmp_path / name).write_text(content)
+    arch = find(target).arch.removeprefix("sm_")
+    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "small.cu", tmp_path / "small.o"))
+    assert "warning" not in printed.lower()
+    assert all(bytes_used == ("0", "0", "0") for bytes_used in SPILL.findall(printed)), printed
