@@ -78,6 +78,12 @@ def find_torch() -> str | None:
     return spec.origin if spec else None
 
 
+def find_nvrtc() -> str | None:
+    """The versions of NVRTC that tests/compile/nvrtc.py finds."""
+    folder = ROOT / ".nvrtc"
+    return str(folder) if any(folder.glob("*/nvidia/*/lib/libnvrtc.so.*")) else None
+
+
 @functools.cache
 def find_gpu() -> str | None:
     if find_torch() is None:
@@ -99,6 +105,11 @@ NEEDS = {
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
         Need(name="ziglang", find=find_ziglang, install="pip install ziglang==0.17.0"),
         Need(name="rocm", find=find_rocm, install="apt-get install libamdhip64-dev clang-tools-19, or ROCm"),
+        Need(
+            name="nvrtc",
+            find=find_nvrtc,
+            install="pip install --target .nvrtc/12.4 'cuda-toolkit[nvrtc,cudart,cccl]==12.4.1', and others like it",
+        ),
         Need(name="cmake", find=lambda: shutil.which("cmake"), install="apt-get install cmake make"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
         Need(name="torch", find=find_torch, install="pip install torch"),

@@ -2,8 +2,11 @@
 #pragma once
 #include "sm90_primitives.h"
 
-#include "common/sm90/tensor_map.h"
+#include "common/sm90/boxes.h"
 #include "common/sm90/tma_pipeline.h"
 #include "common/sm90/tma_copy.h"
 #include "common/sm90/wgmma_accumulator.h"
 #include "common/sm90/wgmma_gemm.h"
+#ifndef __CUDACC_RTC__
+#include "common/sm90/tensor_map.h"
+#endif

@@ -1,7 +1,9 @@
 // The only header an emitted kernel includes: the primitives of the machine it is compiled for, then everything that
 // is written once on top of them. docs/tl.md lists the names.
 #pragma once
+#ifndef __CUDACC_RTC__  // NVRTC compiles kernels alone, without launchers
 #include "status.h"
+#endif
 #include "primitives.h"
 
 #include "common/base.h"
@@ -34,8 +36,11 @@
 #include "common/transpose.h"
 #include "common/debug.h"
 #include "common/panels.h"
+
+#ifndef __CUDACC_RTC__
 #include "common/launch.h"
 #include "common/workspace.h"
+#endif
 
 // Each maker's own part. On the CPU engine, waves of 64 are AMD's.
 #if defined(__HIP__) || (defined(TL_WARP_SIZE) && TL_WARP_SIZE == 64)

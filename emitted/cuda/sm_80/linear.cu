@@ -12,8 +12,6 @@
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear.py:25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "linear.h"
-
 #include <tl/tl.h>
 
 namespace linear_kernel {
@@ -80,7 +78,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace linear_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "linear.h"
+
 extern "C" size_t linear_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_supports(int M, int K, int N, int device) {
@@ -103,3 +104,5 @@ extern "C" tl_status linear(const void* X, const void* W, void* Y, int M, int K,
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const tl::half*>(W), static_cast<tl::half*>(Y), M, K, N);
 }
+
+#endif  // __CUDACC_RTC__

@@ -13,8 +13,6 @@
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear.py:55).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "linear_residual.h"
-
 #include <tl/tl.h>
 
 namespace linear_residual_kernel {
@@ -85,7 +83,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace linear_residual_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "linear_residual.h"
+
 extern "C" size_t linear_residual_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_residual_supports(int M, int K, int N, int device) {
@@ -109,3 +110,5 @@ extern "C" tl_status linear_residual(const void* X, const void* W, const void* R
                             static_cast<const tl::half*>(W), static_cast<const tl::half*>(R), static_cast<tl::half*>(Y),
                             M, K, N);
 }
+
+#endif  // __CUDACC_RTC__

@@ -14,8 +14,6 @@
 // Reductions accumulate in float32. Rounded to nearest even: Y (float16, rmsnorm.py:26).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "rmsnorm.h"
-
 #include <tl/tl.h>
 
 namespace rmsnorm_kernel {
@@ -62,7 +60,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace rmsnorm_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "rmsnorm.h"
+
 extern "C" size_t rmsnorm_workspace_size(int) { return 0; }
 
 extern "C" tl_status rmsnorm_supports(int M, int device) {
@@ -81,3 +82,5 @@ extern "C" tl_status rmsnorm(const void* X, const void* W, void* Y, int M, void*
   return tl::launch(kernel, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<const tl::half*>(W),
                     static_cast<tl::half*>(Y), M);
 }
+
+#endif  // __CUDACC_RTC__

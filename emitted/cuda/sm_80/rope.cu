@@ -19,8 +19,6 @@
 // dropped.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "rope.h"
-
 #include <tl/tl.h>
 
 namespace rope_kernel {
@@ -83,7 +81,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace rope_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "rope.h"
+
 extern "C" size_t rope_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status rope_supports(int batch, int seq_len, int heads, int device) {
@@ -105,3 +106,5 @@ extern "C" tl_status rope(const void* QKV, const void* Cos, const void* Sin, voi
                     static_cast<const float*>(Sin), static_cast<tl::half*>(Q), static_cast<tl::half*>(K),
                     static_cast<tl::half*>(V), batch, seq_len, heads);
 }
+
+#endif  // __CUDACC_RTC__

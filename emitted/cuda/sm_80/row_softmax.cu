@@ -11,8 +11,6 @@
 // Reductions accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "row_softmax.h"
-
 #include <tl/tl.h>
 
 namespace row_softmax_kernel {
@@ -59,7 +57,10 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 
 }  // namespace row_softmax_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "row_softmax.h"
+
 extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 
 extern "C" tl_status row_softmax_supports(int M, int device) {
@@ -77,3 +78,5 @@ extern "C" tl_status row_softmax(const void* X, void* Y, int M, void* /*workspac
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(X), static_cast<float*>(Y), M);
 }
+
+#endif  // __CUDACC_RTC__

@@ -11,8 +11,6 @@
 // N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "vector_add.h"
-
 #include <tl/tl.h>
 
 namespace vector_add_kernel {
@@ -44,7 +42,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace vector_add_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "vector_add.h"
+
 extern "C" size_t vector_add_workspace_size(int) { return 0; }
 
 extern "C" tl_status vector_add_supports(int N, int device) {
@@ -63,3 +64,5 @@ extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, vo
   return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(A), static_cast<const float*>(B),
                     static_cast<float*>(C), N);
 }
+
+#endif  // __CUDACC_RTC__

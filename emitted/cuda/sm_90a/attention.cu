@@ -20,8 +20,6 @@
 // attention.py:90) and Output (float16, attention.py:97).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "attention.h"
-
 #include <tl/tl.h>
 
 namespace attention_kernel {
@@ -192,7 +190,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
 }  // namespace attention_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "attention.h"
+
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
@@ -217,3 +218,5 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
       tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim),
       static_cast<const tl::half*>(Q), batch, seq_len, heads);
 }
+
+#endif  // __CUDACC_RTC__

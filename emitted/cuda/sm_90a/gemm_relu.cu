@@ -17,8 +17,6 @@
 // the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "gemm_relu.h"
-
 #include <tl/tl.h>
 
 namespace gemm_relu_kernel {
@@ -100,7 +98,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 }  // namespace gemm_relu_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "gemm_relu.h"
+
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
@@ -125,3 +126,5 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N),
                             tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), K);
 }
+
+#endif  // __CUDACC_RTC__

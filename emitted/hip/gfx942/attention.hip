@@ -19,8 +19,6 @@
 // attention.py:90) and Output (float16, attention.py:97).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "attention.h"
-
 #include <tl/tl.h>
 
 namespace attention_kernel {
@@ -151,6 +149,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace attention_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
+#include "attention.h"
+
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {

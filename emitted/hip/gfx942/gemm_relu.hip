@@ -15,8 +15,6 @@
 // the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "gemm_relu.h"
-
 #include <tl/tl.h>
 
 namespace gemm_relu_kernel {
@@ -95,6 +93,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace gemm_relu_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
+#include "gemm_relu.h"
+
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {

@@ -11,8 +11,6 @@
 // Reductions accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "row_softmax.h"
-
 #include <tl/tl.h>
 
 namespace row_softmax_kernel {
@@ -60,6 +58,8 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 }  // namespace row_softmax_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
+#include "row_softmax.h"
+
 extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 
 extern "C" tl_status row_softmax_supports(int M, int device) {

@@ -11,8 +11,6 @@
 // N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "vector_add.h"
-
 #include <tl/tl.h>
 
 namespace vector_add_kernel {
@@ -45,6 +43,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace vector_add_kernel
 
 // ---- host -----------------------------------------------------------------------------------------------------------
+#include "vector_add.h"
+
 extern "C" size_t vector_add_workspace_size(int) { return 0; }
 
 extern "C" tl_status vector_add_supports(int N, int device) {

@@ -1,8 +1,6 @@
 // What everything else is written with: function markers, small facts about types, bits of a value.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include "../standard.h"
 #include "../primitives.h"
 #include "float8.h"
 #include "tfloat32.h"

@@ -1,7 +1,6 @@
 // 8-bit floating point: values that are stored, and operands of products. Arithmetic is done in float.
 #pragma once
-#include <cstdint>
-#include <type_traits>
+#include "../standard.h"
 #include "../primitives.h"
 
 namespace tl {

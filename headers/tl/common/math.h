@@ -1,6 +1,5 @@
 // Mathematics on scalars and Vec. half and bfloat16 are computed in float and rounded once.
 #pragma once
-#include <cmath>
 #include "vec.h"
 
 namespace tl {

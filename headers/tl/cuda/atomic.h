@@ -1,7 +1,7 @@
 // Atomics on places in global or shared memory. Any thread; relaxed, so none orders other memory. Each returns what was
 // there before; where nobody asks, the compiler makes a reduction of it, which does not wait.
 #pragma once
-#include <type_traits>
+#include "../standard.h"
 #include "config.h"
 #include "kernel.h"
 #include "numeric.h"

@@ -1,6 +1,6 @@
 // What a kernel says while it runs. Any thread.
 #pragma once
-#include <cstdio>
+#include "../standard.h"
 #include "kernel.h"
 
 namespace tl {

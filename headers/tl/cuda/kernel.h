@@ -1,7 +1,6 @@
 // How functions are declared, and which thread this is.
 #pragma once
-#include <cstddef>
-#include <cstdint>
+#include "../standard.h"
 
 // Everything in headers/tl is inlined whole: a call would spill the accumulators.
 #define TL_DEVICE __device__ __forceinline__

@@ -11,4 +11,6 @@
 #include "mma.h"
 #include "math.h"
 #include "debug.h"
+#ifndef __CUDACC_RTC__
 #include "launch.h"
+#endif

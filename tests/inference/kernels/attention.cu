@@ -19,8 +19,6 @@
 // attention.py:90) and Output (float16, attention.py:97).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "attention.h"
-
 #include <tl/tl.h>
 
 namespace attention_kernel {
@@ -138,7 +136,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace attention_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "attention.h"
+
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
@@ -160,3 +161,5 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                             static_cast<tl::half*>(Output), batch, seq_len, heads);
 }
+
+#endif  // __CUDACC_RTC__

@@ -16,8 +16,6 @@
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear.py:25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "linear_hopper.h"
-
 #include <tl/tl.h>
 
 namespace linear_hopper_kernel {
@@ -96,7 +94,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 }  // namespace linear_hopper_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "linear_hopper.h"
+
 extern "C" size_t linear_hopper_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_hopper_supports(int M, int K, int N, int device) {
@@ -121,3 +122,5 @@ extern "C" tl_status linear_hopper(const void* X, const void* W, void* Y, int M,
                             tl::tensor_map<decltype(Shared::W_shared[0])>(W, N, K),
                             tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), K);
 }
+
+#endif  // __CUDACC_RTC__

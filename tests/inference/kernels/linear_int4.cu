@@ -17,8 +17,6 @@
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4.py:45).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "linear_int4.h"
-
 #include <tl/tl.h>
 
 namespace linear_int4_kernel {
@@ -105,7 +103,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace linear_int4_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "linear_int4.h"
+
 extern "C" size_t linear_int4_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
@@ -129,3 +130,5 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S), static_cast<tl::half*>(Y),
                             M, K, N);
 }
+
+#endif  // __CUDACC_RTC__

@@ -26,9 +26,11 @@ def host(launches: tuple[Written, ...]) -> HostView:
     """The view of the launcher and of its queries."""
     first, program = launches[0], launches[0].settled.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
+    kernels_only = first.settled.target.kernels_only_macro
     params = host_params(tuple(each.settled for each in launches), first.printer)
     return HostView(
-        title=rule_line("host"),
+        title=rule_line("host; NVRTC compiles the kernels alone" if kernels_only else "host"),
+        left_out_by=kernels_only,
         params=(*params, "void* workspace", "size_t workspace_bytes", "void* stream"),
         defined_params=(*params, *_workspace_params(program), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),

@@ -45,10 +45,12 @@ class HostView:
 
     `params` are the launcher's, `defined_params` the same without the names that its text does not use; `sizes` those
     of its queries, `size_names` what it asks them with. `refusals` are what NAME_supports answers for sizes, `checks`
-    what the launcher adds for pointers. `workspace` is the size of the workspace in bytes, "0" for none.
+    what the launcher adds for pointers. `workspace` is the size of the workspace in bytes, "0" for none. `left_out_by`
+    is the macro of a compiler that takes kernels alone, if the language has one.
     """
 
     title: str
+    left_out_by: str
     params: tuple[str, ...]
     defined_params: tuple[str, ...]
     sizes: tuple[str, ...]

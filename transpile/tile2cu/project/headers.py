@@ -61,7 +61,9 @@ class Headers:
         return [name for name in found if name in self.texts]
 
     def is_umbrella(self, header: str) -> bool:
-        """Whether a header only includes others."""
+        """Whether a header only includes others of tl."""
+        if len(self.includes(header)) < len(_includes(self.texts[header])):
+            return False
         code = _COMMENT.sub("", self.texts[header])
         return all(line.startswith("#") or not line.strip() for line in code.splitlines())
 

@@ -124,6 +124,11 @@ class Target:
         return f"{self._language}Stream_t"
 
     @property
+    def kernels_only_macro(self) -> str:
+        """What a compiler defines that takes kernels without their launchers: NVRTC. [NVRTC, "Predefined Macros"]"""
+        return {"cuda": "__CUDACC_RTC__", "hip": ""}[self._language]
+
+    @property
     def _language(self) -> str:
         return self.name.partition(":")[0]
 

@@ -15,8 +15,6 @@
 // the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
-#include "gemm_relu.h"
-
 #include <tl/tl.h>
 
 namespace gemm_relu_kernel {
@@ -83,7 +81,10 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace gemm_relu_kernel
 
-// ---- host -----------------------------------------------------------------------------------------------------------
+// ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
+#ifndef __CUDACC_RTC__
+#include "gemm_relu.h"
+
 extern "C" size_t gemm_relu_workspace_size() { return 0; }
 
 extern "C" tl_status gemm_relu_supports(int device) { return tl::check_device("sm_80", device); }
@@ -98,3 +99,5 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, void* /*wo
   return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<tl::half*>(C));
 }
+
+#endif  // __CUDACC_RTC__

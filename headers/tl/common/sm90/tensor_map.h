@@ -2,36 +2,9 @@
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../launch.h"
-#include "../shared_tile.h"
+#include "boxes.h"
 
 namespace tl {
-
-// The dimensions of a tensor along which a tile lies; in the others its extent is 1. The last one is the tensor's last.
-template <int... dims> struct Dims {
-  static constexpr int rank = sizeof...(dims);
-};
-struct LastDims {};  // as many of the last dimensions as the tile has
-
-// The dimension of a tensor along which a tile's rows count.
-template <class Dims_, int rank> struct RowDim;
-template <int rank> struct RowDim<LastDims, rank> {
-  static constexpr int value = rank - 2;
-};
-template <int row, int col, int rank> struct RowDim<Dims<row, col>, rank> {
-  static constexpr int value = row;
-  static_assert(col == rank - 1 && row >= 0 && row < col, "a tile's rows lie along the tensor's last dimension");
-};
-
-// A fragment's way out to global memory: a tile whose rows each warp writes, and stores, by itself, 16 at a time.
-template <class T, int rows_, int cols_, class Swizzle> struct StagingTile : SharedTile<T, rows_, cols_, Swizzle> {};
-
-// How many rows of a tile TMA moves at a time; of columns it moves a panel.
-template <class Tile> struct BoxRows {
-  static constexpr int value = Tile::rows;
-};
-template <class T, int rows, int cols, class Swizzle> struct BoxRows<StagingTile<T, rows, cols, Swizzle>> {
-  static constexpr int value = 16;
-};
 
 // A tensor map, or why there is none: then tl::launch gives the status and starts nothing.
 struct TensorMapArgument {

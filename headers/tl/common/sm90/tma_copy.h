@@ -1,7 +1,7 @@
 // Tiles between global memory and shared memory, and from registers to global memory, by TMA.
 #pragma once
 #include "../fragment.h"
-#include "tensor_map.h"
+#include "boxes.h"
 #include "wgmma_accumulator.h"
 
 namespace tl {

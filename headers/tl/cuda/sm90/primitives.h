@@ -4,3 +4,6 @@
 #include "stmatrix.h"
 #include "tma.h"
 #include "wgmma.h"
+#ifndef __CUDACC_RTC__
+#include "encode.h"
+#endif

@@ -59,13 +59,13 @@ template <int n> TL_DEVICE void take_registers() { asm volatile("setmaxnreg.inc.
 // 8 * (i / 4) + 2 * (t % 4) + i % 2.  [PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D]
 template <int n, bool a_mn = false, bool b_mn = false, class T>
 TL_DEVICE void wgmma_m64k16(float* d, uint64_t a, uint64_t b, bool accumulate, T) {
-  cuda::WgmmaInstruction<n>::template shared<T, a_mn, b_mn>(d, a, b, accumulate);
+  cuda::WgmmaInstruction<n, T>::template shared<a_mn, b_mn>(d, a, b, accumulate);
 }
 // The same with A in registers, two elements each, the lower column in the lower half: register i of thread t holds row
 // 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.  [same section, A]
 template <int n, bool b_mn = false, class T>
 TL_DEVICE void wgmma_m64k16(float* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
-  cuda::WgmmaInstruction<n>::template registers<T, b_mn>(d, a, b, accumulate);
+  cuda::WgmmaInstruction<n, T>::template registers<b_mn>(d, a, b, accumulate);
 }
 
 }  // namespace tl

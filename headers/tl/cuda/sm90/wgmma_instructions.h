@@ -7,18 +7,9 @@
 namespace tl {
 namespace cuda {
 
-// The operand types of the instruction, as its name spells them.
-template <class T> struct WgmmaTypes;
-template <> struct WgmmaTypes<half> {
-  static constexpr char name[] = ".f32.f16.f16";
-};
-template <> struct WgmmaTypes<bfloat16> {
-  static constexpr char name[] = ".f32.bf16.bf16";
-};
-
 // shared(): A and B by descriptor; registers(): A in four registers of two elements each. `mn` says that an operand has
 // M or N contiguous instead of K. d has n / 2 registers; they are overwritten when `accumulate` is 0.
-template <int n> struct WgmmaInstruction;
+template <int n, class T> struct WgmmaInstruction;
 
 // The accumulators' registers: their names in the text, and the operands. Each list continues the one before.
 #define TL_NAMES_8 "%0, %1, %2, %3"
@@ -87,57 +78,59 @@ template <int n> struct WgmmaInstruction;
 #define TL_NAMES_256 TL_NAMES_248 ", %124, %125, %126, %127"
 #define TL_FLOATS_256 TL_FLOATS_248, TL_FLOATS_4(124)
 
-#define TL_WGMMA(n, i0, i1, i2, i3, i4, i5, i6, i7)                                                                 \
-  template <> struct WgmmaInstruction<n> {                                                                          \
-    template <class T, int a_mn, int b_mn>                                                                          \
-    static TL_DEVICE void shared(float* d, uint64_t a, uint64_t b, int accumulate) {                                \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16%" #i5 \
-                   " {" TL_NAMES_##n "}, %" #i0 ", %" #i1 ", p, 1, 1, %" #i3 ", %" #i4 ";\n}"                       \
-                   : TL_FLOATS_##n                                                                                  \
-                   : "l"(a), "l"(b), "r"(accumulate), "n"(a_mn), "n"(b_mn), "C"(WgmmaTypes<T>::name));              \
-    }                                                                                                               \
-    template <class T, int b_mn>                                                                                    \
-    static TL_DEVICE void registers(float* d, const uint32_t* a, uint64_t b, int accumulate) {                      \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16%" #i7 \
-                   " {" TL_NAMES_##n "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p, 1, 1, %" #i6 ";\n}" \
-                   : TL_FLOATS_##n                                                                                  \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn),                \
-                     "C"(WgmmaTypes<T>::name));                                                                     \
-    }                                                                                                               \
+// `types` are the operands' as the instruction's name spells them, i0 and on the numbers after the accumulators'.
+#define TL_WGMMA_OF(T, types, n, i0, i1, i2, i3, i4, i5, i6)                                                         \
+  template <> struct WgmmaInstruction<n, T> {                                                                        \
+    template <int a_mn, int b_mn> static TL_DEVICE void shared(float* d, uint64_t a, uint64_t b, int accumulate) {   \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16" types \
+                   " {" TL_NAMES_##n "}, %" #i0 ", %" #i1 ", p, 1, 1, %" #i3 ", %" #i4 ";\n}"                        \
+                   : TL_FLOATS_##n                                                                                   \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(a_mn), "n"(b_mn));                                         \
+    }                                                                                                                \
+    template <int b_mn> static TL_DEVICE void registers(float* d, const uint32_t* a, uint64_t b, int accumulate) {   \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16" types \
+                   " {" TL_NAMES_##n "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p, 1, 1, %" #i6 ";\n}"  \
+                   : TL_FLOATS_##n                                                                                   \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn));                \
+    }                                                                                                                \
   };
-TL_WGMMA(8, 4, 5, 6, 7, 8, 9, 10, 11)
-TL_WGMMA(16, 8, 9, 10, 11, 12, 13, 14, 15)
-TL_WGMMA(24, 12, 13, 14, 15, 16, 17, 18, 19)
-TL_WGMMA(32, 16, 17, 18, 19, 20, 21, 22, 23)
-TL_WGMMA(40, 20, 21, 22, 23, 24, 25, 26, 27)
-TL_WGMMA(48, 24, 25, 26, 27, 28, 29, 30, 31)
-TL_WGMMA(56, 28, 29, 30, 31, 32, 33, 34, 35)
-TL_WGMMA(64, 32, 33, 34, 35, 36, 37, 38, 39)
-TL_WGMMA(72, 36, 37, 38, 39, 40, 41, 42, 43)
-TL_WGMMA(80, 40, 41, 42, 43, 44, 45, 46, 47)
-TL_WGMMA(88, 44, 45, 46, 47, 48, 49, 50, 51)
-TL_WGMMA(96, 48, 49, 50, 51, 52, 53, 54, 55)
-TL_WGMMA(104, 52, 53, 54, 55, 56, 57, 58, 59)
-TL_WGMMA(112, 56, 57, 58, 59, 60, 61, 62, 63)
-TL_WGMMA(120, 60, 61, 62, 63, 64, 65, 66, 67)
-TL_WGMMA(128, 64, 65, 66, 67, 68, 69, 70, 71)
-TL_WGMMA(136, 68, 69, 70, 71, 72, 73, 74, 75)
-TL_WGMMA(144, 72, 73, 74, 75, 76, 77, 78, 79)
-TL_WGMMA(152, 76, 77, 78, 79, 80, 81, 82, 83)
-TL_WGMMA(160, 80, 81, 82, 83, 84, 85, 86, 87)
-TL_WGMMA(168, 84, 85, 86, 87, 88, 89, 90, 91)
-TL_WGMMA(176, 88, 89, 90, 91, 92, 93, 94, 95)
-TL_WGMMA(184, 92, 93, 94, 95, 96, 97, 98, 99)
-TL_WGMMA(192, 96, 97, 98, 99, 100, 101, 102, 103)
-TL_WGMMA(200, 100, 101, 102, 103, 104, 105, 106, 107)
-TL_WGMMA(208, 104, 105, 106, 107, 108, 109, 110, 111)
-TL_WGMMA(216, 108, 109, 110, 111, 112, 113, 114, 115)
-TL_WGMMA(224, 112, 113, 114, 115, 116, 117, 118, 119)
-TL_WGMMA(232, 116, 117, 118, 119, 120, 121, 122, 123)
-TL_WGMMA(240, 120, 121, 122, 123, 124, 125, 126, 127)
-TL_WGMMA(248, 124, 125, 126, 127, 128, 129, 130, 131)
-TL_WGMMA(256, 128, 129, 130, 131, 132, 133, 134, 135)
+#define TL_WGMMA(...)                            \
+  TL_WGMMA_OF(half, ".f32.f16.f16", __VA_ARGS__) \
+  TL_WGMMA_OF(bfloat16, ".f32.bf16.bf16", __VA_ARGS__)
+TL_WGMMA(8, 4, 5, 6, 7, 8, 9, 10)
+TL_WGMMA(16, 8, 9, 10, 11, 12, 13, 14)
+TL_WGMMA(24, 12, 13, 14, 15, 16, 17, 18)
+TL_WGMMA(32, 16, 17, 18, 19, 20, 21, 22)
+TL_WGMMA(40, 20, 21, 22, 23, 24, 25, 26)
+TL_WGMMA(48, 24, 25, 26, 27, 28, 29, 30)
+TL_WGMMA(56, 28, 29, 30, 31, 32, 33, 34)
+TL_WGMMA(64, 32, 33, 34, 35, 36, 37, 38)
+TL_WGMMA(72, 36, 37, 38, 39, 40, 41, 42)
+TL_WGMMA(80, 40, 41, 42, 43, 44, 45, 46)
+TL_WGMMA(88, 44, 45, 46, 47, 48, 49, 50)
+TL_WGMMA(96, 48, 49, 50, 51, 52, 53, 54)
+TL_WGMMA(104, 52, 53, 54, 55, 56, 57, 58)
+TL_WGMMA(112, 56, 57, 58, 59, 60, 61, 62)
+TL_WGMMA(120, 60, 61, 62, 63, 64, 65, 66)
+TL_WGMMA(128, 64, 65, 66, 67, 68, 69, 70)
+TL_WGMMA(136, 68, 69, 70, 71, 72, 73, 74)
+TL_WGMMA(144, 72, 73, 74, 75, 76, 77, 78)
+TL_WGMMA(152, 76, 77, 78, 79, 80, 81, 82)
+TL_WGMMA(160, 80, 81, 82, 83, 84, 85, 86)
+TL_WGMMA(168, 84, 85, 86, 87, 88, 89, 90)
+TL_WGMMA(176, 88, 89, 90, 91, 92, 93, 94)
+TL_WGMMA(184, 92, 93, 94, 95, 96, 97, 98)
+TL_WGMMA(192, 96, 97, 98, 99, 100, 101, 102)
+TL_WGMMA(200, 100, 101, 102, 103, 104, 105, 106)
+TL_WGMMA(208, 104, 105, 106, 107, 108, 109, 110)
+TL_WGMMA(216, 108, 109, 110, 111, 112, 113, 114)
+TL_WGMMA(224, 112, 113, 114, 115, 116, 117, 118)
+TL_WGMMA(232, 116, 117, 118, 119, 120, 121, 122)
+TL_WGMMA(240, 120, 121, 122, 123, 124, 125, 126)
+TL_WGMMA(248, 124, 125, 126, 127, 128, 129, 130)
+TL_WGMMA(256, 128, 129, 130, 131, 132, 133, 134)
 #undef TL_WGMMA
+#undef TL_WGMMA_OF
 #undef TL_FLOATS_4
 #undef TL_NAMES_8
 #undef TL_FLOATS_8
