@@ -27,14 +27,20 @@ namespace test {
 
 // ---- element types: what a value is rounded to, and its bits --------------------------------------------------------
 
+// What the highest codes are: infinities and NaN; NaN alone in the last one (E4M3 of the OCP 8-bit formats); numbers,
+// with an exponent's bias one higher, and NaN is the code of negative zero (FNUZ).
+enum class Codes { ieee, nan, fnuz };
+
 // An IEEE-like float of up to 16 bits. Rounds to nearest even; what is too large becomes infinity, or the largest
-// number where there is none (E4M3 of the OCP 8-bit formats).
-template <int exponent_bits, int mantissa_bits, bool has_infinity> struct SmallFloat {
+// number where there is none.
+template <int exponent_bits, int mantissa_bits, Codes codes> struct SmallFloat {
   using value = double;
+  static constexpr bool has_infinity = codes == Codes::ieee, is_fnuz = codes == Codes::fnuz;
   static constexpr int bytes = (1 + exponent_bits + mantissa_bits) / 8;
-  static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr int bias = (1 << (exponent_bits - 1)) - (is_fnuz ? 0 : 1);
   static constexpr int least_exponent = 1 - bias;
   static double largest() {
+    if (is_fnuz) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias - 1);
     if (has_infinity) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias);
     return std::ldexp(2.0 - std::ldexp(1.0, 1 - mantissa_bits), bias + 1);
   }
@@ -51,6 +57,8 @@ template <int exponent_bits, int mantissa_bits, bool has_infinity> struct SmallF
   static uint64_t pack(double x) {
     const uint64_t sign = uint64_t(std::signbit(x)) << (exponent_bits + mantissa_bits);
     const uint64_t top = ((uint64_t(1) << exponent_bits) - 1) << mantissa_bits;
+    if (is_fnuz && std::isnan(x)) return uint64_t(1) << (exponent_bits + mantissa_bits);
+    if (is_fnuz && x == 0) return 0;
     if (std::isnan(x))
       return sign | top | (has_infinity ? uint64_t(1) << (mantissa_bits - 1) : (1u << mantissa_bits) - 1);
     if (std::isinf(x)) return sign | top;
@@ -69,15 +77,18 @@ template <int exponent_bits, int mantissa_bits, bool has_infinity> struct SmallF
     if (is_top && has_infinity) {
       return sign * (digits == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN());
     }
-    if (is_top && digits == (1 << mantissa_bits) - 1) return std::numeric_limits<double>::quiet_NaN();
+    if (is_fnuz && sign < 0 && exponent == 0 && digits == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (is_top && !is_fnuz && digits == (1 << mantissa_bits) - 1) return std::numeric_limits<double>::quiet_NaN();
     if (exponent == 0) return sign * std::ldexp(digits, least_exponent - mantissa_bits);
     return sign * std::ldexp(digits + double(uint64_t(1) << mantissa_bits), exponent - bias - mantissa_bits);
   }
 };
-using float16 = SmallFloat<5, 10, true>;
-using bfloat16 = SmallFloat<8, 7, true>;
-using float8_e4m3fn = SmallFloat<4, 3, false>;
-using float8_e5m2 = SmallFloat<5, 2, true>;
+using float16 = SmallFloat<5, 10, Codes::ieee>;
+using bfloat16 = SmallFloat<8, 7, Codes::ieee>;
+using float8_e4m3fn = SmallFloat<4, 3, Codes::nan>;
+using float8_e5m2 = SmallFloat<5, 2, Codes::ieee>;
+using float8_e4m3fnuz = SmallFloat<4, 3, Codes::fnuz>;
+using float8_e5m2fnuz = SmallFloat<5, 2, Codes::fnuz>;
 
 // A type that C++ has. Floats are computed in double and rounded where they are stored.
 template <class T> struct Native {

@@ -34,6 +34,8 @@ DTYPE_BYTES: Mapping[str, int] = {
     "uint64": 8,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
+    "float8_e4m3fnuz": 1,
+    "float8_e5m2fnuz": 1,
     "float16": 2,
     "bfloat16": 2,
     "float32": 4,

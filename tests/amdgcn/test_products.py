@@ -25,7 +25,13 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         ("gfx90a", Product(dtype="bfloat16", tb=True), "v_mfma_f32_16x16x16bf16_1k"),
         ("gfx950", Product(shape=(64, 96, 96), threads=64), "v_mfma_f32_16x16x32_f16"),
         ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
+        # Each chip has instructions for one of the two 8-bit formats at most; the other goes through halves.
+        ("gfx942", Product(dtype="float8_e4m3fnuz"), "v_mfma_f32_16x16x32_fp8_fp8"),
+        ("gfx942", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x32_bf8_bf8"),
+        ("gfx942", Product(dtype="float8_e4m3", tb=True), "v_mfma_f32_16x16x16_f16"),
+        ("gfx90a", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x16f16"),
         ("gfx950", Product(dtype="float8_e4m3", tb=True), "v_mfma_f32_16x16x32_fp8_fp8"),
+        ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), "v_mfma_f32_16x16x16_f16"),
     ],
     ids=str,
 )

@@ -11,7 +11,13 @@ import numpy as np
 from tests.host.kernels import load_body
 from tile2cu_runtime import Kernel
 
-_TYPES = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
+_TYPES = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+}
 _STATEMENTS = """
     A_shared = T.alloc_shared({a}, {dtype!r})
     B_shared = T.alloc_shared({b}, {dtype!r})

@@ -45,7 +45,10 @@ def test_product(product: Product, tmp_path: Path) -> None:
 
 
 def test_product_of_8_bit_floats(tmp_path: Path) -> None:
-    Product(dtype="float8_e4m3", tb=True).check(tmp_path, "hip:gfx950", "cpu")
+    own = Product(dtype="float8_e4m3", tb=True).check(tmp_path, "hip:gfx950", "cpu")
+    assert "as float16" not in own.source
+    other = Product(dtype="float8_e4m3fnuz", tb=True).check(tmp_path, "hip:gfx950", "cpu")
+    assert "gfx950 multiplies float8_e4m3fnuz as float16, which holds its values exactly" in other.source
 
 
 @pytest.mark.parametrize("stages", [2, 3])

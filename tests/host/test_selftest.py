@@ -154,8 +154,12 @@ int main() {
   double x;
   while (std::scanf("%lf", &x) == 1) {
     const uint64_t bits[] = {float16::pack(float16::from(x)), bfloat16::pack(bfloat16::from(x)),
-                             float8_e4m3fn::pack(float8_e4m3fn::from(x)), float8_e5m2::pack(float8_e5m2::from(x))};
-    std::printf("%u %u %u %u\\n", unsigned(bits[0]), unsigned(bits[1]), unsigned(bits[2]), unsigned(bits[3]));
+                             float8_e4m3fn::pack(float8_e4m3fn::from(x)), float8_e5m2::pack(float8_e5m2::from(x)),
+                             float8_e4m3fnuz::pack(float8_e4m3fnuz::from(x)),
+                             float8_e5m2fnuz::pack(float8_e5m2fnuz::from(x))};
+    for (const uint64_t each : bits) std::printf("%u ", unsigned(each));
+    std::printf("\\n");
+    if (!(float8_e4m3fnuz::unpack(bits[4]) == float8_e4m3fnuz::from(x)) && x == x) return 1;
     if (!(float16::unpack(float16::pack(float16::from(x))) == float16::from(x)) && x == x) return 1;
     if (!(float8_e4m3fn::unpack(float8_e4m3fn::pack(float8_e4m3fn::from(x))) == float8_e4m3fn::from(x))) return 1;
   }
@@ -175,12 +179,13 @@ def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
     text = "\n".join(repr(float(value)) for value in x)
     done = subprocess.run([tmp_path / "numbers"], input=text, capture_output=True, text=True, check=True)
     found = np.array([[int(word) for word in line.split()] for line in done.stdout.splitlines()])
-    limited = np.clip(x, -448, 448)  # where there is no infinity, the largest number stands for what is larger
-    for column, (dtype, values) in enumerate(
-        [(np.float16, x), (ml_dtypes.bfloat16, x), (ml_dtypes.float8_e4m3fn, limited), (ml_dtypes.float8_e5m2, x)]
-    ):
+    # Where there is no infinity, the largest number stands for what is larger.
+    highest = {ml_dtypes.float8_e4m3fn: 448, ml_dtypes.float8_e4m3fnuz: 240, ml_dtypes.float8_e5m2fnuz: 57344}
+    small = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+    for column, dtype in enumerate((*small, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz)):
+        limit = highest.get(dtype, np.inf)
         with np.errstate(over="ignore"):
-            expected = values.astype(dtype)
+            expected = np.clip(x, -limit, limit).astype(dtype)
         np.testing.assert_array_equal(found[:, column], expected.view(f"u{expected.dtype.itemsize}"))
 
 

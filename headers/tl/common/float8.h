@@ -6,11 +6,14 @@
 namespace tl {
 
 // `mantissa` digits behind the point, exponents with this bias, and the largest finite number's bits. Conversions round
-// to nearest even and saturate to the largest finite number, infinity too; NaN becomes 0x7f.
-// [OCP 8-bit Floating Point Specification; PTX ISA, "cvt": .satfinite]
-template <int mantissa_, int bias_, int highest_digits_> struct Float8 {
+// to nearest even and saturate to the largest finite number, infinity too. NaN becomes 0x7f; where is_fnuz ("finite,
+// NaN, unsigned zero") it is 0x80, the code that elsewhere is negative zero, and no code is an infinity.
+// [OCP 8-bit Floating Point Specification; PTX ISA, "cvt": .satfinite; AMD Instinct MI300 ISA, "FP8 and BF8"]
+template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct Float8 {
   static constexpr int mantissa = mantissa_, bias = bias_, highest_digits = highest_digits_;
-  static constexpr bool is_e4m3 = mantissa == 3;
+  static constexpr bool is_e4m3 = mantissa == 3, is_fnuz = is_fnuz_;
+  // Whether the machine computes with this format.
+  static constexpr bool has_instructions = Float8Instructions::exist<is_fnuz>;
   uint8_t bits;
 
   Float8() = default;
@@ -23,13 +26,13 @@ template <int mantissa_, int bias_, int highest_digits_> struct Float8 {
   }
 
   static TL_DEVICE uint8_t from_float(float value) {
-    if constexpr (Float8Instructions::exist)
+    if constexpr (has_instructions)
       return static_cast<uint8_t>(Float8Instructions::from_floats(value, 0, is_e4m3));
     else
       return rounded(value);
   }
   static TL_DEVICE float to_float(uint8_t bits) {
-    if constexpr (Float8Instructions::exist) {
+    if constexpr (has_instructions) {
       const auto low = static_cast<uint16_t>(Float8Instructions::to_halves(bits, is_e4m3));
       half exact;
       __builtin_memcpy(static_cast<void*>(&exact), &low, sizeof low);
@@ -40,15 +43,15 @@ template <int mantissa_, int bias_, int highest_digits_> struct Float8 {
   }
   // Two neighbours, the first in bits 0..7, from floats and as halves.
   static TL_DEVICE uint16_t pair(float low, float high) {
-    if constexpr (Float8Instructions::exist)
+    if constexpr (has_instructions)
       return Float8Instructions::from_floats(low, high, is_e4m3);
     else
       return static_cast<uint16_t>(rounded(low) | rounded(high) << 8);
   }
   static TL_DEVICE uint32_t halves(uint16_t pair) {
-    if constexpr (Float8Instructions::exist)
+    if constexpr (has_instructions)
       return Float8Instructions::to_halves(pair, is_e4m3);
-    else if constexpr (!is_e4m3)  // the upper byte of a half
+    else if constexpr (!is_e4m3 && !is_fnuz)  // the upper byte of a half
       return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
     else
       return pack2(widened(static_cast<uint8_t>(pair)), widened(static_cast<uint8_t>(pair >> 8)), half());
@@ -70,26 +73,33 @@ template <int mantissa_, int bias_, int highest_digits_> struct Float8 {
     constexpr uint32_t smallest = static_cast<uint32_t>(128 - bias) << 23;
     constexpr uint32_t anchor = static_cast<uint32_t>(127 + 1 - bias - mantissa + 23) << 23;
     const uint32_t word = word_of(value), sign = word >> 24 & 0x80, size = word & 0x7fffffff;
-    if (size > 0x7f800000) return 0x7f;
-    if (size < smallest) return static_cast<uint8_t>(sign | (word_of(float_of(size) + float_of(anchor)) - anchor));
+    if (size > 0x7f800000) return is_fnuz ? 0x80 : 0x7f;
+    if (size < smallest) {
+      const uint32_t few_digits = word_of(float_of(size) + float_of(anchor)) - anchor;
+      return static_cast<uint8_t>(is_fnuz && few_digits == 0 ? 0 : sign | few_digits);
+    }
     const uint32_t odd = size >> (23 - mantissa) & 1, half_digit = (1u << (22 - mantissa)) - 1;
     const uint32_t digits = ((size + half_digit + odd) >> (23 - mantissa)) - ((127 - bias) << mantissa);
     return static_cast<uint8_t>(sign | (digits > highest_digits ? highest_digits : digits));
   }
   static TL_DEVICE float widened(uint8_t bits) {
-    constexpr uint32_t infinite = is_e4m3 ? 0x7f : 0x7c;
+    constexpr uint32_t infinite = is_fnuz ? 0x80 : is_e4m3 ? 0x7f : 0x7c;
     constexpr uint32_t last_digit = static_cast<uint32_t>(127 + 1 - bias - mantissa) << 23;
     const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, size = bits & 0x7f;
+    if (is_fnuz && bits == 0x80) return float_of(0x7fffffff);
     if (size >= infinite) return float_of(sign | (size == 0x7c ? 0x7f800000 : 0x7fffffff));
     if (size < 1u << mantissa) return float_of(sign | word_of(static_cast<float>(size) * float_of(last_digit)));
     return float_of(sign | ((size << (23 - mantissa)) + (static_cast<uint32_t>(127 - bias) << 23)));
   }
 };
 // Up to 448, no infinity; up to 57344.
-using float8_e4m3 = Float8<3, 7, 0x7e>;
-using float8_e5m2 = Float8<2, 15, 0x7b>;
+using float8_e4m3 = Float8<3, 7, 0x7e, false>;
+using float8_e5m2 = Float8<2, 15, 0x7b, false>;
+// Up to 240; up to 57344.
+using float8_e4m3fnuz = Float8<3, 8, 0x7f, true>;
+using float8_e5m2fnuz = Float8<2, 16, 0x7f, true>;
 
-template <class T>
-constexpr bool is_float8 = std::is_same<T, float8_e4m3>::value || std::is_same<T, float8_e5m2>::value;
+template <class T> constexpr bool is_float8 = false;
+template <int m, int b, int h, bool f> constexpr bool is_float8<Float8<m, b, h, f>> = true;
 
 }  // namespace tl

@@ -12,7 +12,7 @@ enum Overwrite { overwrite };
 // Machines without 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
 // K become two pairs of two instructions: k is taken in another order, the same for A and B.
 template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const uint32_t* b) {
-  if constexpr (Float8Instructions::exist) {
+  if constexpr (T::has_instructions) {
     Float8Instructions::mma_m16n8k32(d, a, b, T::is_e4m3);
   } else {
     const auto low = [](uint32_t word) { return T::halves(static_cast<uint16_t>(word)); };

@@ -1,4 +1,4 @@
-// Instructions for 8-bit floating point, from sm_89 on.
+// Instructions for the OCP's 8-bit floating point, from sm_89 on.
 #pragma once
 #include "config.h"
 #include "kernel.h"
@@ -6,7 +6,7 @@
 namespace tl {
 
 struct Float8Instructions {
-  static constexpr bool exist = cuda::architecture >= 89;
+  template <bool is_fnuz> static constexpr bool exist = cuda::architecture >= 89 && !is_fnuz;
 
   // Two floats, rounded to nearest even and saturated, `low` in bits 0..7.
   // [PTX ISA, "Data Movement and Conversion Instructions: cvt"]

@@ -1,14 +1,43 @@
-// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half.
+// Conversions of 8-bit floating point: of FNUZ on gfx942, of the OCP's formats on gfx950, of none on gfx90a.
+// [AMD Instinct MI300 and CDNA4 ISA, "V_CVT_PK_F32_FP8", "V_CVT_PK_FP8_F32" and theirs of BF8]
 #pragma once
 #include "kernel.h"
+#include "numeric.h"
 
 namespace tl {
 
 struct Float8Instructions {
-  static constexpr bool exist = false;
-  static uint16_t from_floats(float low, float high, bool is_e4m3);
-  static uint32_t to_halves(uint16_t pair, bool is_e4m3);
+#if defined(__gfx942__)
+  template <bool is_fnuz> static constexpr bool exist = is_fnuz;
+  static constexpr float highest_e4m3 = 240.0f;
+#elif defined(__gfx950__)
+  template <bool is_fnuz> static constexpr bool exist = !is_fnuz;
+  static constexpr float highest_e4m3 = 448.0f;
+#else
+  template <bool is_fnuz> static constexpr bool exist = false;
+  static constexpr float highest_e4m3 = 0.0f;
+#endif
+
+  // Two floats, rounded to nearest even and saturated, `low` in bits 0..7. The instruction makes NaN of what is too
+  // large, unless a bit of MODE asks for saturation, so that the largest number is put there before.
+  static TL_DEVICE uint16_t from_floats(float low, float high, bool is_e4m3) {
+    const float highest = is_e4m3 ? highest_e4m3 : 57344.0f;
+    low = saturated(low, highest), high = saturated(high, highest);
+    return static_cast<uint16_t>(is_e4m3 ? __builtin_amdgcn_cvt_pk_fp8_f32(low, high, 0, false)
+                                         : __builtin_amdgcn_cvt_pk_bf8_f32(low, high, 0, false));
+  }
+  // Exactly, as two halves.
+  static TL_DEVICE uint32_t to_halves(uint16_t pair, bool is_e4m3) {
+    const auto floats =
+        is_e4m3 ? __builtin_amdgcn_cvt_pk_f32_fp8(pair, false) : __builtin_amdgcn_cvt_pk_f32_bf8(pair, false);
+    return pack2(floats[0], floats[1], half());
+  }
   static void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3);
+
+ private:
+  static TL_DEVICE float saturated(float value, float highest) {
+    return __builtin_isnan(value) ? value : __builtin_amdgcn_fmed3f(value, -highest, highest);
+  }
 };
 
 }  // namespace tl

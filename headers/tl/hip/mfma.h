@@ -2,6 +2,7 @@
 // [AMD Instinct MI200, MI300 and CDNA4 ISA, "Matrix Arithmetic Instructions"; clang, "AMDGPU builtins"]
 #pragma once
 #include "../common/base.h"
+#include "../common/vec.h"
 
 namespace tl {
 namespace hip {
@@ -27,10 +28,12 @@ constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8;
 
 // How many neighbours of K the widest instruction for a type takes from each lane.
 template <class T>
-constexpr int mfma_items = is_float8<T>     ? 8
-                           : sizeof(T) == 1 ? hip::mfma_bytes_8bit
+constexpr int mfma_items = sizeof(T) == 1   ? hip::mfma_bytes_8bit
                            : sizeof(T) == 2 ? hip::mfma_bytes_16bit / 2
                                             : 1;
+// 8-bit floating point that the chip does not multiply is multiplied as half, which holds its values exactly.
+template <int m, int b, int h, bool is_fnuz>
+constexpr int mfma_items<Float8<m, b, h, is_fnuz>> = Float8Instructions::exist<is_fnuz> ? 8 : mfma_items<half>;
 
 // D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
 // column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
@@ -72,13 +75,22 @@ TL_HIP_MFMA(16, 8, float, bfloat16, HipBfloat8, __builtin_amdgcn_mfma_f32_16x16x
 TL_HIP_MFMA(32, 8, float, bfloat16, HipBfloat8, __builtin_amdgcn_mfma_f32_32x32x16_bf16)
 TL_HIP_MFMA(16, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_16x16x64_i8)
 TL_HIP_MFMA(32, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_32x32x32_i8)
-// 8-bit floating point of the OCP; gfx942 has the same instructions for another one, FNUZ.
-TL_HIP_MFMA(16, 8, float, float8_e4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8)
-TL_HIP_MFMA(32, 8, float, float8_e4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)
-TL_HIP_MFMA(16, 8, float, float8_e5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8)
-TL_HIP_MFMA(32, 8, float, float8_e5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_bf8)
+#endif
+// The same instructions multiply one format on gfx942 and another on gfx950.
+#if defined(__gfx942__) || defined(__gfx950__)
+using HipE4m3 = std::conditional_t<float8_e4m3::has_instructions, float8_e4m3, float8_e4m3fnuz>;
+using HipE5m2 = std::conditional_t<float8_e5m2::has_instructions, float8_e5m2, float8_e5m2fnuz>;
+TL_HIP_MFMA(16, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8)
+TL_HIP_MFMA(32, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)
+TL_HIP_MFMA(16, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8)
+TL_HIP_MFMA(32, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_bf8)
 #endif
 #undef TL_HIP_MFMA
+template <int size, int n, class T>
+TL_DEVICE std::enable_if_t<is_float8<T> && !T::has_instructions> mfma(float* d, const T* a, const T* b) {
+  const auto wide_a = convert<half>(hip::bits_of<Vec<T, n>>(a)), wide_b = convert<half>(hip::bits_of<Vec<T, n>>(b));
+  mfma<size, n>(d, wide_a.at, wide_b.at);
+}
 #endif
 
 }  // namespace tl

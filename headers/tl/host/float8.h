@@ -5,7 +5,7 @@
 namespace tl {
 
 struct Float8Instructions {
-  static constexpr bool exist = false;
+  template <bool is_fnuz> static constexpr bool exist = false;
   static uint16_t from_floats(float low, float high, bool is_e4m3);
   static uint32_t to_halves(uint16_t pair, bool is_e4m3);
   static void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3);

@@ -16,10 +16,12 @@ _FLOATS = {
     "tfloat32": np.float32,
     "float64": np.float64,
     "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8_e5m2": ml_dtypes.float8_e5m2,
 }
 # Conversions to 8-bit floats saturate: PTX ISA, cvt.satfinite.
-_SATURATED = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+_SATURATED = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
 
 
 class CannotInterpret(Exception):

@@ -75,7 +75,12 @@ def test_integers(kernels: Callable[[str], Kernels]) -> None:
     np.testing.assert_array_equal(run.written[0], expected)
 
 
-FLOAT8 = {"e4m3": (ml_dtypes.float8_e4m3fn, 448.0), "e5m2": (ml_dtypes.float8_e5m2, 57344.0)}
+FLOAT8 = {
+    "e4m3": (ml_dtypes.float8_e4m3fn, 448.0),
+    "e5m2": (ml_dtypes.float8_e5m2, 57344.0),
+    "e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 240.0),
+    "e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 57344.0),
+}
 
 
 @pytest.mark.parametrize("name", FLOAT8)
@@ -83,7 +88,9 @@ def test_conversions_to_float8_round_to_even_and_saturate(kernels: Callable[[str
     dtype, highest = FLOAT8[name]
     rng = np.random.default_rng(4)
     x = (rng.standard_normal(COUNT) * 2.0 ** rng.integers(-20, 18, COUNT)).astype(np.float32)
-    x[:64] = np.arange(64, dtype=np.float32) / 16 * 2.0 ** (-9 if name == "e4m3" else -16)  # denormals and ties
+    x[:64] = (
+        np.arange(64, dtype=np.float32) / 16 * 2.0 ** (-9 if name.startswith("e4m3") else -16)
+    )  # denormals and ties
     x[64:96] = np.arange(32, dtype=np.float32) + 32.5
     x[96:102] = [0.0, -0.0, np.inf, -np.inf, highest * 1.03, -highest * 1.2]
     run = kernels("mathematics")(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.amdgcn.mfma_tables import ALL
@@ -10,9 +12,11 @@ from tile2cu.core.dtype import FLOAT16, FLOAT32
 from tile2cu.targets import TARGETS, Mfma, Target
 
 AMD = [target for target in TARGETS if target.mfma]
-ROWS = [pytest.param(target, row, id=f"{target.arch}-{row.name}") for target in AMD for row in target.mfma]
+ROWS = [
+    pytest.param(target, row, id=f"{target.arch}-{row.name}-{row.operand}") for target in AMD for row in target.mfma
+]
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32"}
-TYPES |= {"float8_e4m3fn": "fp8", "float8_e5m2": "bf8"}
+TYPES |= {"float8_e4m3fn": "fp8", "float8_e5m2": "bf8", "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "bf8"}
 
 
 def amd_row(target: Target, row: Mfma) -> AmdRow:
@@ -25,12 +29,18 @@ def amd_row(target: Target, row: Mfma) -> AmdRow:
 def test_row_is_amds(target: Target, row: Mfma) -> None:
     amd = amd_row(target, row)
     assert (amd.m, amd.n, amd.k, amd.blocks) == (row.size, row.size, row.k, 1)
-    assert (amd.a, amd.d) == (TYPES[row.operand.name], TYPES[row.accumulator.name])
+    assert (amd.a, amd.d) == (TYPES[(row.through or row.operand).name], TYPES[row.accumulator.name])
     for i in range(row.size):
         for k in range(row.k):
             assert row.place_of_a(i, k) == amd.place_of_a(i, k, 0)
         for j in range(row.size):
             assert row.place_of_d(i, j) == amd.place_of_d(i, j, 0)
+
+
+def test_a_chip_multiplies_its_own_8_bit_floats_only() -> None:
+    (gfx942,) = (target for target in AMD if target.arch == "gfx942")
+    with pytest.raises(ValueError, match="own format"):
+        replace(gfx942, fp8="ocp")
 
 
 def test_a_row_that_no_hardware_has_is_refused() -> None:

@@ -53,10 +53,15 @@ FLOAT64 = DType("float64", "float", 64, "double")
 TFLOAT32 = DType("tfloat32", "float", 32, "tl::tfloat32")
 FLOAT8_E4M3 = DType("float8_e4m3fn", "float", 8, "tl::float8_e4m3")
 FLOAT8_E5M2 = DType("float8_e5m2", "float", 8, "tl::float8_e5m2")
+FLOAT8_E4M3FNUZ = DType("float8_e4m3fnuz", "float", 8, "tl::float8_e4m3fnuz")
+FLOAT8_E5M2FNUZ = DType("float8_e5m2fnuz", "float", 8, "tl::float8_e5m2fnuz")
+OCP_FLOATS = (FLOAT8_E4M3, FLOAT8_E5M2)
+FNUZ_FLOATS = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)  # other exponents, no infinity, one zero
+FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
 
 ALL = (
     BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
-    FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, FLOAT8_E4M3, FLOAT8_E5M2,
+    FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, *FLOATS_OF_8_BITS,
 )  # fmt: skip
 
 BY_NAME = MappingProxyType(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType, promote
+from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT32, DType, promote
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Role, Unary, Var, is_weak, result_dtype
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.emitter.names import Names
@@ -17,7 +17,7 @@ _PRECEDENCE = {
 }  # fmt: skip
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 _SPELLING = {"or": "||", "and": "&&", "//": "/"}
-_NARROW = frozenset((FLOAT16.name, "bfloat16", "float8_e4m3fn", "float8_e5m2"))
+_NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
 # C++ warns of these mixtures without parentheses, and people misread them.
 _CONFUSING = frozenset(
     (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))

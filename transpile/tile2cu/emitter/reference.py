@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
-from tile2cu.core.dtype import DType
+from tile2cu.core.dtype import FLOATS_OF_8_BITS, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Unary, Var, static_value, walk
 from tile2cu.core.program import (
@@ -51,7 +51,7 @@ _SPELLING = {"or": "||", "and": "&&"}
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint"}
 _RANKS = 8
-_FLOATS = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+_FLOATS = frozenset(("float16", "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
 
 
 def element_type(dtype: DType) -> str:

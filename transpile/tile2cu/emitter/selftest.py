@@ -14,11 +14,11 @@ from tile2cu.emitter.reference import Reference, constants, element_type, requir
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import TestTensorView, TestView
 
-# Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, OCP 8-bit floats.
+# Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.
 # float32 is summed and approximated on the way, and as an operand of a product it has tfloat32's 10 bits.
 _ROUNDING = {
     "float64": 2.0**-40, "float32": 2.0**-20, "tfloat32": 2.0**-10, "float16": 2.0**-11, "bfloat16": 2.0**-8,
-    "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3,
+    "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
 }  # fmt: skip
 _UNITS = 4
 _OURS = (

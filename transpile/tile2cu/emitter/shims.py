@@ -13,10 +13,12 @@ _TORCH = {
     "bool": "Bool", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "uint8": "Byte",
     "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
     "float32": "Float", "float64": "Double", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
+    "float8_e4m3fnuz": "Float8_e4m3fnuz", "float8_e5m2fnuz": "Float8_e5m2fnuz",
 }  # fmt: skip
 _CODES = {"bool": "kDLBool", "int": "kDLInt", "uint": "kDLUInt", "float": "kDLFloat"}
 _SPECIAL_CODES = {
     "bfloat16": "kDLBfloat", "float8_e4m3fn": "kDLFloat8_e4m3fn", "float8_e5m2": "kDLFloat8_e5m2",
+    "float8_e4m3fnuz": "kDLFloat8_e4m3fnuz", "float8_e5m2fnuz": "kDLFloat8_e5m2fnuz",
 }  # fmt: skip
 
 

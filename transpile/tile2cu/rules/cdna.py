@@ -51,7 +51,7 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
     row = mfma_of(op, context)
     if row is not None:
         _check(op, row)
-        yield op, "instruction", row.name
+        yield op, "instruction", f"{row.name} through {row.through}" if row.through else row.name
 
 
 @rule(

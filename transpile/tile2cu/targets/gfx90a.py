@@ -3,7 +3,7 @@
 https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/instinct-mi200-cdna2-instruction-set-architecture.pdf
 """
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32
 from tile2cu.targets.table import Mfma, Target
 
 # 16x16 stands before 32x32: the same operations a cycle, fewer registers in flight, less power.
@@ -21,6 +21,10 @@ MFMA = (
     Mfma("v_mfma_i32_16x16x16i8", INT8, INT32, size=16, k=16),
     Mfma("v_mfma_i32_32x32x8i8", INT8, INT32, size=32, k=8),
 )
+# No instruction for 8-bit floating point, whose values halves hold exactly.
+FP8 = tuple(
+    Mfma("v_mfma_f32_16x16x16f16", operand, FLOAT32, size=16, k=16, through=FLOAT16) for operand in FLOATS_OF_8_BITS
+)
 
 # "Local Data Share": 64 KB, 32 banks of 4 bytes; "Program Organization": waves of 64, up to 1024 work-items.
 GFX90A = Target(
@@ -31,7 +35,7 @@ GFX90A = Target(
     max_threads=1024,
     cp_async=False,
     mma=(),
-    mfma=MFMA + FLOAT,
+    mfma=MFMA + FP8 + FLOAT,
     fp8="",
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"
     "instinct-mi200-cdna2-instruction-set-architecture.pdf",

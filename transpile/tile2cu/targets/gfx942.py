@@ -5,7 +5,17 @@ https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT32
+from tile2cu.core.dtype import (
+    BFLOAT16,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2FNUZ,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    OCP_FLOATS,
+)
 from tile2cu.targets.gfx90a import GFX90A
 from tile2cu.targets.table import Mfma
 
@@ -25,12 +35,22 @@ INTEGER = (
     Mfma("v_mfma_i32_16x16x32_i8", INT8, INT32, size=16, k=32),
     Mfma("v_mfma_i32_32x32x16_i8", INT8, INT32, size=32, k=16),
 )
+# The chip's own 8-bit floating point is FNUZ; the OCP's goes through halves, which hold its values exactly.
+FP8 = (
+    Mfma("v_mfma_f32_16x16x32_fp8_fp8", FLOAT8_E4M3FNUZ, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3FNUZ, FLOAT32, size=32, k=16),
+    Mfma("v_mfma_f32_16x16x32_bf8_bf8", FLOAT8_E5M2FNUZ, FLOAT32, size=16, k=32),
+    Mfma("v_mfma_f32_32x32x16_bf8_bf8", FLOAT8_E5M2FNUZ, FLOAT32, size=32, k=16),
+)
+FP8_THROUGH_HALF = tuple(
+    Mfma("v_mfma_f32_16x16x16_f16", operand, FLOAT32, size=16, k=16, through=FLOAT16) for operand in OCP_FLOATS
+)
 
 GFX942 = replace(
     GFX90A,
     name="hip:gfx942",
     arch="gfx942",
-    mfma=HALF + INTEGER + FLOAT,
+    mfma=HALF + INTEGER + FP8 + FP8_THROUGH_HALF + FLOAT,
     load_lds=(4,),
     fp8="fnuz",
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"

@@ -1,6 +1,6 @@
 """NVIDIA A100. https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-shape"""
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, TFLOAT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32, TFLOAT32
 from tile2cu.targets.table import Mma, Target
 
 MMA = (
@@ -13,9 +13,7 @@ MMA = (
     Mma(FLOAT64, FLOAT64, m=16, n=8, k=4),  # two m8n8k4
 )
 # Halves hold the values of 8-bit floating point exactly.
-FP8_THROUGH_HALF = tuple(
-    Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in (FLOAT8_E4M3, FLOAT8_E5M2)
-)
+FP8_THROUGH_HALF = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in FLOATS_OF_8_BITS)
 
 # CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications": 163 KB a block.
 SM80 = Target(

@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import FLOAT8_E4M3, FLOAT8_E5M2, FLOAT32
-from tile2cu.targets.sm80 import MMA, SM80
+from tile2cu.core.dtype import FLOAT32, OCP_FLOATS
+from tile2cu.targets.sm80 import FP8_THROUGH_HALF, MMA, SM80
 from tile2cu.targets.table import Mma
 
 # PTX ISA, 'mma', .e4m3 and .e5m2: from sm_89 on.
-FP8 = (
-    Mma(FLOAT8_E4M3, FLOAT32, m=16, n=8, k=32),
-    Mma(FLOAT8_E5M2, FLOAT32, m=16, n=8, k=32),
-)
+FP8 = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32) for operand in OCP_FLOATS)
+FP8 += tuple(row for row in FP8_THROUGH_HALF if row.operand not in OCP_FLOATS)
 
 # CUDA C++ Programming Guide, "Compute Capabilities": 99 KB of shared memory a block.
 SM89 = replace(

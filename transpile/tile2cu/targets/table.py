@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tile2cu.core.dtype import DType
+from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, OCP_FLOATS, DType
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Mfma:
     """One v_mfma_* of a wave of 64: `size` rows by `size` columns, `k` in elements of `operand`.
 
     A lane holds `lane_elements` consecutive k of one row of A (or column of B), and `run` consecutive
-    rows of one column of D at a time, again and again until it has size * size / 64 of them.
+    rows of one column of D at a time, again and again until it has size * size / 64 of them. `through` as in Mma.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Mfma:
     accumulator: DType
     size: int
     k: int
+    through: DType | None = None
 
     def __post_init__(self) -> None:
         if self.size not in (16, 32):
@@ -67,7 +68,7 @@ class Mfma:
 
     @property
     def lane_bytes(self) -> int:
-        return self.lane_elements * self.operand.bits // 8
+        return self.lane_elements * (self.through or self.operand).bits // 8
 
     @property
     def run(self) -> int:
@@ -112,6 +113,9 @@ class Target:
     def __post_init__(self) -> None:
         if self.mfma and (self.warp_size != 64 or self.mma or self.wgmma):
             raise ValueError("MFMA runs on waves of 64, and nowhere where mma.sync does")
+        own = {"ocp": OCP_FLOATS, "fnuz": FNUZ_FLOATS, "": ()}[self.fp8]
+        if any(row.operand in FLOATS_OF_8_BITS and not row.through and row.operand not in own for row in self.mfma):
+            raise ValueError("an MFMA of 8-bit floating point multiplies the chip's own format")
 
     @property
     def suffix(self) -> str:

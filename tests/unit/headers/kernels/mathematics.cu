@@ -95,6 +95,8 @@ template <class T> tl_status run_float8(const void* X, void* Y, void* Z, void* H
   }
 TL_FLOAT8(e4m3, tl::float8_e4m3)
 TL_FLOAT8(e5m2, tl::float8_e5m2)
+TL_FLOAT8(e4m3fnuz, tl::float8_e4m3fnuz)
+TL_FLOAT8(e5m2fnuz, tl::float8_e5m2fnuz)
 
 #define TL_TYPE(name, T, Bits, vector)                                                          \
   extern "C" tl_status functions_##name(const void* X, const void* U, const void* P, void* Y) { \
