@@ -1,6 +1,7 @@
 """FlashAttention forward: softmax(Q @ K^T / sqrt(dim)) @ V without ever storing the matrix of scores.
 
-Tensors are (batch, seq_len, heads, dim). Any sequence length works: places past its end are masked.
+Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: places
+past its end are masked.
 """
 
 import tilelang
@@ -14,6 +15,8 @@ def attention(
     seq_len,
     dim,
     is_causal=False,
+    group=1,  # query heads that share one head of K and V
+    window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
     block_M=64,  # queries a block
     block_N=64,  # keys a turn
     num_stages=2,
@@ -22,17 +25,19 @@ def attention(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
-    With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
+    With is_causal, query i sees the keys 0..i only, and of those the last `window` if it is not 0. Q, K and V must be
+    finite.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)
+    kv_shape = (batch, seq_len, heads // group, dim)
     accum_dtype = "float32"
 
     @T.prim_func
     def attention_kernel(
         Q: T.Tensor(shape, dtype),
-        K: T.Tensor(shape, dtype),
-        V: T.Tensor(shape, dtype),
+        K: T.Tensor(kv_shape, dtype),
+        V: T.Tensor(kv_shape, dtype),
         Output: T.Tensor(shape, dtype),
     ):
         # grid dims: (#blocks of queries, heads, batch)
@@ -52,7 +57,8 @@ def attention(
             T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
-            T.fill(scores_max, -T.infinity(accum_dtype))
+            # With a window a row may see no key of the first turns. Less than any score, and finite: never inf - inf.
+            T.fill(scores_max, -1e30 if window else -T.infinity(accum_dtype))
 
             # A causal block stops at its last query: all later keys are masked.
             loop_range = (
@@ -61,14 +67,24 @@ def attention(
                 else T.ceildiv(seq_len, block_N)
             )
 
-            for k in T.Pipelined(loop_range, num_stages=num_stages):
-                T.copy(K[bz, k * block_N : (k + 1) * block_N, by, :], K_shared)
-                T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
+            # With a window it starts at the first key that its first query sees.
+            first = T.max(0, bx * block_M - window + 1) // block_N if window else 0
+
+            for k in T.Pipelined(first, loop_range, num_stages=num_stages):
+                T.copy(K[bz, k * block_N : (k + 1) * block_N, by // group, :], K_shared)
+                T.copy(V[bz, k * block_N : (k + 1) * block_N, by // group, :], V_shared)
 
                 # Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
-                # Key 0 is masked for no query, so each row's maximum is finite from turn 0 on and logsum is positive.
+                # Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
                 # Keys past the end of the sequence are masked: in a causal block they come after every query.
-                if is_causal:
+                if window:
+                    for i, j in T.Parallel(block_M, block_N):
+                        acc_s[i, j] = T.if_then_else(
+                            bx * block_M + i >= k * block_N + j and bx * block_M + i < k * block_N + j + window,
+                            0,
+                            -T.infinity(accum_dtype),
+                        )
+                elif is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(bx * block_M + i >= k * block_N + j, 0, -T.infinity(accum_dtype))
                 else:

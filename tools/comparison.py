@@ -13,8 +13,8 @@ import numpy as np
 from cases import Arrays, Case, case_of
 from prebuilt import Prebuilt, Text
 
-# Runs a text once on these arrays (float64, the output among them) and sizes; gives the output.
-Runner = Callable[[Arrays, Mapping[str, int]], np.ndarray]
+# Runs a text once on these arrays (float64, the outputs among them) and sizes; gives the outputs.
+Runner = Callable[[Arrays, Mapping[str, int]], Arrays]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +37,17 @@ def on_gpu(kernel: Prebuilt) -> Runner:
     """Launches on torch's GPU; the output is filled with NaN (or 77) before, so that holes show."""
     import torch
 
-    def run(arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
+    def run(arrays: Arrays, sizes: Mapping[str, int]) -> Arrays:
         tensors = [
             torch.from_numpy(np.ascontiguousarray(array)).to(device="cuda", dtype=getattr(torch, spec["dtype"]))
             for spec, array in zip(kernel.tensors, arrays, strict=True)
         ]
-        output = tensors[output_position(kernel)]
-        output.fill_(float("nan") if output.dtype.is_floating_point else 77)
+        outputs = [tensors[position] for position in output_positions(kernel)]
+        for output in outputs:
+            output.fill_(float("nan") if output.dtype.is_floating_point else 77)
         kernel.bind(tensors, sizes, torch.cuda.current_stream().cuda_stream)()
         torch.cuda.synchronize()
-        return output.double().cpu().numpy()
+        return [output.double().cpu().numpy() for output in outputs]
 
     return run
 
@@ -59,58 +60,66 @@ def on_cpu(text: Text, schedules: Sequence[str] = ("round-robin",)) -> Runner:
 
     kernel = load_kernel(text.path, device="cpu", check=True, schedules=schedules)
 
-    def run(arrays: Arrays, sizes: Mapping[str, int]) -> np.ndarray:
+    def run(arrays: Arrays, sizes: Mapping[str, int]) -> Arrays:
         dtypes = [getattr(ml_dtypes, spec["dtype"], spec["dtype"]) for spec in text.tensors]
         converted = [np.ascontiguousarray(a.astype(dtype)) for a, dtype in zip(arrays, dtypes, strict=True)]
         kernel(*converted, **sizes)
-        return converted[output_position(text)].astype(np.float64)
+        return [converted[position].astype(np.float64) for position in output_positions(text)]
 
     return run
 
 
-def output_position(kernel: Text) -> int:
-    """Which tensor the kernel writes. These cases have one."""
-    written = [index for index, tensor in enumerate(kernel.tensors) if tensor["access"] != "read"]
-    if len(written) != 1:
-        raise ValueError(f"{kernel.label} writes {len(written)} tensors; this script knows kernels that write one")
-    return written[0]
+def output_positions(kernel: Text) -> list[int]:
+    """Which tensors the kernel writes."""
+    return [index for index, tensor in enumerate(kernel.tensors) if tensor["access"] != "read"]
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     """float64 values after rounding to `dtype`, as float64 again."""
-    if dtype == "bfloat16":
+    if dtype.startswith(("bfloat16", "float8")):
         import torch
 
-        return torch.from_numpy(values).to(torch.bfloat16).double().numpy()
+        return torch.from_numpy(values).to(getattr(torch, dtype)).double().numpy()
     return values.astype(dtype).astype(np.float64)
 
 
 def compare(kernel: Text, case: Case, sizes: Mapping[str, int], data: str, runner: Runner) -> Row:
     """Runs the kernel once on this data and compares with the reference: to the bit for integers."""
     rng = np.random.default_rng(2026)
-    position = output_position(kernel)
+    positions = output_positions(kernel)
     shapes = kernel.shapes(sizes)
     dtypes = [tensor["dtype"] for tensor in kernel.tensors]
-    input_shapes = shapes[:position] + shapes[position + 1 :]
-    make = case.integers if data == "integers" else lambda r, s: [r.standard_normal(shape) for shape in s]
-    inputs = [rounded(array, dtypes[0]) for array in make(rng, input_shapes)]
+    read = [position for position in range(len(shapes)) if position not in positions]
+    make = case.integers if data == "integers" else case.random
+    assert make is not None
+    made = make(rng, [shapes[position] for position in read])
+    inputs = [rounded(array, dtypes[position]) for array, position in zip(made, read, strict=True)]
     # The kernels compute in float32 and round to the output's type last.
-    result = rounded(case.reference(inputs, kernel.manifest["bindings"]), "float32")
-    expected = rounded(result, dtypes[position])
-    arrays = [*inputs[:position], np.zeros(shapes[position]), *inputs[position:]]
-    got = runner(arrays, sizes)
-    # An empty product or an empty tensor has no largest value.
-    scale = max(float(np.max(np.abs(expected), initial=0.0)), 1e-30)
-    error = float(np.max(np.abs(got - expected), initial=0.0)) / scale
+    results = case.reference(inputs, kernel.manifest["bindings"])
+    expected = [
+        rounded(rounded(result, "float32"), dtypes[position])
+        for result, position in zip([results] if isinstance(results, np.ndarray) else results, positions, strict=True)
+    ]
+    arrays = dict(zip(read, inputs, strict=True)) | {position: np.zeros(shapes[position]) for position in positions}
+    got = runner([arrays[position] for position in range(len(shapes))], sizes)
+    error = max(_error(*pair) for pair in zip(got, expected, strict=True))
     limit = 0.0 if data == "integers" else case.tolerance
+    bytes_ = b"".join(np.ascontiguousarray(array + 0.0).tobytes() for array in got)
     return Row(
         kernel=kernel.label,
         sizes=dict(sizes),
         data=data,
         error=error,
-        sha256=hashlib.sha256(np.ascontiguousarray(got + 0.0).tobytes()).hexdigest(),
+        sha256=hashlib.sha256(bytes_).hexdigest(),
         wrong="" if error <= limit else f"error {error:g} is over {limit:g}",
     )
+
+
+def _error(got: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference, relative to the largest value expected; NaN where the kernel gives it."""
+    # An empty product or an empty tensor has no largest value.
+    scale = max(float(np.max(np.abs(expected), initial=0.0)), 1e-30)
+    return float(np.max(np.abs(got - expected), initial=0.0)) / scale
 
 
 def sizes_to_try(kernel: Text, case: Case) -> Iterator[dict[str, int]]:
@@ -130,7 +139,7 @@ def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
         yield Row(kernel=kernel.label, sizes={}, data="", wrong="cases.py has no case of this name")
         return
     for sizes in sizes_to_try(kernel, case):
-        for data in ("integers", "random"):
+        for data in ("integers", "random") if case.integers else ("random",):
             try:
                 yield compare(kernel, case, sizes, data, runner)
             except Exception as error:

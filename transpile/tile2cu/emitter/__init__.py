@@ -66,12 +66,12 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
 
 
 def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...]:
-    """The launches with the namespaces of their kernels: the user's word above a launch, or its number."""
+    """The launches with the namespaces of their kernels: a comment of one word above a launch, or its number."""
     if len(launches) == 1:
         return launches
     names = Names(used)
-    wishes = [each.launch.comments[-1].strip() if each.launch.comments else "" for each in launches]
-    words = [wish if _WORD.fullmatch(wish) else f"kernel_{number}" for number, wish in enumerate(wishes, 1)]
+    wishes = [[line.strip() for line in each.launch.comments if _WORD.fullmatch(line.strip())] for each in launches]
+    words = [wish[-1] if wish else f"kernel_{number}" for number, wish in enumerate(wishes, 1)]
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 

@@ -55,8 +55,17 @@ def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
     if compound:
         return [*first.comments, f"{place}  {_code(first)}"]
     if first.comments:
-        return [f"{place}  {first.comments[0]}", *first.comments[1:]]
+        return _after(place, first.comments)
     return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else place]
+
+
+def _after(place: str, comments: tuple[str, ...]) -> list[str]:
+    """The user's lines after the place. Where it makes the first too long, those up to an empty one are filled anew."""
+    first, *others = comments
+    if len(f"{place}  {first}") <= BODY_WIDTH:
+        return [f"{place}  {first}", *others]
+    end = comments.index("") if "" in comments else len(comments)
+    return [f"{place}  {' '.join(comments[:end])}", *comments[end:]]
 
 
 def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:

@@ -91,7 +91,8 @@ def _doc(program: Program) -> tuple[str, ...]:
         lines += [*(line.strip() for line in paragraph.splitlines()), ""]
     if not lines:
         return (f"{program.name}", "")
-    return (f"{program.name}: {lines[0]}", *lines[1:])
+    lines[0] = f"{program.name}: {lines[0]}"
+    return tuple(part for line in lines for part in wrapped(line, _ROOM))
 
 
 def _compiled_in(program: Program) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tile2cu.core.accesses import variables
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.comments import rule_line
@@ -35,7 +36,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
         defined_params=(*params, *_workspace_params(program), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
-        size_types=("int",) * len(names),
+        workspace_params=_workspace_sizes(program, first.printer),
         refusals=(*_sizes(names), *_grid_limits(launches), *_rows(launches)),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
@@ -80,6 +81,12 @@ def workspace_bytes(program: Program, printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
     parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in program.workspaces]
     return " + ".join(parts) or "0"
+
+
+def _workspace_sizes(program: Program, printer: Printer) -> tuple[str, ...]:
+    """The sizes as the workspace's query takes them: named where its size depends on them."""
+    used = variables(*(extent for tensor in program.workspaces for extent in tensor.shape))
+    return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
 
 def _take_workspace(program: Program, printer: Printer) -> tuple[Declaration, ...]:

@@ -152,7 +152,7 @@ def _about(layout: FragmentLayout, threads: int) -> str:
             text += "its warp w rows 16 w to 16 w + 15 of each 64"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
-            text += f"; {grid} threads with {layout.vector} consecutive elements each"
+            text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {layout.vector} consecutive elements each"
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:

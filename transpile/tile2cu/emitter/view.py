@@ -44,9 +44,10 @@ class HostView:
     """The C interface: what a call may be, what it needs, and the launch.
 
     `params` are the launcher's, `defined_params` the same without the names that its text does not use; `sizes` those
-    of its queries, `size_names` what it asks them with. `refusals` are what NAME_supports answers for sizes, `checks`
-    what the launcher adds for pointers. `workspace` is the size of the workspace in bytes, "0" for none. `left_out_by`
-    is the macro of a compiler that takes kernels alone, if the language has one.
+    of its queries, `workspace_params` those that the size of the workspace is computed from, `size_names` what the
+    launcher asks them with. `refusals` are what NAME_supports answers for sizes, `checks` what the launcher adds for
+    pointers. `workspace` is the size of the workspace in bytes, "0" for none. `left_out_by` is the macro of a compiler
+    that takes kernels alone, if the language has one.
     """
 
     title: str
@@ -55,7 +56,7 @@ class HostView:
     defined_params: tuple[str, ...]
     sizes: tuple[str, ...]
     size_names: tuple[str, ...]
-    size_types: tuple[str, ...]
+    workspace_params: tuple[str, ...]
     refusals: tuple[Declaration, ...]
     stream: str  # its type
     workspace: str

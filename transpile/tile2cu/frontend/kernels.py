@@ -42,7 +42,8 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
             case FunctionKind.PLAIN:
                 return execute.call_plain(cx, function, arguments)
             case FunctionKind.MACRO:
-                cx.recorder.require_kernel(f"the macro `{function.name}`")
+                if not cx.recorder.tracing:  # in a prim_func it may open kernels of its own
+                    cx.recorder.require_kernel(f"the macro `{function.name}`")
                 return trace.call_macro(cx, function, execute.bind_parameters(cx, function, arguments))
             case _:
                 raise Fault("T2C-F012", f"the kernel `{function.name}` cannot be called here")

@@ -1,0 +1,134 @@
+"""Flash decoding: attention of one new token a sequence over its cache of keys and values.
+
+One token gives too few blocks to fill a GPU, so the cache is split: each block attends over its part of the keys, and a
+second kernel combines the parts. Query heads that share a head of K and V are the rows of one tile. The cache is
+(batch, max_len, kv_heads, dim); the first lengths[b] tokens of sequence b count, at least one.
+"""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def flash_decoding(
+    batch,
+    kv_heads,
+    group,  # query heads that share one head of K and V
+    max_len,
+    dim,
+    num_split=4,
+    block_H=64,  # rows of a tile: at least `group` are wanted, the rest are padding
+    block_N=64,  # keys a turn
+    num_stages=2,
+    threads=128,
+    dtype="float16",
+):
+    """Output = softmax(Q @ K^T / sqrt(dim)) @ V over the first lengths[b] tokens of each sequence.
+
+    Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). All must be finite.
+    """
+    scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
+    accum_dtype = "float32"
+
+    @T.prim_func
+    def flash_decoding_kernel(
+        Q: T.Tensor((batch, kv_heads, group, dim), dtype),
+        K: T.Tensor((batch, max_len, kv_heads, dim), dtype),
+        V: T.Tensor((batch, max_len, kv_heads, dim), dtype),
+        lengths: T.Tensor((batch,), "int32"),
+        Output: T.Tensor((batch, kv_heads, group, dim), dtype),
+    ):
+        # Of each part: its normalised output, and the logarithm (base 2) of the sum that normalised it.
+        partial = T.alloc_global((batch, kv_heads, num_split, group, dim), accum_dtype)
+        partial_lse = T.alloc_global((batch, kv_heads, num_split, group), accum_dtype)
+
+        # split
+        # grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
+        with T.Kernel(num_split, T.ceildiv(group, block_H) * kv_heads, batch, threads=threads) as (part, by, b):
+            Q_shared = T.alloc_shared((block_H, dim), dtype)
+            K_shared = T.alloc_shared((block_N, dim), dtype)
+            V_shared = T.alloc_shared((block_N, dim), dtype)
+            acc_s = T.alloc_fragment((block_H, block_N), accum_dtype)
+            acc_s_cast = T.alloc_fragment((block_H, block_N), dtype)
+            acc_o = T.alloc_fragment((block_H, dim), accum_dtype)
+            scores_max = T.alloc_fragment((block_H,), accum_dtype)
+            scores_max_prev = T.alloc_fragment((block_H,), accum_dtype)
+            scores_scale = T.alloc_fragment((block_H,), accum_dtype)
+            scores_sum = T.alloc_fragment((block_H,), accum_dtype)
+            logsum = T.alloc_fragment((block_H,), accum_dtype)
+
+            head = by % kv_heads
+            g = by // kv_heads * block_H
+            # Parts are whole turns, so that only the last one has masked keys. Late parts may be empty.
+            length = lengths[b]
+            turns = T.ceildiv(T.ceildiv(length, block_N), num_split)
+            first = part * turns
+            loop_range = T.max(0, T.min(turns, T.ceildiv(length, block_N) - first))
+
+            T.copy(Q[b, head, g : g + block_H, :], Q_shared)
+            T.fill(acc_o, 0)
+            T.fill(logsum, 0)
+            T.fill(scores_max, -T.infinity(accum_dtype))
+
+            for k in T.Pipelined(loop_range, num_stages=num_stages):
+                start = (first + k) * block_N
+                T.copy(K[b, start : start + block_N, head, :], K_shared)
+                T.copy(V[b, start : start + block_N, head, :], V_shared)
+
+                # The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
+                for i, j in T.Parallel(block_H, block_N):
+                    acc_s[i, j] = T.if_then_else(start + j < length, 0, -T.infinity(accum_dtype))
+                T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+
+                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                T.copy(scores_max, scores_max_prev)
+                T.reduce_max(acc_s, scores_max, dim=1, clear=False)
+                for i in T.Parallel(block_H):
+                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                for i, j in T.Parallel(block_H, block_N):
+                    acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
+                T.reduce_sum(acc_s, scores_sum, dim=1)
+                for i in T.Parallel(block_H):
+                    logsum[i] = logsum[i] * scores_scale[i] + scores_sum[i]
+
+                T.copy(acc_s, acc_s_cast)
+                for i, j in T.Parallel(block_H, dim):
+                    acc_o[i, j] *= scores_scale[i]
+                T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+
+            # An empty part gives zeros, and minus infinity for its logarithm.
+            for i, j in T.Parallel(block_H, dim):
+                acc_o[i, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
+            for i in T.Parallel(block_H):
+                logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale
+            T.copy(acc_o, partial[b, head, part, g : g + block_H, :])
+            T.copy(logsum, partial_lse[b, head, part, g : g + block_H])
+
+        # combine
+        # grid dims: (group, kv_heads, batch)
+        with T.Kernel(group, kv_heads, batch, threads=128) as (g, head, b):
+            lse = T.alloc_fragment((num_split,), accum_dtype)
+            lse_max = T.alloc_fragment((1,), accum_dtype)
+            weight = T.alloc_fragment((num_split,), accum_dtype)
+            total = T.alloc_fragment((1,), accum_dtype)
+            out = T.alloc_fragment((dim,), accum_dtype)
+
+            # Part 0 is never empty: the maximum is finite.
+            for s in T.Parallel(num_split):
+                lse[s] = partial_lse[b, head, s, g]
+            T.reduce_max(lse, lse_max, dim=0)
+            for s in T.Parallel(num_split):
+                weight[s] = T.exp2(lse[s] - lse_max[0])
+            T.reduce_sum(weight, total, dim=0)
+
+            T.clear(out)
+            for s in T.serial(num_split):
+                for d in T.Parallel(dim):
+                    out[d] += partial[b, head, s, g, d] * T.exp2(partial_lse[b, head, s, g] - lse_max[0]) / total[0]
+            T.copy(out, Output[b, head, g, :])
+
+    return flash_decoding_kernel
+
+
+if __name__ == "__main__":
+    kernel = flash_decoding(batch=8, kv_heads=8, group=8, max_len=8192, dim=128, num_split=8)

@@ -1,0 +1,165 @@
+"""Multi-head latent attention, one new token a sequence: all heads attend to one cache of compressed keys and values.
+
+A cached token is a latent vector, which is key and value at once, and a positional key. Heads are the rows of a tile.
+The cache is contiguous, (batch, max_len, ...), or in pages, (pages, page_size, ...), which block_table lists for each
+sequence. The first lengths[b] tokens of sequence b count, at least one.
+"""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def mla_decode(
+    batch,
+    heads,
+    dim=512,  # of a latent vector
+    pe_dim=64,  # of a positional key
+    page_size=0,  # tokens a page, a multiple of block_N; 0 for a contiguous cache
+    num_split=1,  # parts of a cache: more than one for a second kernel that combines them
+    block_H=64,  # heads a block
+    block_N=64,  # tokens a turn
+    num_stages=2,
+    threads=256,
+    dtype="float16",
+):
+    """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens. All finite."""
+    scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
+    accum_dtype = "float32"
+    max_len = T.dynamic("max_len")  # tokens that a contiguous cache has room for
+    pages, max_pages = T.dynamic("pages"), T.dynamic("max_pages")  # in the pool, and of one sequence
+
+    @T.macro
+    def attend(Q, Q_pe, KV, K_pe, table, lengths, Output, partial, partial_lse):
+        # attend
+        # grid dims: (parts of the cache, tiles of heads, batch)
+        with T.Kernel(num_split, T.ceildiv(heads, block_H), batch, threads=threads) as (part, by, b):
+            Q_shared = T.alloc_shared((block_H, dim), dtype)
+            Q_pe_shared = T.alloc_shared((block_H, pe_dim), dtype)
+            KV_shared = T.alloc_shared((block_N, dim), dtype)
+            K_pe_shared = T.alloc_shared((block_N, pe_dim), dtype)
+            S_shared = T.alloc_shared((block_H, block_N), dtype)
+            acc_s = T.alloc_fragment((block_H, block_N), accum_dtype)
+            acc_o = T.alloc_fragment((block_H, dim), accum_dtype)
+            scores_max = T.alloc_fragment((block_H,), accum_dtype)
+            scores_max_prev = T.alloc_fragment((block_H,), accum_dtype)
+            scores_scale = T.alloc_fragment((block_H,), accum_dtype)
+            scores_sum = T.alloc_fragment((block_H,), accum_dtype)
+            logsum = T.alloc_fragment((block_H,), accum_dtype)
+
+            h = by * block_H
+            # Parts are whole turns, so that only the last one has masked tokens. Late parts may be empty.
+            length = lengths[b]
+            part_turns = T.ceildiv(T.ceildiv(length, block_N), num_split)
+            first = part * part_turns
+            loop_range = T.max(0, T.min(part_turns, T.ceildiv(length, block_N) - first))
+
+            T.copy(Q[b, h : h + block_H, :], Q_shared)
+            T.copy(Q_pe[b, h : h + block_H, :], Q_pe_shared)
+            T.fill(acc_o, 0)
+            T.fill(logsum, 0)
+            T.fill(scores_max, -T.infinity(accum_dtype))
+
+            for k in T.Pipelined(loop_range, num_stages=num_stages):
+                start = (first + k) * block_N
+                if page_size:
+                    page, row = table[b, start // page_size], start % page_size
+                else:
+                    page, row = b, start
+                T.copy(KV[page, row : row + block_N, :], KV_shared)
+                T.copy(K_pe[page, row : row + block_N, :], K_pe_shared)
+
+                # The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
+                for i, j in T.Parallel(block_H, block_N):
+                    acc_s[i, j] = T.if_then_else(start + j < length, 0, -T.infinity(accum_dtype))
+                T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
+                T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
+
+                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                T.copy(scores_max, scores_max_prev)
+                T.reduce_max(acc_s, scores_max, dim=1, clear=False)
+                for i in T.Parallel(block_H):
+                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                for i, j in T.Parallel(block_H, block_N):
+                    acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
+                T.reduce_sum(acc_s, scores_sum, dim=1)
+                for i in T.Parallel(block_H):
+                    logsum[i] = logsum[i] * scores_scale[i] + scores_sum[i]
+
+                # Each warp has some columns of the scores, and needs all of them for its columns of the output.
+                T.copy(acc_s, S_shared)
+                for i, j in T.Parallel(block_H, dim):
+                    acc_o[i, j] *= scores_scale[i]
+                T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
+
+            # An empty part gives zeros, and minus infinity for its logarithm.
+            for i, j in T.Parallel(block_H, dim):
+                acc_o[i, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
+            if num_split == 1:
+                T.copy(acc_o, Output[b, h : h + block_H, :])
+            else:
+                for i in T.Parallel(block_H):
+                    logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale
+                T.copy(acc_o, partial[b, part, h : h + block_H, :])
+                T.copy(logsum, partial_lse[b, part, h : h + block_H])
+
+    @T.macro
+    def combine(partial, partial_lse, Output):
+        # combine
+        # grid dims: (heads, batch)
+        with T.Kernel(heads, batch, threads=128) as (h, b):
+            lse = T.alloc_fragment((num_split,), accum_dtype)
+            lse_max = T.alloc_fragment((1,), accum_dtype)
+            total = T.alloc_fragment((1,), accum_dtype)
+            out = T.alloc_fragment((dim,), accum_dtype)
+
+            # Part 0 is never empty: the maximum is finite.
+            for s in T.Parallel(num_split):
+                lse[s] = partial_lse[b, s, h]
+            T.reduce_max(lse, lse_max, dim=0)
+            for s in T.Parallel(num_split):
+                lse[s] = T.exp2(lse[s] - lse_max[0])
+            T.reduce_sum(lse, total, dim=0)
+
+            T.clear(out)
+            for s in T.serial(num_split):
+                weight = T.exp2(partial_lse[b, s, h] - lse_max[0]) / total[0]
+                for d in T.Parallel(dim):
+                    out[d] += partial[b, s, h, d] * weight
+            T.copy(out, Output[b, h, :])
+
+    @T.macro
+    def decode(Q, Q_pe, KV, K_pe, table, lengths, Output):
+        if num_split == 1:
+            attend(Q, Q_pe, KV, K_pe, table, lengths, Output, None, None)
+        else:
+            # Of each part: its normalised output, and the logarithm (base 2) of the sum that normalised it.
+            partial = T.alloc_global((batch, num_split, heads, dim), accum_dtype)
+            partial_lse = T.alloc_global((batch, num_split, heads), accum_dtype)
+            attend(Q, Q_pe, KV, K_pe, table, lengths, Output, partial, partial_lse)
+            combine(partial, partial_lse, Output)
+
+    @T.prim_func
+    def mla_decode_kernel(
+        Q: T.Tensor((batch, heads, dim), dtype),
+        Q_pe: T.Tensor((batch, heads, pe_dim), dtype),
+        KV: T.Tensor((batch, max_len, dim), dtype),
+        K_pe: T.Tensor((batch, max_len, pe_dim), dtype),
+        lengths: T.Tensor((batch,), "int32"),
+        Output: T.Tensor((batch, heads, dim), dtype),
+    ):
+        decode(Q, Q_pe, KV, K_pe, None, lengths, Output)
+
+    @T.prim_func
+    def mla_decode_paged_kernel(
+        Q: T.Tensor((batch, heads, dim), dtype),
+        Q_pe: T.Tensor((batch, heads, pe_dim), dtype),
+        KV: T.Tensor((pages, page_size, dim), dtype),
+        K_pe: T.Tensor((pages, page_size, pe_dim), dtype),
+        block_table: T.Tensor((batch, max_pages), "int32"),
+        lengths: T.Tensor((batch,), "int32"),
+        Output: T.Tensor((batch, heads, dim), dtype),
+    ):
+        decode(Q, Q_pe, KV, K_pe, block_table, lengths, Output)
+
+    return mla_decode_paged_kernel if page_size else mla_decode_kernel

@@ -1,0 +1,104 @@
+"""The attention examples on the CPU engine against float64, in the variants that emitted/ does not have."""
+
+import numpy as np
+import pytest
+
+import inputs
+import references
+from tests.host.example_calls import assert_close
+from tests.host.examples import assert_clean, halves, load, run
+
+HOPPER = {"target": "cuda:sm_90a", "block_M": 128, "threads": 256}
+
+
+def random(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(("window", "target"), [(1, {}), (70, {}), (70, HOPPER), (0, HOPPER)])
+def test_attention_of_groups_in_a_window(window: int, target: dict[str, object]) -> None:
+    kernel = load("attention.py", dim=64, group=2, is_causal=True, window=window, **target)
+    for batch, heads, length in ((1, 4, 200), (2, 2, 65)):
+        shapes = [(batch, length, heads, 64), *[(batch, length, heads // 2, 64)] * 2]
+        data = halves(inputs.normals(random(length), shapes))
+        expected = references.attention(data, {"is_causal": True, "window": window})
+        assert_close(run(kernel, data)[0], expected, 2e-3)
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize(("causal", "target"), [(False, {}), (True, HOPPER)], ids=["full", "causal on Hopper"])
+def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) -> None:
+    kernel = load("attention_varlen.py", dim=64, group=2, is_causal=causal, **target)
+    for batch, tokens, tokens_k in ((3, 200, 200), (4, 130, 300), (4, 300, 50)):
+        shapes = [(tokens, 4, 64), *[(tokens_k, 2, 64)] * 2, (batch + 1,), (batch + 1,)]
+        data = halves(inputs.packed(random(tokens), shapes))
+        types = ["float16"] * 3 + ["int32"] * 2
+        expected = references.attention_varlen(data, {"is_causal": causal})
+        assert_close(run(kernel, data, types, batch=batch, max_seqlen=tokens)[0], expected, 2e-3)
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize(("causal", "target"), [(True, "cuda:sm_80"), (False, "cuda:sm_90a")])
+def test_attention_forward_and_backward(causal: bool, target: str) -> None:
+    sizes = {"dim": 64, "is_causal": causal, "target": target}
+    forward = load("attention_backward.py", "attention_forward", **sizes)
+    backward = load("attention_backward.py", "attention_backward", **sizes)
+    shape = (1, 150, 2, 64)
+    q, k, v, do = halves(inputs.normals(random(1), [shape] * 4))
+    output, lse = run(forward, [q, k, v])
+    for found, expected in zip(
+        (output, lse), references.attention_forward([q, k, v], {"is_causal": causal}), strict=True
+    ):
+        assert_close(found, expected, 2e-3)
+    assert_clean(forward)
+    types = ["float16"] * 4 + ["float32", "float16"]
+    data = [q, k, v, output.astype(np.float64), lse.astype(np.float64), do]
+    for found, expected in zip(
+        run(backward, data, types), references.attention_backward(data, {"is_causal": causal}), strict=True
+    ):
+        assert_close(found, expected, 4e-3)
+    assert backward.report is not None and not backward.report.findings
+
+
+def test_keys_past_the_end_leave_no_trace_in_dq() -> None:
+    """Their probabilities, exp of minus a very negative logarithm, would be infinite."""
+    kernel = load("attention_backward.py", "attention_backward", dim=64)
+    q, k, v, do = halves(inputs.normals(random(2), [(1, 70, 1, 64)] * 4))
+    q, k = np.abs(q) + 2, -np.abs(k) - 2
+    output, lse = references.attention_forward([q, k, v], {})
+    assert lse.max() < -16  # half's largest number is below 2 to the 16
+    data = [q, k, v, *halves([output]), lse, do]
+    expected = references.attention_backward(data, {})
+    for found, gradient in zip(run(kernel, data, ["float16"] * 4 + ["float32", "float16"]), expected, strict=True):
+        assert_close(found, gradient, 4e-3)
+
+
+@pytest.mark.parametrize(
+    ("group", "splits", "target"), [(70, 1, "cuda:sm_80"), (5, 8, "cuda:sm_80"), (5, 3, "cuda:sm_90a")]
+)
+def test_flash_decoding(group: int, splits: int, target: str) -> None:
+    kernel = load("flash_decoding.py", dim=64, group=group, num_split=splits, target=target)
+    for batch, kv_heads, longest in ((3, 2, 200), (2, 1, 64)):
+        caches = [(batch, longest, kv_heads, 64)] * 2
+        data = halves(inputs.cache(random(longest), [(batch, kv_heads, group, 64), *caches, (batch,)]))
+        types = ["float16"] * 3 + ["int32"]
+        assert_close(run(kernel, data, types)[0], references.flash_decoding(data, {}), 2e-3)
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize(
+    ("splits", "page_size", "target"), [(1, 0, "cuda:sm_90a"), (1, 32, "cuda:sm_80"), (3, 64, "cuda:sm_90a")]
+)
+def test_mla_decode(splits: int, page_size: int, target: str) -> None:
+    sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "num_split": splits, "page_size": page_size}
+    kernel = load("mla_decode.py", target=target, **sizes)
+    for batch, heads in ((3, 16), (2, 70)):
+        queries = [(batch, heads, 128), (batch, heads, 32)]
+        if page_size:
+            pool = [(9, page_size, 128), (9, page_size, 32)]
+            data = halves(inputs.paged_cache(random(heads), [*queries, *pool, (batch, 3), (batch,)]))
+        else:
+            data = halves(inputs.cache(random(heads), [*queries, (batch, 130, 128), (batch, 130, 32), (batch,)]))
+        types = ["float16"] * 4 + ["int32"] * (len(data) - 4)
+        assert_close(run(kernel, data, types)[0], references.mla_decode(data, {}), 2e-3)
+        assert kernel.report is not None and not kernel.report.findings

@@ -1,0 +1,65 @@
+"""Data for the cases: what kernels are run on. Each function gives arrays of these shapes, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import references
+
+Arrays = list[np.ndarray]
+Shapes = list[tuple[int, ...]]
+
+
+def normals(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+def small_integers(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """-2 ... 2: a product of thousands of them is exact in float32, though not always in the float16 it ends in."""
+    return [rng.integers(-2, 3, shape).astype(np.float64) for shape in shapes]
+
+
+def uniform_scores(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Attention whose scores are all 0, so that each weight is exactly one over the number of keys seen."""
+    queries, *others = shapes
+    return [np.zeros(queries), *small_integers(rng, others)]
+
+
+def equal_rows(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Rows of one value each: a softmax of them is exactly one over the row's length."""
+    return [np.broadcast_to(rng.integers(-8, 9, (*shape[:-1], 1)), shape).astype(np.float64) for shape in shapes]
+
+
+def forward_and_gradient(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Of a causal attention: Q, K, V, its output and logarithms, which belong to them, and a gradient."""
+    q, k, v, do = normals(rng, [*shapes[:3], shapes[-1]])
+    output, lse = references.attention_forward([q, k, v], {"is_causal": True})
+    return [q, k, v, output, lse, do]
+
+
+def cache(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Queries, caches with (batch, max_len) first, and lengths: 1 and max_len are among them."""
+    *tensors, (batch,) = shapes
+    return [*normals(rng, tensors), _lengths(rng, batch, tensors[-1][1])]
+
+
+def paged_cache(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Queries, caches in pages, a table with (batch, max_pages) that names each page once at most, and lengths."""
+    *tensors, (batch, max_pages), _ = shapes
+    pages, page_size = tensors[-1][:2]
+    table = rng.permutation(pages)[: batch * max_pages].reshape(batch, max_pages)
+    return [*normals(rng, tensors), table.astype(np.float64), _lengths(rng, batch, max_pages * page_size)]
+
+
+def _lengths(rng: np.random.Generator, batch: int, longest: int) -> np.ndarray:
+    lengths = rng.integers(1, longest + 1, batch)
+    lengths[0], lengths[-1] = 1, longest
+    return lengths.astype(np.float64)
+
+
+def packed(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Q, K and V of sequences one after the other, and where each starts; one of them may be empty."""
+    q, k, v, starts, _ = shapes
+    cuts = [np.sort(rng.integers(0, tokens + 1, starts[0] - 2)) for tokens in (q[0], k[0])]
+    ends = [np.concatenate([[0], cut, [shape[0]]]) for cut, shape in zip(cuts, (q, k), strict=True)]
+    return [*normals(rng, [q, k, v]), *(end.astype(np.float64) for end in ends)]

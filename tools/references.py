@@ -1,0 +1,114 @@
+"""What kernels compute, in NumPy and float64. Each function gets the inputs and the manifest's bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+Array = np.ndarray
+Arrays = list[np.ndarray]
+Bindings = Mapping[str, object]
+
+
+def number(bindings: Bindings, name: str, default: int = 0) -> int:
+    """A binding that is an integer or a flag."""
+    value = bindings.get(name, default)
+    assert isinstance(value, int)
+    return value
+
+
+def vector_add(inputs: Arrays, bindings: Bindings) -> Array:
+    return inputs[0] + inputs[1]
+
+
+def softmax(x: Array) -> Array:
+    """Over the last axis; rows that are minus infinity throughout give zeros."""
+    largest = x.max(axis=-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(x - np.where(np.isfinite(largest), largest, 0))
+    return weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300)
+
+
+def row_softmax(inputs: Arrays, bindings: Bindings) -> Array:
+    return softmax(inputs[0])
+
+
+def gemm_relu(inputs: Arrays, bindings: Bindings) -> Array:
+    return np.maximum(inputs[0] @ inputs[1], 0)
+
+
+# ---- attention ------------------------------------------------------------------------------------------------------
+
+
+def probabilities(q: Array, k: Array, *, causal: bool = False, window: int = 0) -> Array:
+    """(heads, queries, keys) of (queries, heads, dim) and (keys, kv_heads, dim); the last query sees the last key."""
+    k = np.repeat(k, q.shape[1] // max(1, k.shape[1]), axis=1)
+    scores = np.einsum("shd,thd->hst", q, k) / np.sqrt(q.shape[-1])
+    last_key = np.arange(len(q))[:, None] + len(k) - len(q)
+    keys = np.arange(len(k))[None, :]
+    if causal:
+        scores = np.where(keys <= last_key, scores, -np.inf)
+    if window:
+        scores = np.where(keys > last_key - window, scores, -np.inf)
+    return softmax(scores)
+
+
+def attend(q: Array, k: Array, v: Array, *, causal: bool = False, window: int = 0) -> Array:
+    """Attention of one sequence, (queries, heads, dim)."""
+    v = np.repeat(v, q.shape[1] // max(1, v.shape[1]), axis=1)
+    return np.einsum("hst,thd->shd", probabilities(q, k, causal=causal, window=window), v)
+
+
+def attention(inputs: Arrays, bindings: Bindings) -> Array:
+    """Shapes: (batch, sequence, heads, dim), all three inputs and the output."""
+    causal, window = bool(number(bindings, "is_causal")), number(bindings, "window")
+    each = [attend(*tensors, causal=causal, window=window) for tensors in zip(*inputs, strict=True)]
+    return np.stack(each) if each else np.zeros(inputs[0].shape)
+
+
+def attention_varlen(inputs: Arrays, bindings: Bindings) -> Array:
+    q, k, v, starts, starts_k = inputs
+    parts = [np.split(x, s[1:-1].astype(int)) for x, s in ((q, starts), (k, starts_k), (v, starts_k))]
+    causal = bool(number(bindings, "is_causal"))
+    return np.concatenate([attend(*tensors, causal=causal) for tensors in zip(*parts, strict=True)])
+
+
+def attention_forward(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """The output, and the logarithm (base 2) of the sum of exponentials of each row's scores."""
+    q, k, _ = inputs
+    scores = np.einsum("bshd,bthd->bhst", q, k) / np.sqrt(q.shape[-1])
+    if number(bindings, "is_causal"):
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], dtype=bool)), scores, -np.inf)
+    return [attention(inputs, bindings), np.log2(np.exp(scores).sum(axis=-1))]
+
+
+def attention_backward(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """dQ, dK and dV of Q, K, V, the output, the logarithms and the gradient of the output."""
+    q, k, v, _, _, do = inputs
+    causal, scale = bool(number(bindings, "is_causal")), 1 / np.sqrt(q.shape[-1])
+    p = np.stack([probabilities(*each, causal=causal) for each in zip(q, k, strict=True)])
+    dp = np.einsum("bshd,bthd->bhst", do, v)
+    ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True)) * scale
+    dq, dk = np.einsum("bhst,bthd->bshd", ds, k), np.einsum("bhst,bshd->bthd", ds, q)
+    return [dq, dk, np.einsum("bhst,bshd->bthd", p, do)]
+
+
+def flash_decoding(inputs: Arrays, bindings: Bindings) -> Array:
+    q, k, v, lengths = inputs
+    batch, kv_heads, group, dim = q.shape
+    each = [
+        attend(q[b].reshape(1, kv_heads * group, dim), k[b, : int(n)], v[b, : int(n)]) for b, n in enumerate(lengths)
+    ]
+    return np.stack(each).reshape(q.shape)
+
+
+def mla_decode(inputs: Arrays, bindings: Bindings) -> Array:
+    """Of a contiguous cache, or of pages that a table lists."""
+    q, q_pe, kv, k_pe, *table, lengths = inputs
+    out = np.zeros(q.shape)
+    for b, length in enumerate(lengths):
+        rows = [x[table[0][b].astype(int)].reshape(-1, x.shape[-1]) if table else x[b] for x in (kv, k_pe)]
+        keys, keys_pe = (x[: int(length)] for x in rows)
+        scores = (q[b] @ keys.T + q_pe[b] @ keys_pe.T) / np.sqrt(q.shape[-1] + q_pe.shape[-1])
+        out[b] = softmax(scores) @ keys
+    return out
