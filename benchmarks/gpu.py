@@ -45,6 +45,8 @@ ATTENTIONS = {
     "FA3": (1, 32, 1024, 128, False), "FA4": (1, 32, 4096, 128, True), "FA4n": (1, 32, 4096, 128, False),
     "L8k_causal": (4, 32, 8192, 128, True), "L8k_full": (4, 32, 8192, 128, False),
 }  # fmt: skip
+# (batch, heads, keys, latent dim, dim of positions)
+MLAS = {"MLA_b64": (64, 128, 8192, 512, 64), "MLA_b128": (128, 128, 8192, 512, 64)}
 # (N, K) of a matrix that meets one vector: PEERS.md
 GEMVS = {
     "V0": (16384, 16384), "V1": (43008, 14336), "V2": (14336, 14336), "V3": (57344, 14336), "V4": (14336, 57344),
@@ -97,6 +99,64 @@ def gemms() -> Iterator[Workload]:
             peers={"cublas/NN": lambda a=a, b=b: a @ b, "cublas/NT": lambda a=a, bt=bt: a @ bt},
             reference=torch.relu(a.float() @ b.float()),
             flops=2.0 * m * n * k,
+        )
+
+
+def gemms_8bit() -> Iterator[Workload]:
+    """A @ B^T of 8-bit operands, both with k in their rows. The peers are cuBLAS through torch's own entries."""
+    one = torch.ones((), device="cuda")
+    for name, (m, n, k) in GEMMS.items():
+        a, b = normal(m, k, dtype=torch.float8_e4m3fn), normal(n, k, dtype=torch.float8_e4m3fn)
+
+        def scaled(a: torch.Tensor = a, b: torch.Tensor = b) -> torch.Tensor:
+            return torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+        yield Workload(
+            suite="gemm_8bit",
+            name=f"{name}/e4m3",
+            inputs=[a, b],
+            output=torch.empty(m, n, device="cuda", dtype=torch.bfloat16),
+            peers={"cublas/scaled_mm": scaled},
+            reference=a.float() @ b.float().T,
+            flops=2.0 * m * n * k,
+        )
+        a, b = (torch.randint(-128, 128, shape, device="cuda", dtype=torch.int8) for shape in ((m, k), (n, k)))
+        yield Workload(
+            suite="gemm_8bit",
+            name=f"{name}/int8",
+            inputs=[a, b],
+            output=torch.empty(m, n, device="cuda", dtype=torch.int32),
+            peers={"cublas/int_mm": lambda a=a, b=b: torch._int_mm(a, b.t())},
+            reference=torch._int_mm(a, b.t()),
+            flops=2.0 * m * n * k,
+            tolerance=0.0,
+        )
+
+
+def latent_attentions() -> Iterator[Workload]:
+    """MLA decode: one query a sequence, 128 heads of 512 + 64 on a latent cache. The peer computes it with matmuls."""
+    for name, (batch, heads, keys, dim, rope) in MLAS.items():
+        q, q_pe = normal(batch, heads, dim), normal(batch, heads, rope)
+        kv, k_pe = normal(batch, keys, dim), normal(batch, keys, rope)
+
+        def matmuls(
+            q: torch.Tensor = q, q_pe: torch.Tensor = q_pe, kv: torch.Tensor = kv, k_pe: torch.Tensor = k_pe
+        ) -> torch.Tensor:
+            scores = torch.bmm(q, kv.transpose(1, 2)) + torch.bmm(q_pe, k_pe.transpose(1, 2))
+            return torch.bmm((scores * (q.shape[-1] + q_pe.shape[-1]) ** -0.5).softmax(-1), kv)
+
+        scores = [
+            (q[i].float() @ kv[i].float().T + q_pe[i].float() @ k_pe[i].float().T) * (dim + rope) ** -0.5
+            for i in range(batch)
+        ]
+        yield Workload(
+            suite="mla_decode",
+            name=name,
+            inputs=[q, q_pe, kv, k_pe],
+            output=torch.empty_like(q),
+            peers={"torch/bmm": matmuls},
+            reference=torch.stack([each.softmax(-1) @ kv[i].float() for i, each in enumerate(scores)]),
+            flops=2.0 * batch * heads * keys * (2 * dim + rope),
         )
 
 
@@ -236,7 +296,9 @@ def softmaxes() -> Iterator[Workload]:
 
 SUITES = {
     "gemm": gemms,
+    "gemm_8bit": gemms_8bit,
     "attention": attentions,
+    "mla_decode": latent_attentions,
     "gemv": gemvs,
     "chunk_state": chunk_states,
     "chunk_scan": chunk_scans,

@@ -12,6 +12,7 @@ import numpy as np
 Array = np.ndarray
 TEXTS = ("gemm_relu", "attention", "products", "boxes")
 K_CONTIGUOUS, MN_CONTIGUOUS, IN_REGISTERS = range(3)
+TYPES = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8, np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Call:
 
 def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: object = np.float16) -> Array:
     """Small integers: their products and sums are exact."""
-    return rng.integers(-4, 5, shape).astype(dtype)
+    return rng.integers(0 if dtype is np.uint8 else -4, 5, shape).astype(dtype)
 
 
 def gemm_call(m: int, n: int, k: int) -> Call:
@@ -79,10 +80,9 @@ def product_calls(library: ctypes.CDLL) -> Iterator[Call]:
     rng = np.random.default_rng(2)
     while index < count:
         count = library.products_case(index, what)
-        m, n, k, a_lies, b_lies, is_bfloat16, overwrites = what
-        dtype = ml_dtypes.bfloat16 if is_bfloat16 else np.float16
-        a, b = integers(rng, (m, k), dtype), integers(rng, (k, n), dtype)
-        c = rng.integers(-9, 10, (m, n)).astype(np.float32)
+        m, n, k, a_lies, b_lies, number, overwrites = what
+        a, b = integers(rng, (m, k), TYPES[number]), integers(rng, (k, n), TYPES[number])
+        c = rng.integers(-9, 10, (m, n)).astype(np.int32 if TYPES[number] in (np.int8, np.uint8) else np.float32)
         product = a.astype(np.float64) @ b.astype(np.float64)
         stored_a = a.T if a_lies == MN_CONTIGUOUS else a
         stored_b = b if b_lies == MN_CONTIGUOUS else b.T

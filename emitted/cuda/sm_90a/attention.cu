@@ -40,7 +40,7 @@ constexpr float scale = 0.1275174307460247f;
 constexpr int first = 0;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroup-rows]
+// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;

@@ -44,7 +44,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroup-rows]
+// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 82,944 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
@@ -63,13 +63,13 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T128 threads, V32 values each) -> (64, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
-// w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
+// 64  [layout.gemm.wgmma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, threads / 128>;
 // of acc_o:
-// (T128 threads, V64 values each) -> (64, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
-// w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
+// each 64  [layout.gemm.wgmma-accumulator]
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]

@@ -25,7 +25,7 @@ namespace gemm_relu_kernel {
 constexpr int block_M = 128, block_N = 256, block_K = 64;
 // up to 3 tiles ahead of the first turn, 2 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroup-rows]
+// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 214,016 of 232,448 bytes a block may use (976 are padding) --------------------------------------

@@ -9,10 +9,19 @@ namespace tl {
 // A further argument of the reductions: combine with what `to` held.
 enum Accumulate { accumulate };
 
-// Shared memory for reductions whose rows are spread over several warps: `extent` results, `warps` parts each.
-template <class T, int extent, int warps> struct ReduceWorkspace {
+// Shared memory for reductions whose rows are spread over several warps: `extent` results, `warps` parts each. With
+// `threads` the first so many threads of the block reduce, without the producer behind them.
+template <class T, int extent, int warps, int threads = 0> struct ReduceWorkspace {
   T part[warps][extent];
 };
+template <int threads> TL_DEVICE void sync_consumers();  // sm90/tma_pipeline.h
+// A barrier of the threads that share a workspace.
+template <int threads> TL_DEVICE void sync_workspace() {
+  if constexpr (threads > 0)
+    sync_consumers<threads>();
+  else
+    sync_threads();
+}
 
 // The ends of a type's range; infinities where it has them.
 template <class T> TL_DEVICE T highest() {
@@ -118,19 +127,19 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
   for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
 }
 
-// Then the parts of other warps, through shared memory. Who: every thread of the block.
-template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps>
-TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps>& workspace) {
+// Then the parts of other warps, through shared memory. Who: every thread of the block, or of the workspace's threads.
+template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps, int threads>
+TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps, threads>& workspace) {
   constexpr Spread spread = Layout::spread(dim);
   static_assert(spread.warps == warps,
                 "the workspace has a part for each group of lanes that shares a row: spread(dim).warps");
   const int part = part_of(spread);
   const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
-  sync_threads();  // nobody reads the workspace of an earlier reduction any more
+  sync_workspace<threads>();  // nobody reads the workspace of an earlier reduction any more
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r)
     if (speaks && ResultLayout::valid(r)) workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
-  sync_threads();  // all parts are there
+  sync_workspace<threads>();  // all parts are there
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r) {
     if (!ResultLayout::valid(r)) continue;
@@ -215,33 +224,33 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
 
 // ---- the names ---------------------------------------------------------------------------------------------------
 
-#define TL_REDUCTION(name, Op)                                                                              \
-  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                  \
-    NoWorkspace none;                                                                                       \
-    reduce<Op, dim, false>(from, to, none);                                                                 \
-  }                                                                                                         \
-  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to, Accumulate) {      \
-    NoWorkspace none;                                                                                       \
-    reduce<Op, dim, true>(from, to, none);                                                                  \
-  }                                                                                                         \
-  template <int dim, class From, class To, class U, int extent, int warps>                                  \
-  TL_DEVICE void name(const From& from, To& to, ReduceWorkspace<U, extent, warps>& workspace) {             \
-    reduce<Op, dim, false>(from, to, workspace);                                                            \
-  }                                                                                                         \
-  template <int dim, class From, class To, class U, int extent, int warps>                                  \
-  TL_DEVICE void name(const From& from, To& to, Accumulate, ReduceWorkspace<U, extent, warps>& workspace) { \
-    reduce<Op, dim, true>(from, to, workspace);                                                             \
-  }                                                                                                         \
-  template <int dim, int threads, class Tile, class To>                                                     \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to) {                         \
-    reduce_tile<Op, dim, false, threads>(from, to);                                                         \
-  }                                                                                                         \
-  template <int dim, int threads, class Tile, class To>                                                     \
-  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {             \
-    reduce_tile<Op, dim, true, threads>(from, to);                                                          \
+#define TL_REDUCTION(name, Op)                                                                                       \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                           \
+    NoWorkspace none;                                                                                                \
+    reduce<Op, dim, false>(from, to, none);                                                                          \
+  }                                                                                                                  \
+  template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to, Accumulate) {               \
+    NoWorkspace none;                                                                                                \
+    reduce<Op, dim, true>(from, to, none);                                                                           \
+  }                                                                                                                  \
+  template <int dim, class From, class To, class U, int extent, int warps, int threads>                              \
+  TL_DEVICE void name(const From& from, To& to, ReduceWorkspace<U, extent, warps, threads>& workspace) {             \
+    reduce<Op, dim, false>(from, to, workspace);                                                                     \
+  }                                                                                                                  \
+  template <int dim, class From, class To, class U, int extent, int warps, int threads>                              \
+  TL_DEVICE void name(const From& from, To& to, Accumulate, ReduceWorkspace<U, extent, warps, threads>& workspace) { \
+    reduce<Op, dim, true>(from, to, workspace);                                                                      \
+  }                                                                                                                  \
+  template <int dim, int threads, class Tile, class To>                                                              \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to) {                                  \
+    reduce_tile<Op, dim, false, threads>(from, to);                                                                  \
+  }                                                                                                                  \
+  template <int dim, int threads, class Tile, class To>                                                              \
+  TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {                      \
+    reduce_tile<Op, dim, true, threads>(from, to);                                                                   \
   }
 // reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and the same for the others. The results are in the type
-// of `to`, in every thread that holds a part of the row. Who: every thread of the block.
+// of `to`, in every thread that holds a part of the row. Who: every thread of the block, or of the workspace's threads.
 // reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value a line,
 // or a shared tile with one dimension, which `threads` threads from thread 0 on write. Reads shared memory without a
 // barrier.

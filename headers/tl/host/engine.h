@@ -71,7 +71,10 @@ enum tl_engine_type {
   TL_ENGINE_TF32 = 2,
   TL_ENGINE_INT8 = 3,
   TL_ENGINE_FLOAT = 4,
-  TL_ENGINE_DOUBLE = 5
+  TL_ENGINE_DOUBLE = 5,
+  TL_ENGINE_E4M3 = 6,
+  TL_ENGINE_E5M2 = 7,
+  TL_ENGINE_UINT8 = 8
 };
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
@@ -144,14 +147,15 @@ void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, cons
 void tl_engine_tma_store_commit(void);
 void tl_engine_tma_store_wait(int groups_left);
 
-/* wgmma m64nNk16. A and B are given by descriptors; A instead by four registers where a_registers is not null. a_mn,
- * b_mn: the operand has M or N contiguous, not K. Accumulators are float[n / 2]. */
+/* wgmma m64nN with 32 bytes of K. A and B are given by descriptors; A, of 16 bits, instead by four registers where
+ * a_registers is not null. a_mn, b_mn: the operand, of 16 bits, has M or N contiguous, not K. Accumulators are
+ * float[n / 2], of TL_ENGINE_INT8 and TL_ENGINE_UINT8 int32_t. */
 typedef struct tl_engine_wgmma_operation {
   const uint32_t* a_registers;
   uint64_t a, b;
   int32_t a_mn, b_mn, n, accumulate, type;
 } tl_engine_wgmma_operation;
-void tl_engine_wgmma(float* accumulators, const tl_engine_wgmma_operation* operation);
+void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation);
 void tl_engine_wgmma_fence(void);
 void tl_engine_wgmma_commit(void);
 void tl_engine_wgmma_wait(int groups_left);

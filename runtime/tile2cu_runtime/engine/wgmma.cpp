@@ -1,8 +1,12 @@
 #include "wgmma.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
+
+#include <tl/host/numeric.h>
 
 #include "matrix_product.h"
 #include "symbolize.h"
@@ -11,8 +15,8 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr int rows = 64, k = 16;
-constexpr std::uint32_t chunk_bytes = 16, chunk_elements = 8;
+constexpr int rows = 64, k_bytes = 32;  // of one instruction
+constexpr std::uint32_t chunk_bytes = 16;
 constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN: what accumulators hold between issue and wait
 
 // The fields of a descriptor.  [PTX ISA, Matrix Descriptor Format]
@@ -67,41 +71,45 @@ VectorClocks::Snapshot common_knowledge(Worker& worker) {
   return common;
 }
 
-// An operand in shared memory: `count` rows of 16 elements, or with `mn` the same matrix, K by K.
+int element_bytes(int type) { return type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 ? 2 : 1; }
+
+// An operand in shared memory: `count` rows of 32 bytes, or with `mn` the same matrix of 16-bit elements, K by K.
 struct SharedOperand {
   std::uint64_t descriptor;
   int count;
   bool mn;
 };
 
-// Visits the chunks of an operand: its address in the block's shared memory, and the place of its elements in a
-// row-major count x 16 matrix with the distance of neighbours.
+// Visits the chunks of an operand: its address in the block's shared memory, and where its first byte lies in a
+// row-major matrix of count x 32 bytes. With `mn` its eight elements lie below one another there.
 template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&& visit) {
   const Descriptor descriptor(operand.descriptor);
-  const int outer = operand.mn ? k : operand.count, chunks = (operand.mn ? operand.count : k) / int(chunk_elements);
+  const int outer = operand.mn ? k_bytes / 2 : operand.count;
+  const int chunks = (operand.mn ? operand.count * 2 : k_bytes) / int(chunk_bytes);
   for (int row = 0; row < outer; ++row) {
     for (int chunk = 0; chunk < chunks; ++chunk) {
       const std::uint32_t address =
           operand.mn ? mn_major_address(descriptor, row, chunk) : k_major_address(descriptor, row, chunk);
-      const int first = operand.mn ? chunk * int(chunk_elements) * k + row : row * k + chunk * int(chunk_elements);
-      visit(address - Worker::shared_window_base, first, operand.mn ? k : 1);
+      const int first = operand.mn ? chunk * 8 * k_bytes + row * 2 : row * k_bytes + chunk * int(chunk_bytes);
+      visit(address - Worker::shared_window_base, first);
     }
   }
 }
 
-// Copies an operand to a row-major count x 16 matrix.
-void gather(Worker& worker, const SharedOperand& operand, std::uint16_t* out) {
-  for_each_chunk(operand, [&](std::uint32_t offset, int first, int step) {
-    std::uint16_t chunk[chunk_elements] = {};
+// Copies an operand to a row-major matrix of count x 32 bytes.
+void gather(Worker& worker, const SharedOperand& operand, std::uint8_t* out) {
+  for_each_chunk(operand, [&](std::uint32_t offset, int first) {
+    std::uint8_t chunk[chunk_bytes] = {};
     if (offset + chunk_bytes <= Worker::arena_bytes) std::memcpy(chunk, worker.arena + offset, chunk_bytes);
-    for (int i = 0; i < int(chunk_elements); ++i) out[first + i * step] = chunk[i];
+    if (!operand.mn) std::memcpy(out + first, chunk, chunk_bytes);
+    for (int i = 0; operand.mn && i < 8; ++i) std::memcpy(out + first + i * k_bytes, chunk + 2 * i, 2);
   });
 }
 
 void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common) {
   const auto reader = ThreadNumber(first_thread(worker));
   bool reported = false;
-  for_each_chunk(operand, [&](std::uint32_t offset, int, int) {
+  for_each_chunk(operand, [&](std::uint32_t offset, int) {
     if (offset + chunk_bytes <= Worker::arena_bytes) {
       worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common.data(), common[reader], site, true, true});
     } else if (!std::exchange(reported, true)) {
@@ -114,14 +122,14 @@ void check_shared(Worker& worker, const SharedOperand& operand, Site site, const
 SharedOperand operand_a(const WgmmaOperation& operation) { return {operation.a, rows, operation.a_mn != 0}; }
 SharedOperand operand_b(const WgmmaOperation& operation) { return {operation.b, operation.n, operation.b_mn != 0}; }
 
-// A in registers, as a 64 x 16 matrix: register i of thread t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2),
+// A in registers, as a matrix of 64 x 16 elements of 16 bits: register i of thread t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2),
 // columns 2 * (t % 4) + 8 * (i / 2) and the next.  [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
-std::vector<std::uint16_t> values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
-  std::vector<std::uint16_t> values(rows * k);
+std::vector<std::uint8_t> values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
+  std::vector<std::uint8_t> values(rows * k_bytes);
   for (int thread = 0; thread < threads_per_warpgroup; ++thread) {
     for (int i = 0; i < 4; ++i) {
       const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8, column = thread % 4 * 2 + i / 2 * 8;
-      std::memcpy(&values[row * k + column], places[thread] + i, 2 * sizeof(std::uint16_t));
+      std::memcpy(&values[row * k_bytes + column * 2], places[thread] + i, sizeof(std::uint32_t));
     }
   }
   return values;
@@ -140,22 +148,68 @@ template <class Visit> void for_each_register(int n, Visit&& visit) {
   }
 }
 
-// Any n that is a multiple of 8: the common widths at once, others in strips.
-void multiply_add_n(float* c, const float* a, const float* b_rows, int n) {
-  static thread_local std::vector<float> columns;
-  columns.resize(std::size_t(k) * n);
-  for (int column = 0; column < n; ++column) {
-    for (int inner = 0; inner < k; ++inner) columns[inner * n + column] = b_rows[column * k + inner];
+// float8 of the OCP specification: sign, exponent, mantissa.
+float float8_value(std::uint8_t bits, int type) {
+  if (type == TL_ENGINE_E5M2) return tl::host::half_to_float(std::uint16_t(bits << 8));
+  const int exponent = bits >> 3 & 15, digits = bits & 7;
+  const float size = (bits & 0x7f) == 0x7f ? std::numeric_limits<float>::quiet_NaN()
+                     : exponent == 0       ? std::ldexp(float(digits), -9)
+                                           : std::ldexp(float(8 + digits), exponent - 10);
+  return bits & 0x80 ? -size : size;
+}
+
+// An operand's `count` rows of 32 bytes as floats.
+std::vector<float> widened(const std::vector<std::uint8_t>& bytes, int type) {
+  std::vector<float> wide(bytes.size() / element_bytes(type));
+  if (element_bytes(type) == 2) {
+    std::vector<std::uint16_t> words(wide.size());
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    widen(wide.data(), words.data(), int(words.size()), type);
+  } else {
+    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float8_value(bytes[i], type);
   }
-  if (n == 256) return multiply_add<64, 256, 16>(c, a, columns.data());
-  if (n == 128) return multiply_add<64, 128, 16>(c, a, columns.data());
-  if (n == 64) return multiply_add<64, 64, 16>(c, a, columns.data());
-  float strip_c[rows * 8], strip_b[k * 8];
+  return wide;
+}
+
+// c += a b for 16 steps of K; b is K x n. Any n that is a multiple of 8: the common widths at once, others in strips.
+void multiply_add_16(float* c, const float* a, const float* b, int n) {
+  if (n == 256) return multiply_add<64, 256, 16>(c, a, b);
+  if (n == 128) return multiply_add<64, 128, 16>(c, a, b);
+  if (n == 64) return multiply_add<64, 64, 16>(c, a, b);
+  float strip_c[rows * 8], strip_b[16 * 8];
   for (int first = 0; first < n; first += 8) {
     for (int row = 0; row < rows; ++row) std::memcpy(strip_c + row * 8, c + row * n + first, 8 * sizeof(float));
-    for (int row = 0; row < k; ++row) std::memcpy(strip_b + row * 8, &columns[row * n + first], 8 * sizeof(float));
+    for (int row = 0; row < 16; ++row) std::memcpy(strip_b + row * 8, b + row * n + first, 8 * sizeof(float));
     multiply_add<64, 8, 16>(strip_c, a, strip_b);
     for (int row = 0; row < rows; ++row) std::memcpy(c + row * n + first, strip_c + row * 8, 8 * sizeof(float));
+  }
+}
+
+// c += a b^T, where a has 64 and b has n rows of `k` numbers.
+void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<float>& b, int n) {
+  const int k = int(a.size()) / rows;
+  std::vector<float> left(rows * 16), right(std::size_t(16) * n);
+  for (int first = 0; first < k; first += 16) {
+    for (int row = 0; row < rows; ++row) std::memcpy(&left[row * 16], &a[row * k + first], 16 * sizeof(float));
+    for (int column = 0; column < n; ++column) {
+      for (int inner = 0; inner < 16; ++inner) right[inner * n + column] = b[column * k + first + inner];
+    }
+    multiply_add_16(c, left.data(), right.data(), n);
+  }
+}
+
+// The same of bytes, with int32 sums that wrap; `c` holds their bits.
+template <class Byte>
+void multiply_add_bytes(float* c, const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b, int n) {
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < n; ++column) {
+      std::uint32_t sum;
+      std::memcpy(&sum, c + row * n + column, sizeof sum);
+      for (int i = 0; i < k_bytes; ++i) {
+        sum += std::uint32_t(int(Byte(a[row * k_bytes + i])) * int(Byte(b[column * k_bytes + i])));
+      }
+      std::memcpy(c + row * n + column, &sum, sizeof sum);
+    }
   }
 }
 
@@ -248,28 +302,33 @@ void Warpgroup::hold(const WgmmaOperation& operation) {
   held_.push_back({operation.accumulators, operation.n, 1, std::vector<float>(rows * operation.n), operation.site});
   HeldAccumulators& held = held_.back();
   for_each_register(held.n, [&](int thread, int i, int index) {
-    held.values[index] = held.registers[thread][i];
+    std::memcpy(&held.values[index], &held.registers[thread][i], sizeof(float));
     std::memcpy(&held.registers[thread][i], &poison, sizeof poison);
   });
 }
 
 void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
   operation.executed = true;
-  std::vector<std::uint16_t> a(rows * k), b(std::size_t(operation.n) * k);
+  std::vector<std::uint8_t> a(rows * k_bytes), b(std::size_t(operation.n) * k_bytes);
   if (operation.a_registers) {
     a = operation.a_values;
   } else {
     gather(worker, operand_a(operation), a.data());
   }
   gather(worker, operand_b(operation), b.data());
-  std::vector<float> wide_a(a.size()), wide_b(b.size());
-  widen(wide_a.data(), a.data(), int(a.size()), operation.type);
-  widen(wide_b.data(), b.data(), int(b.size()), operation.type);
   const auto held = std::find_if(held_.begin(), held_.end(), [&](const HeldAccumulators& candidate) {
     return candidate.registers[0] == operation.accumulators[0];
   });
   if (!operation.accumulate) std::fill(held->values.begin(), held->values.end(), 0.0f);
-  multiply_add_n(held->values.data(), wide_a.data(), wide_b.data(), operation.n);
+  float* const sums = held->values.data();
+  switch (operation.type) {
+    case TL_ENGINE_INT8:
+      return multiply_add_bytes<std::int8_t>(sums, a, b, operation.n);
+    case TL_ENGINE_UINT8:
+      return multiply_add_bytes<std::uint8_t>(sums, a, b, operation.n);
+    default:
+      return multiply_add_rows(sums, widened(a, operation.type), widened(b, operation.type), operation.n);
+  }
 }
 
 void Warpgroup::give_back(Worker& worker, HeldAccumulators& held) {
@@ -278,7 +337,7 @@ void Warpgroup::give_back(Worker& worker, HeldAccumulators& held) {
     std::uint32_t word;
     std::memcpy(&word, &held.registers[thread][i], sizeof word);
     touched |= word != poison;
-    held.registers[thread][i] = held.values[index];
+    std::memcpy(&held.registers[thread][i], &held.values[index], sizeof(float));
   });
   if (touched) {
     worker.report("wgmma accumulator modified in flight", {held.site}, [&] {
@@ -332,9 +391,9 @@ Warpgroup& own_warpgroup(Worker& worker) { return worker.warpgroups[worker.curre
 
 extern "C" {
 
-void tl_engine_wgmma(float* accumulators, const tl_engine_wgmma_operation* operation) {
+void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation) {
   Worker& worker = current_worker();
-  own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE}, accumulators);
+  own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE}, static_cast<float*>(accumulators));
 }
 
 void tl_engine_wgmma_fence() { own_warpgroup(current_worker()).fence(); }

@@ -1,4 +1,4 @@
-// wgmma.mma_async m64nNk16: B in shared memory, A there or in registers.  [PTX ISA, wgmma.mma_async]
+// wgmma.mma_async m64nN: B in shared memory, A there or in registers.  [PTX ISA, wgmma.mma_async]
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Worker;
 struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
   std::array<float*, threads_per_warpgroup> accumulators{};
-  std::vector<std::uint16_t> a_values{};  // 64 x 16, of an operand in registers
+  std::vector<std::uint8_t> a_values{};  // 64 rows of 32 bytes, of an operand in registers
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
 };
@@ -25,7 +25,7 @@ struct WgmmaOperation : tl_engine_wgmma_operation {
 struct HeldAccumulators {
   std::array<float*, threads_per_warpgroup> registers;
   int n, pending;
-  std::vector<float> values;  // row-major 64 x n
+  std::vector<float> values;  // row-major 64 x n; of integers their bits
   Site site;
 };
 

@@ -43,7 +43,7 @@ template <Fault fault> __device__ __forceinline__ void multiply(Shared& s, float
     tl::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      tl::wgmma_m64k16<128>(acc, a + k * 2, b + k * 2, turn > 0 || k > 0, tl::half());  // @wgmma
+      tl::wgmma_m64<128>(acc, a + k * 2, b + k * 2, turn > 0 || k > 0, tl::half());  // @wgmma
     tl::wgmma_commit();
     if (fault == released_too_early) {
       if (tl::lane() == 0) tl::mbarrier_arrive(s.empty[stage]);

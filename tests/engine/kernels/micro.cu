@@ -166,7 +166,7 @@ template <int fault> __global__ void fences(const float*, float* out) {
   float acc[64];
   if (fault != 2) tl::wgmma_fence();
   const uint64_t a = tl::wgmma_descriptor(s.A, 16, 1024), b = tl::wgmma_descriptor(s.B, 16, 1024);
-  tl::wgmma_m64k16<128>(acc, a, b, false, tl::half());  // @fences_wgmma
+  tl::wgmma_m64<128>(acc, a, b, false, tl::half());  // @fences_wgmma
   tl::wgmma_commit();
   if (fault == 3) acc[0] = 0;
   tl::wgmma_wait<0>();

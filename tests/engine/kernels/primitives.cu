@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(128) wgmma(const unsigned char* a, const unsig
 #pragma unroll
     for (int i = 0; i < n / 2; ++i) acc[i] = float(i);
     tl::wgmma_fence();
-    tl::wgmma_m64k16<n>(acc, tl::wgmma_descriptor(s.a, 16, 1024) + k * 2, tl::wgmma_descriptor(s.b, 16, 1024) + k * 2,
+    tl::wgmma_m64<n>(acc, tl::wgmma_descriptor(s.a, 16, 1024) + k * 2, tl::wgmma_descriptor(s.b, 16, 1024) + k * 2,
                         k % 2 == 1, T());
     tl::wgmma_commit();
     tl::wgmma_wait<0>();

@@ -1,4 +1,4 @@
-// Products of one tile by wgmma: every N, each way an operand may lie, both types. Operands come by ordinary loads.
+// Products of one tile by wgmma: every N, each way an operand may lie, every type, shared among warpgroups. Operands come by ordinary loads.
 #include <tl/tl.h>
 
 namespace products {
@@ -6,11 +6,13 @@ namespace products {
 enum Kind { k_contiguous, mn_contiguous, in_registers };
 
 // A is M x K (or stored K x M), B is K x N (or stored N x K).
-template <class T_, int M_, int N_, int K_, int warpgroups_, Kind a_, Kind b_, class SwizzleA, class SwizzleB,
-          bool overwrites_ = false>
+template <class T_, int M_, int N_, int K_, int along_m_, Kind a_, Kind b_, class SwizzleA, class SwizzleB,
+          bool overwrites_ = false, int along_n_ = 1>
 struct Case {
   using T = T_;
-  static constexpr int M = M_, N = N_, K = K_, warpgroups = warpgroups_;
+  static constexpr int M = M_, N = N_, K = K_, along_m = along_m_, along_n = along_n_;
+  static constexpr int threads = 128 * along_m * along_n;
+  using Sum = tl::WgmmaSum<T>;
   static constexpr Kind a = a_, b = b_;
   static constexpr bool overwrites = overwrites_;
   using A = tl::SharedTile<T, a == mn_contiguous ? K : M, a == mn_contiguous ? M : K, SwizzleA>;
@@ -36,10 +38,10 @@ template <class Case, class A, class C> TL_DEVICE void multiply_with(const A& a,
 
 // C += A B
 template <class Case>
-__global__ void __launch_bounds__(128 * Case::warpgroups, 1)
-    kernel(const typename Case::T* A_data, const typename Case::T* B_data, float* C_data) {
+__global__ void __launch_bounds__(Case::threads, 1)
+    kernel(const typename Case::T* A_data, const typename Case::T* B_data, typename Case::Sum* C_data) {
   using T = typename Case::T;
-  constexpr int threads = 128 * Case::warpgroups, M = Case::M, N = Case::N, K = Case::K;
+  constexpr int threads = Case::threads, M = Case::M, N = Case::N, K = Case::K;
   auto& shared = tl::shared<typename Case::Shared>();
   using TileA = typename Case::A;
   using TileB = typename Case::B;
@@ -49,10 +51,10 @@ __global__ void __launch_bounds__(128 * Case::warpgroups, 1)
   tl::copy<threads>(A.tile(0, 0), shared.A_shared);
   tl::copy<threads>(B.tile(0, 0), shared.B_shared);
   tl::sync_consumers<threads>();
-  tl::Fragment<float, tl::WgmmaAccumulator<M, N, Case::warpgroups>> C_local;
+  tl::Fragment<typename Case::Sum, tl::WgmmaAccumulator<M, N, Case::along_m, Case::along_n>> C_local;
   tl::copy(C.tile(0, 0), C_local);
   if constexpr (Case::a == in_registers) {
-    tl::Fragment<T, tl::WgmmaAccumulator<M, K, Case::warpgroups>> A_local;
+    tl::Fragment<T, tl::WgmmaAccumulator<M, K, Case::along_m>> A_local;
     tl::copy(A.tile(0, 0), A_local);
     multiply_with<Case>(A_local, shared, C_local);
   } else if constexpr (Case::a == mn_contiguous) {
@@ -65,6 +67,8 @@ __global__ void __launch_bounds__(128 * Case::warpgroups, 1)
 
 using tl::bfloat16;
 using tl::half;
+using e4m3 = tl::float8_e4m3;
+using e5m2 = tl::float8_e5m2;
 using S128 = tl::Swizzle128B;
 using S64 = tl::Swizzle64B;
 using S32 = tl::Swizzle32B;
@@ -96,38 +100,55 @@ using All = List<
     // bfloat16, overwriting
     Case<bfloat16, 128, 256, 64, 2, k, mn, S128, S128>, Case<bfloat16, 64, 128, 128, 1, reg, mn, S128, S128>,
     Case<bfloat16, 64, 64, 64, 1, mn, k, S64, S64>, Case<half, 128, 256, 64, 2, k, mn, S128, S128, true>,
-    Case<half, 64, 320, 64, 1, reg, k, S128, S128, true>, Case<bfloat16, 64, 72, 32, 1, reg, k, S64, S64, true>>;
+    Case<half, 64, 320, 64, 1, reg, k, S128, S128, true>, Case<bfloat16, 64, 72, 32, 1, reg, k, S64, S64, true>,
+    // operands of 8 bits, of which one instruction reads 32 along K
+    Case<e4m3, 64, 128, 128, 1, k, k, S128, S128>, Case<e4m3, 128, 256, 256, 2, k, k, S128, S128, true>,
+    Case<e5m2, 64, 40, 64, 1, k, k, S64, S32>, Case<e5m2, 64, 320, 32, 1, k, k, S32, S32>,
+    Case<int8_t, 64, 128, 128, 1, k, k, S128, S128>, Case<int8_t, 256, 64, 128, 2, k, k, S128, S64, true>,
+    Case<int8_t, 64, 24, 32, 1, k, k, S32, S32>, Case<uint8_t, 64, 64, 256, 1, k, k, S128, S128>,
+    // columns shared among warpgroups
+    Case<half, 64, 64, 64, 1, k, k, S128, S128, false, 2>, Case<half, 64, 512, 64, 1, k, mn, S128, S128, false, 2>,
+    Case<half, 64, 512, 64, 1, reg, mn, S128, S128, false, 2>,
+    Case<bfloat16, 128, 128, 64, 2, k, mn, S128, S128, true, 2>,
+    Case<half, 128, 96, 64, 2, reg, k, S128, S128, false, 2>, Case<half, 64, 96, 64, 1, mn, k, S128, S64, false, 4>,
+    Case<int8_t, 64, 128, 128, 1, k, k, S128, S128, false, 2>>;
 
-template <class Case> int run(const void* A, const void* B, float* C) {
+template <class Case> int run(const void* A, const void* B, void* C) {
   using T = typename Case::T;
-  return tl::launch<typename Case::Shared>(kernel<Case>, dim3(1), 128 * Case::warpgroups, nullptr,
-                                           static_cast<const T*>(A), static_cast<const T*>(B), C);
+  return tl::launch<typename Case::Shared>(kernel<Case>, dim3(1), Case::threads, nullptr, static_cast<const T*>(A),
+                                           static_cast<const T*>(B), static_cast<typename Case::Sum*>(C));
 }
 
 struct Entry {
-  int M, N, K, a, b, is_bfloat16, overwrites;
-  int (*run)(const void*, const void*, float*);
+  int M, N, K, a, b, type, overwrites;
+  int (*run)(const void*, const void*, void*);
 };
+// hopper_calls.TYPES
+template <class T> constexpr int type_number = 0;
+template <> constexpr int type_number<bfloat16> = 1;
+template <> constexpr int type_number<e4m3> = 2;
+template <> constexpr int type_number<e5m2> = 3;
+template <> constexpr int type_number<int8_t> = 4;
+template <> constexpr int type_number<uint8_t> = 5;
 template <class... Cases> const Entry* entries(List<Cases...>, int& count) {
-  static const Entry all[] = {{Cases::M, Cases::N, Cases::K, Cases::a, Cases::b,
-                               int(std::is_same<typename Cases::T, bfloat16>::value), Cases::overwrites,
-                               run<Cases>}...};
+  static const Entry all[] = {{Cases::M, Cases::N, Cases::K, Cases::a, Cases::b, type_number<typename Cases::T>,
+                               Cases::overwrites, run<Cases>}...};
   count = sizeof...(Cases);
   return all;
 }
 
 }  // namespace products
 
-// Which case `index` is: M, N, K, how A and B lie, whether they are bfloat16, whether C is overwritten. Returns the
+// Which case `index` is: M, N, K, how A and B lie, their type's number, whether C is overwritten. Returns the
 // number of cases.
 extern "C" int products_case(int index, int* what) {
   int count;
   const auto& entry = products::entries(products::All{}, count)[index];
-  const int fields[] = {entry.M, entry.N, entry.K, entry.a, entry.b, entry.is_bfloat16, entry.overwrites};
+  const int fields[] = {entry.M, entry.N, entry.K, entry.a, entry.b, entry.type, entry.overwrites};
   for (int i = 0; i < 7; ++i) what[i] = fields[i];
   return count;
 }
 extern "C" int products_run(int index, const void* A, const void* B, void* C) {
   int count;
-  return products::entries(products::All{}, count)[index].run(A, B, static_cast<float*>(C));
+  return products::entries(products::All{}, count)[index].run(A, B, C);
 }

@@ -24,7 +24,7 @@ namespace linear_hopper_kernel {
 constexpr int block_M = 64, block_N = 128, block_K = 64;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroup-rows]
+// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 66,560 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
@@ -43,8 +43,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V64 values each) -> (64, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
-// w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
+// each 64  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M)

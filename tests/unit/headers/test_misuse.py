@@ -58,7 +58,7 @@ MISUSES = [
     ("tl::SharedTile<tl::half, 8, 24, tl::Swizzle128B> bad; (void)bad;", "a row is a whole number of swizzle spans"),
     ("X(1);", "as many indices as the tensor has dimensions"),
     (f"{WGMMA} tl::gemm(plain, s.square, w);", "wgmma reads tiles with a swizzle"),
-    (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half or bfloat16"),
+    (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half, bfloat16, float8, int8 or uint8"),
     (f"{WGMMA} tl::gemm(s.flat, s.square, w);", "A has as many rows as C"),
     (f"{WGMMA} tl::gemm(s.square, s.flat, w);", "A has as many columns as B has rows"),
     (f"{WGMMA} tl::gemm(w, s.square, w);", "an operand in registers is half or bfloat16"),

@@ -171,13 +171,16 @@ class MmaOperandB(FragmentLayout):
 class WgmmaAccumulator(FragmentLayout):
     """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
 
-    Warpgroup g owns rows / warpgroups consecutive rows, 64 at a time. It is also wgmma's A operand in
-    registers.
+    Warpgroup g owns the (g % along_m)-th of along_m equal parts of the rows, 64 at a time, and of them the
+    (g / along_m)-th of along_n parts of the columns. It is also wgmma's A operand in registers, of which each of the
+    `copies` warpgroups along the columns of the product holds one.
     """
 
     rows: int
     cols: int
-    warpgroups: int
+    along_m: int
+    along_n: int = 1
+    copies: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -185,16 +188,18 @@ class WgmmaAccumulator(FragmentLayout):
 
     @property
     def threads_of_block(self) -> int:
-        return 128 * self.warpgroups
+        return 128 * self.along_m * self.along_n * self.copies
 
     def along(self, dim: int) -> Along:
-        warps = 4 * self.warpgroups
-        return Along(8, warps, self.rows // (8 * warps)) if dim == 0 else Along(4, 1, self.cols // 4)
+        warps = 4 * self.along_m
+        if dim == 0:
+            return Along(8, warps, self.rows // (8 * warps))
+        return Along(4, self.along_n, self.cols // (4 * self.along_n))
 
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
-        if kept == (0,):
-            return WgmmaAccumulator(self.rows, 8, self.warpgroups)
-        return WgmmaAccumulator(64 * self.warpgroups, self.cols, self.warpgroups)
+        if kept == (0,):  # rows are the same of a product's result and of its operand
+            return WgmmaAccumulator(self.rows, 8, self.along_m, copies=self.along_n * self.copies)
+        return replace(self, rows=64 * self.along_m)
 
 
 @dataclass(frozen=True)

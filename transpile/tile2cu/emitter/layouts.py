@@ -92,11 +92,9 @@ class Layouts:
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"
             case WgmmaAccumulator():
                 rows, cols = self._extents(layout)
-                groups = (
-                    "threads / 128"
-                    if layout.warpgroups * 128 == self.settled.launch.threads
-                    else str(layout.warpgroups)
-                )
+                groups = _warpgroups(layout.along_m, self.settled.launch.threads)
+                if layout.along_n > 1:
+                    groups += f", {_warpgroups(layout.along_n, self.settled.launch.threads)}"
                 return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
             case Blocked():
                 extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
@@ -147,9 +145,7 @@ def _about(layout: FragmentLayout, threads: int) -> str:
             run = layout.run * layout.interleave
             text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"
         case WgmmaAccumulator():
-            rows = layout.rows // layout.warpgroups
-            text += f"; warpgroup g holds rows {rows} g to {rows} g + {rows - 1}, "
-            text += "its warp w rows 16 w to 16 w + 15 of each 64"
+            text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
             text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {layout.vector} consecutive elements each"
@@ -158,6 +154,22 @@ def _about(layout: FragmentLayout, threads: int) -> str:
         case _:
             pass
     return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
+
+
+def _warpgroups(count: int, threads: int) -> str:
+    """A number of warpgroups, said in the block's threads where it is all of them."""
+    return "threads / 128" if 128 * count == threads else str(count)
+
+
+def _warpgroup_part(layout: WgmmaAccumulator) -> str:
+    """Which rows and columns of the tile a warpgroup holds."""
+    rows, cols = layout.rows // layout.along_m, layout.cols // layout.along_n
+    row = "g" if layout.along_n * layout.copies == 1 else f"(g % {layout.along_m})"
+    col = f"{cols} g" if layout.along_m == 1 else f"{cols} (g / {layout.along_m})"
+    held_rows = "all rows" if layout.along_m == 1 else f"rows {rows} {row} to {rows} {row} + {rows - 1}"
+    if layout.along_n == 1:
+        return f"warpgroup g holds {held_rows}"
+    return f"warpgroup g holds {held_rows} and columns {col} to {col} + {cols - 1}"
 
 
 def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOperandA) -> str:

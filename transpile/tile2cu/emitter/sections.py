@@ -144,7 +144,8 @@ def shared(settled: Settled, printer: Printer) -> Section:
     for space in workspaces:
         extents = ", ".join(map(str, space.extents))
         about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
-        kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {extents}, {space.warps}>"
+        among = ", threads" if producer_loop(settled) else ""
+        kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
         if not space.warps:
             about = f"{space.bytes:,} bytes; the running values of all threads  [{rule}]"
             kind = f"tl::ScanWorkspace<{space.dtype.cpp}, {extents}>"

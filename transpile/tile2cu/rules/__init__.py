@@ -9,9 +9,9 @@ from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_panels, longest_first
 from tile2cu.rules.hopper import (
     producer_warp,
+    share_among_warpgroups,
     tma,
     tma_store,
-    warpgroup_rows,
     wgmma,
     wgmma_accumulator,
 )
@@ -49,7 +49,7 @@ __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 RULES: tuple[Rule, ...] = (
     block_threads,
     producer_warp,
-    warpgroup_rows,
+    share_among_warpgroups,
     square,
     full_row,
     full_col,

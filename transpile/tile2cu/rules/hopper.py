@@ -6,12 +6,13 @@ from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Reduce, Region, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scan, Scope
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import pipeline_of
 from tile2cu.rules.storage import ledger_of
+from tile2cu.targets import Wgmma
 
 _GEMM = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -31,6 +32,7 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 _WARPGROUP = 128
 _TMA_RANK = 5
+_MOST_COLUMNS = 256  # of one wgmma
 _LESSONS = "measured on an H200: docs/hopper.md"
 
 
@@ -56,19 +58,22 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "warps.gemm.warpgroup-rows",
+    "warps.gemm.warpgroups",
     phase=Phase.WARPS,
     on=Gemm,
     source="PTX ISA, 'Asynchronous Warpgroup Level Matrix Shape': M is 64",
     examples=_example(7, "warps", "Warps(m=4, n=1)"),
 )
-def warpgroup_rows(op: Gemm, context: Context) -> Iterator[Decision]:
-    """On wgmma each warpgroup owns consecutive rows of the product, 64 at a time.
+def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
+    """On wgmma a warpgroup owns consecutive rows of the product, 64 at a time, and all or some of its columns.
 
+    As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N.
     Gives: the warps along M and along N.
     """
     if is_specialised(context):
-        yield op, "warps", Warps(4 * warpgroups(context.launch), 1)
+        split = _split(op, warpgroups(context.launch))
+        assert split is not None, "a product that warpgroups cannot share has no producer warp"
+        yield op, "warps", split
 
 
 @rule(
@@ -81,12 +86,14 @@ def warpgroup_rows(op: Gemm, context: Context) -> Iterator[Decision]:
 def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     """With a producer warp, products run on wgmma, which reads shared memory itself.
 
-    Shapes: M in 64s a warpgroup, N in eights, K in 16s; all in elements.
+    Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s; all in elements.
     Gives: the instruction.
     """
     if is_specialised(context):
-        _, n, _ = op.mnk
-        yield op, "instruction", f"wgmma.m64n{min(n, 256)}k16.{op.c.buffer.dtype}.{op.a.buffer.dtype}"
+        columns = min(op.mnk[1] // context.facts[op, "warps"].n, _MOST_COLUMNS)
+        row = _instruction(op, context)
+        assert row is not None, "a product that wgmma does not take has no producer warp"
+        yield op, "instruction", f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
 
 
 @rule(
@@ -94,7 +101,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     phase=Phase.STRICT,
     on=Gemm,
     source="PTX ISA, 'Register Fragments for wgmma.mma_async.m64nNk16'",
-    examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, warpgroups=1)"),
+    examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, along_m=1, along_n=1, copies=1)"),
 )
 def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """The result of wgmma lies where it leaves it, and a first operand in registers where it reads it: the same places.
@@ -103,10 +110,11 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if is_specialised(context):
         m, n, k = op.mnk
-        groups = warpgroups(context.launch)
-        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups)
+        warps: Warps = context.facts[op, "warps"]
+        groups = warps.m // 4
+        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n)
         if op.a.buffer.scope is Scope.FRAGMENT:
-            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups)
+            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n)
 
 
 @rule(
@@ -191,17 +199,14 @@ def _why_not(launch: Launch, context: Context) -> str:
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
     refusals = [_product_refusal(op, context) for op in products]
-    refusals += [_reduction_refusal(op, products) for op in context.statements if isinstance(op, Reduce)]
+    refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [_load_refusal(load, products) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
 
 
-def _reduction_refusal(op: Reduce, products: list[Gemm]) -> str:
-    """Why a reduction needs a barrier of the whole block, which a producer does not come to; empty if it needs none."""
-    tiles = [region.buffer for product in products for region in (product.a, product.c)]
-    if op.dim == 1 and any(op.src is tile for tile in tiles):
-        return ""
-    return f"the reduction in line {op.span.line} is shared by several warps"
+def _scan_refusal(op: Scan) -> str:
+    """Why a scan needs a barrier of the whole block, which a producer does not come to; empty if it needs none."""
+    return f"the scan in line {op.span.line} is shared by several warps" if op.src.scope is Scope.FRAGMENT else ""
 
 
 def _product_refusal(op: Gemm, context: Context) -> str:
@@ -209,13 +214,13 @@ def _product_refusal(op: Gemm, context: Context) -> str:
     m, n, k = op.mnk
     groups = warpgroups(context.launch)
     line = f"the product in line {op.span.line}"
-    types = {(row.operand, row.accumulator) for row in context.target.wgmma}
-    if op.a.buffer.dtype != op.b.buffer.dtype or (op.a.buffer.dtype, op.c.buffer.dtype) not in types:
+    row = _instruction(op, context)
+    if row is None:
         return f"{line} has types that wgmma does not take"
-    if m % (64 * groups) or n % 8 or k % 16 or (n > 256 and n % 256):
-        return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by sixteens"
-    if op.policy is Policy.FULL_COL and groups > 1:
-        return f"{line} shares its columns among warpgroups"
+    if k % row.k or _split(op, groups) is None:
+        return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
+    if row.operand.bits == 8 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
+        return f"{line} has 8-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
     for region in (op.a, op.b):
         if not region.whole:
             return f"{line} reads a part of `{region.buffer.name}`"
@@ -226,6 +231,34 @@ def _product_refusal(op: Gemm, context: Context) -> str:
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
         return f"{line} has an operand in registers that wgmma wants in shared memory"
     return ""
+
+
+def _instruction(op: Gemm, context: Context) -> Wgmma | None:
+    """The row of the target's table for the product's types; None when there is none."""
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    return next((row for row in context.target.wgmma if a == b == row.operand and c == row.accumulator), None)
+
+
+def _split(op: Gemm, groups: int) -> Warps | None:
+    """How warpgroups share a product, in warps along M and along N; None where none of the ways fits."""
+    m, n, _ = op.mnk
+    ways = [
+        Warps(4 * along_m, groups // along_m)
+        for along_m in range(1, groups + 1)
+        if groups % along_m == 0 and m % (64 * along_m) == 0 and _columns_fit(op, n, groups // along_m)
+    ]
+    prefers = (lambda way: way.n) if op.policy is Policy.FULL_COL else (lambda way: way.m)
+    return max(ways, key=prefers, default=None)
+
+
+def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
+    """Whether each of the warpgroups along N gets columns that instructions cover, from where B's rows can be cut."""
+    own = n // along_n
+    if n % (8 * along_n) or (own > _MOST_COLUMNS and own % _MOST_COLUMNS):
+        return False
+    span = op.b.buffer.static_shape[-1] * op.b.buffer.dtype.bytes
+    cut = next(swizzle for swizzle in (128, 64, 32, 1) if span % swizzle == 0) // op.b.buffer.dtype.bytes
+    return along_n == 1 or op.transpose_b or own % max(cut, 1) == 0
 
 
 def _wgmma_reads(tile: Buffer) -> bool:
@@ -283,7 +316,9 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > _TMA_RANK:
         return False
-    return op.dst.kept[-1] == dst.rank - 1 and not _rows_refusal(dst) and src.static_shape[1] % 64 == 0
+    layout: WgmmaAccumulator = context.facts[src, "layout"]
+    panels = src.static_shape[1] // layout.along_n % 64 == 0
+    return op.dst.kept[-1] == dst.rank - 1 and not _rows_refusal(dst) and panels
 
 
 def _staging(op: Copy) -> Staging:

@@ -9,9 +9,9 @@ from tile2cu.targets.gfx950 import GFX950
 from tile2cu.targets.sm80 import SM80
 from tile2cu.targets.sm89 import SM89
 from tile2cu.targets.sm90a import SM90A
-from tile2cu.targets.table import Mfma, Mma, Target
+from tile2cu.targets.table import Mfma, Mma, Target, Wgmma
 
-__all__ = ["TARGETS", "Mfma", "Mma", "Target", "find"]
+__all__ = ["TARGETS", "Mfma", "Mma", "Target", "Wgmma", "find"]
 
 TARGETS = (SM80, SM89, SM90A, GFX90A, GFX942, GFX950)
 

@@ -23,7 +23,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
-// Columns first .. first + cols of the rows that this thread's warp has in m tile m.
+// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
 template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   using U = typename Tile::type;
@@ -34,12 +34,13 @@ TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
       uint32_t pairs[4];
       TL_UNROLL
       for (int i = 0; i < 4; ++i) pairs[i] = bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + col / 2 + i * 2)));
-      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, col + lane() / 16 * 8), pairs);
+      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + col + lane() / 16 * 8), pairs);
     }
   } else {
     TL_UNROLL
     for (int r = first / 2; r < (first + cols) / 2; r += 2) {
-      const int row = Layout::warp_row(m) + r / 2 % 2 * 8 + lane() / 4, col = r / 4 * 8 + lane() % 4 * 2;
+      const int row = Layout::warp_row(m) + r / 2 % 2 * 8 + lane() / 4;
+      const int col = Layout::first_col() + r / 4 * 8 + lane() % 4 * 2;
       to.template packet<2>(row, col) = load_elements<2, 1>(reg + r);
     }
   }
@@ -57,12 +58,13 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
     for (int m = 0; m < Layout::m_tiles; ++m) {
       At<rank> box = to;
       box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
-      box.coordinate[rank - 1] += first;
-      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), first));
+      box.coordinate[rank - 1] += Layout::first_col() + first;
+      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + first));
     }
     tma_store_commit();
   }
-  if constexpr (first + Tile::panel_cols < Layout::N)
+  static_assert(Layout::own_cols % Tile::panel_cols == 0, "a warpgroup stages whole panels");
+  if constexpr (first + Tile::panel_cols < Layout::own_cols)
     store_panel<Along, first + Tile::panel_cols>(from, staging, map, to);
 }
 

@@ -8,41 +8,52 @@ constexpr int warpgroup_warps = 4, warpgroup_rows = 64;  // of one wgmma
 
 // Rows of a wgmma tile: register r is m tile r / 2, row half r % 2. Of a warpgroup's 64 rows, warp w has 16 w to
 // 16 w + 15. (T(4,8,4),V2) -> (M64), stride ((0,1,16),8), repeated down the warpgroup's rows.
-template <int M, int warpgroups> struct WgmmaRows {
-  static constexpr int rank = 1, vector = 1, extent = M, registers = M / warpgroups / warpgroup_rows * 2;
+template <int M, int along_m> struct WgmmaRows {
+  static constexpr int rank = 1, vector = 1, extent = M, registers = M / along_m / warpgroup_rows * 2;
   static TL_DEVICE int row(int reg) {
-    const int first = warp() / warpgroup_warps % warpgroups * (M / warpgroups) + warp() % warpgroup_warps * 16;
+    const int first = warp() / warpgroup_warps % along_m * (M / along_m) + warp() % warpgroup_warps * 16;
     return first + reg / 2 * warpgroup_rows + reg % 2 * 8 + lane() / 4;
   }
   template <int dim> static TL_DEVICE int coordinate(int reg) { return row(reg); }
   static TL_DEVICE constexpr bool valid(int) { return true; }
-  static TL_DEVICE int replica() { return lane() % 4 + warp() / (warpgroup_warps * warpgroups); }
+  static TL_DEVICE int replica() { return lane() % 4 + warp() / (warpgroup_warps * along_m); }
 };
 
-// Columns of a wgmma tile: every warp has all. (T32,V2) -> (N8), stride ((2,0),1), repeated along the row.
-template <int N, int warpgroups> struct WgmmaCols {
-  static constexpr int rank = 1, vector = 2, extent = N, registers = N / 4;
-  template <int dim> static TL_DEVICE int coordinate(int reg) { return reg / 2 * 8 + lane() % 4 * 2 + reg % 2; }
+// Columns of a wgmma tile: every warp of a warpgroup has all that the warpgroup has. (T32,V2) -> (N8), stride
+// ((2,0),1), repeated along the row. `along_m` warpgroups have the same columns, `along_n` share the row.
+template <int N, int along_m, int along_n> struct WgmmaCols {
+  static constexpr int rank = 1, vector = 2, extent = N, registers = N / along_n / 4;
+  static TL_DEVICE int first_col() { return warp() / (warpgroup_warps * along_m) % along_n * (N / along_n); }
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    return first_col() + reg / 2 * 8 + lane() % 4 * 2 + reg % 2;
+  }
   static TL_DEVICE constexpr bool valid(int) { return true; }
-  static TL_DEVICE int replica() { return lane() / 4 + warp() * 8; }
+  static TL_DEVICE int replica() {
+    constexpr int warps = warpgroup_warps * along_m;
+    return lane() / 4 + (warp() % warps + warp() / (warps * along_n)) * 8;
+  }
 };
 
-// An M x N accumulator of `warpgroups` warpgroups: warpgroup g owns M / warpgroups consecutive rows, 64 at a time.
+// An M x N accumulator: warpgroup g owns M / along_m consecutive rows from the (g % along_m)-th part on, 64 at a time,
+// and of them N / along_n consecutive columns, the (g / along_m)-th part.
 // Registers: [m tile][8 columns][row half][2 columns]; of one m64nN tile
 //   (T128,V(N/2)) -> (M64,N)  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512)), the tile column-major.
-// Two neighbouring n8 tiles in 16 bits are also the register operand A of an m64nNk16.
+// Two neighbouring n8 tiles in 16 bits are also the register operand A of an m64nNk16; with `along_n` warpgroups for the
+// columns of its product, the operand has along_n = 1, and each of them holds a copy.
 // [PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"]
-template <int M_, int N_, int warpgroups_> struct WgmmaAccumulator {
-  static constexpr int rank = 2, M = M_, N = N_, warpgroups = warpgroups_, vector = 2;
-  static constexpr int own_rows = M / warpgroups, m_tiles = own_rows / warpgroup_rows, n_tiles = N / 8;
+template <int M_, int N_, int along_m = 1, int along_n = 1> struct WgmmaAccumulator {
+  static constexpr int rank = 2, M = M_, N = N_, vector = 2;
+  static constexpr int own_rows = M / along_m, own_cols = N / along_n;
+  static constexpr int m_tiles = own_rows / warpgroup_rows, n_tiles = own_cols / 8;
   static constexpr int registers = m_tiles * n_tiles * 4, tile_registers = n_tiles * 4;
-  static_assert(M % (warpgroup_rows * warpgroups) == 0, "a warpgroup owns rows in sixty-fours");
-  static_assert(N > 0 && N % 8 == 0, "columns come in eights");
-  using rows = WgmmaRows<M, warpgroups>;
-  using cols = WgmmaCols<N, warpgroups>;
+  static_assert(M % (warpgroup_rows * along_m) == 0, "a warpgroup owns rows in sixty-fours");
+  static_assert(N > 0 && N % (8 * along_n) == 0, "a warpgroup owns columns in eights");
+  using rows = WgmmaRows<M, along_m>;
+  using cols = WgmmaCols<N, along_m, along_n>;
 
   // Where this thread's warpgroup starts.
-  static TL_DEVICE int first_row() { return warp() / warpgroup_warps % warpgroups * own_rows; }
+  static TL_DEVICE int first_row() { return warp() / warpgroup_warps % along_m * own_rows; }
+  static TL_DEVICE int first_col() { return cols::first_col(); }
   // Where this thread's warp starts in m tile m.
   static TL_DEVICE int warp_row(int m) { return first_row() + m * warpgroup_rows + warp() % warpgroup_warps * 16; }
   template <int dim> static TL_DEVICE int coordinate(int reg) {
@@ -51,14 +62,15 @@ template <int M_, int N_, int warpgroups_> struct WgmmaAccumulator {
   static TL_DEVICE constexpr int row_register(int reg) { return reg / tile_registers * 2 + reg / 2 % 2; }
   static TL_DEVICE constexpr int col_register(int reg) { return reg / 4 % n_tiles * 2 + reg % 2; }
   static TL_DEVICE constexpr bool valid(int) { return true; }
-  static TL_DEVICE int replica() { return warp() / (warpgroup_warps * warpgroups); }
+  static TL_DEVICE int replica() { return warp() / (warpgroup_warps * along_m * along_n); }
   // Who shares a row (dim 1 varies) or a column (dim 0 varies).
   TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{1, 4, 1, 1} : Spread{4, 8, 1, warpgroup_warps * warpgroups};
+    return dim == 1 ? Spread{1, 4, warpgroup_warps * along_m, along_n} : Spread{4, 8, 1, warpgroup_warps * along_m};
   }
 };
 
 template <class Layout> constexpr bool is_wgmma_accumulator = false;
-template <int M, int N, int warpgroups> constexpr bool is_wgmma_accumulator<WgmmaAccumulator<M, N, warpgroups>> = true;
+template <int M, int N, int along_m, int along_n>
+constexpr bool is_wgmma_accumulator<WgmmaAccumulator<M, N, along_m, along_n>> = true;
 
 }  // namespace tl

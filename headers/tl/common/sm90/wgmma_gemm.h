@@ -6,7 +6,13 @@
 
 namespace tl {
 
-constexpr int wgmma_k = 16, wgmma_most_columns = 256;  // of one instruction on 16-bit operands
+constexpr int wgmma_most_columns = 256;                          // of one instruction
+template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // of one instruction: 32 bytes of each row
+// Operands of 8 bits, which wgmma reads with K contiguous only.
+template <class T>
+constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value || std::is_same<T, uint8_t>::value;
+// What products of T accumulate in.
+template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
 
 // ---- operands in shared memory -----------------------------------------------------------------------------------
 // An operand is a matrix of mn x k, where mn counts the rows of A or the columns of B. offset(mn, k) is where the part
@@ -16,7 +22,8 @@ constexpr int wgmma_k = 16, wgmma_most_columns = 256;  // of one instruction on 
 template <class Tile> struct WgmmaTile {
   using type = typename Tile::type;
   static constexpr int span = Tile::panel_cols * int(sizeof(type));
-  static_assert(is_small_float<type>, "wgmma multiplies half or bfloat16 here");
+  static_assert(is_small_float<type> || is_wgmma_byte<type>,
+                "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
   static_assert(alignof(Tile) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
 };
 
@@ -33,8 +40,9 @@ template <class Tile> struct KContiguous : WgmmaTile<Tile> {
 // K runs down the rows of the tile, and M or N along them.
 template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
   using WgmmaTile<Tile>::span;
-  static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows;
+  static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows, panel = Tile::panel_cols;
   static constexpr bool is_mn = true;
+  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads 8-bit operands with K contiguous only");
   static TL_DEVICE uint64_t descriptor(const Tile& tile) {
     return wgmma_descriptor(tile.data, Tile::rows * span, 8 * span, span);
   }
@@ -44,36 +52,45 @@ template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
 };
 
 // An operand's part that starts `elements` behind its descriptor's; descriptors count in units of 16 bytes.
-TL_DEVICE uint64_t wgmma_part(uint64_t descriptor, int elements) { return descriptor + unsigned(elements) / 8; }
+template <class T> TL_DEVICE uint64_t wgmma_part(uint64_t descriptor, int elements) {
+  return descriptor + unsigned(elements) / (16 / unsigned(sizeof(T)));
+}
 
-// B, seen from an instruction's first column and step of K.
+// B: the columns of the calling warpgroup, which start at `first_col`, seen from an instruction's first column and step
+// of K.
 template <class Operand> struct WgmmaB : Operand {
   uint64_t start;
-  template <class Tile> TL_DEVICE explicit WgmmaB(const Tile& tile) : start(Operand::descriptor(tile)) {}
-  TL_DEVICE uint64_t part(int col, int k) const { return wgmma_part(start, Operand::offset(col, k)); }
+  template <class Tile>
+  TL_DEVICE WgmmaB(const Tile& tile, int first_col)
+      : start(wgmma_part<typename Operand::type>(Operand::descriptor(tile), Operand::offset(first_col, 0))) {}
+  TL_DEVICE uint64_t part(int col, int k) const {
+    return wgmma_part<typename Operand::type>(start, Operand::offset(col, k));
+  }
 };
 // A: the rows of the calling warpgroup, which start at `first_row`.
 template <class Operand> struct WgmmaA : Operand {
   uint64_t start;
   template <class Tile>
   TL_DEVICE WgmmaA(const Tile& tile, int first_row)
-      : start(wgmma_part(Operand::descriptor(tile), Operand::offset(first_row, 0))) {}
+      : start(wgmma_part<typename Operand::type>(Operand::descriptor(tile), Operand::offset(first_row, 0))) {}
   template <int n, class B>
-  TL_DEVICE void multiply(float* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
-    wgmma_m64k16<n, Operand::is_mn, B::is_mn>(d, wgmma_part(start, Operand::offset(m * warpgroup_rows, k)),
-                                              b.part(col, k), accumulate, typename Operand::type());
+  TL_DEVICE void multiply(WgmmaSum<typename Operand::type>* d, int m, int k, const WgmmaB<B>& b, int col,
+                          bool accumulate) const {
+    using T = typename Operand::type;
+    const uint64_t a = wgmma_part<T>(start, Operand::offset(m * warpgroup_rows, k));
+    wgmma_m64<n, Operand::is_mn, B::is_mn>(d, a, b.part(col, k), accumulate, T());
   }
 };
 // A in registers: two neighbouring n8 tiles of an accumulator's layout are the operand of one step of K.
 template <class T, class Layout> struct WgmmaRegistersA {
   using type = T;
-  static constexpr int mn_extent = Layout::M, k_extent = Layout::N, steps = k_extent / wgmma_k;
+  static constexpr int mn_extent = Layout::M, k_extent = Layout::N, steps = k_extent / wgmma_k<T>;
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
   WgmmaWords<T, Layout::registers / 2> words;
   TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) : words(from.reg) {}
   template <int n, class B>
   TL_DEVICE void multiply(float* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
-    wgmma_m64k16<n, B::is_mn>(d, words.four(m * steps + k / wgmma_k), b.part(col, k), accumulate, T());
+    wgmma_m64<n, B::is_mn>(d, words.four(m * steps + k / wgmma_k<T>), b.part(col, k), accumulate, T());
   }
 };
 
@@ -89,31 +106,38 @@ template <class C, class T, class Layout> TL_DEVICE auto wgmma_a(const Fragment<
                 "an operand in registers has the rows and warpgroups of C: a WgmmaAccumulator");
   return WgmmaRegistersA<T, Layout>(a);
 }
-template <class T, int rows, int cols, class S> TL_DEVICE auto wgmma_b(const SharedTile<T, rows, cols, S>& b) {
-  return WgmmaB<MnContiguous<SharedTile<T, rows, cols, S>>>(b);
+template <class C, class T, int rows, int cols, class S> TL_DEVICE auto wgmma_b(const SharedTile<T, rows, cols, S>& b) {
+  using Operand = MnContiguous<SharedTile<T, rows, cols, S>>;
+  static_assert(C::own_cols == C::N || C::own_cols % Operand::panel == 0, "warpgroups share B by whole spans");
+  return WgmmaB<Operand>(b, C::first_col());
 }
-template <class Tile> TL_DEVICE auto wgmma_b(const Transposed<Tile>& b) { return WgmmaB<KContiguous<Tile>>(b.tile); }
+template <class C, class Tile> TL_DEVICE auto wgmma_b(const Transposed<Tile>& b) {
+  return WgmmaB<KContiguous<Tile>>(b.tile, C::first_col());
+}
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
 // Starts the products of m tile m for the columns from `first` on, as many as an instruction takes, then for the rest.
-template <int first, class A, class B, class Layout>
-TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<float, Layout>& C, int m, bool accumulate) {
-  constexpr int n = smaller(Layout::N - first, wgmma_most_columns);
-  float* const d = C.reg + m * Layout::tile_registers + first / 2;
+template <int first, class A, class B, class Sum, class Layout>
+TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<Sum, Layout>& C, int m, bool accumulate) {
+  constexpr int n = smaller(Layout::own_cols - first, wgmma_most_columns);
+  Sum* const d = C.reg + m * Layout::tile_registers + first / 2;
   TL_UNROLL
-  for (int k = 0; k < B::k_extent; k += wgmma_k) a.template multiply<n>(d, m, k, b, first, accumulate || k > 0);
-  if constexpr (first + n < Layout::N) wgmma_columns<first + n>(a, b, C, m, accumulate);
+  for (int k = 0; k < B::k_extent; k += wgmma_k<typename B::type>)
+    a.template multiply<n>(d, m, k, b, first, accumulate || k > 0);
+  if constexpr (first + n < Layout::own_cols) wgmma_columns<first + n>(a, b, C, m, accumulate);
 }
 
 // Starts the product, as one group of instructions.
-template <class A, class B, class Layout>
-TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<float, Layout>& C, bool accumulate) {
+template <class A, class B, class Sum, class Layout>
+TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, bool accumulate) {
   static_assert(A::mn_extent == Layout::M, "A has as many rows as C");
   static_assert(B::mn_extent == Layout::N, "B has as many columns as C");
   static_assert(A::k_extent == B::k_extent, "A has as many columns as B has rows");
-  static_assert(A::k_extent % wgmma_k == 0, "K is a whole number of wgmma steps of 16");
-  static_assert(std::is_same<typename A::type, typename B::type>::value, "A and B have the same element type");
+  using T = typename A::type;
+  static_assert(A::k_extent % wgmma_k<T> == 0, "K is a whole number of wgmma steps: 16 elements of 16 bits, 32 of 8");
+  static_assert(std::is_same<T, typename B::type>::value, "A and B have the same element type");
+  static_assert(std::is_same<Sum, WgmmaSum<T>>::value, "C is float, or int32_t for integers");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();
   TL_UNROLL
@@ -123,34 +147,39 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<float, Layout>& C, b
 
 // Waits until at most `pending` of the products that were started last are in flight; those of `fragments` are then
 // there. Who: every thread of their warpgroups.
-template <int pending, class... Layouts> TL_DEVICE void gemm_wait(Fragment<float, Layouts>&... fragments) {
+template <int pending, class... Sums, class... Layouts>
+TL_DEVICE void gemm_wait(Fragment<Sums, Layouts>&... fragments) {
   wgmma_wait<pending>();
   (pin_registers<Layouts::registers>(fragments.reg), ...);
 }
 
 // As tl::gemm below, but the product is there only after tl::gemm_wait; until then neither C nor the operands may be
 // written, nor C be read.
-template <class A, class B, int M, int N, int warpgroups>
-TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C) {
-  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, true);
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
+TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
+  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
+              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, true);
 }
-template <class A, class B, int M, int N, int warpgroups>
-TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C, Overwrite) {
-  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, warpgroups>>(a), wgmma_b(b), C, false);
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
+TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C,
+                          Overwrite) {
+  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
+              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, false);
 }
 
 // C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16
 // with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
+// Operands of 8 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
 // Shared tiles have a swizzle of 128, 64 or 32 bytes.
 // Who: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there needs
 // tl::sync_consumers before.
-template <class A, class B, int M, int N, int warpgroups>
-TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C) {
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
+TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
   gemm_start(a, b, C), gemm_wait<0>(C);
 }
 // C = A B.
-template <class A, class B, int M, int N, int warpgroups>
-TL_DEVICE void gemm(const A& a, const B& b, Fragment<float, WgmmaAccumulator<M, N, warpgroups>>& C, Overwrite) {
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
+TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, Overwrite) {
   gemm_start(a, b, C, overwrite), gemm_wait<0>(C);
 }
 

@@ -15,6 +15,7 @@ TL_DEVICE void wgmma_fence() { tl_engine_wgmma_fence(); }
 TL_DEVICE void wgmma_commit() { tl_engine_wgmma_commit(); }
 template <int n> TL_DEVICE void wgmma_wait() { tl_engine_wgmma_wait(n); }
 template <int n> TL_DEVICE void pin_registers(float*) {}
+template <int n> TL_DEVICE void pin_registers(int32_t*) {}
 template <int n> TL_DEVICE void pin_registers(uint32_t*) {}
 // The fragment's own registers, so that the engine sees a write to them while an instruction is in flight.
 template <class T, int words> class WgmmaWords {
@@ -29,19 +30,22 @@ template <int n> TL_DEVICE void give_registers() {}
 template <int n> TL_DEVICE void take_registers() {}
 
 namespace host {
-template <class T> constexpr int operand_type = TL_ENGINE_HALF;
+template <class Float8> constexpr int operand_type = Float8::is_e4m3 ? TL_ENGINE_E4M3 : TL_ENGINE_E5M2;
+template <> inline constexpr int operand_type<half> = TL_ENGINE_HALF;
 template <> inline constexpr int operand_type<bfloat16> = TL_ENGINE_BFLOAT16;
+template <> inline constexpr int operand_type<int8_t> = TL_ENGINE_INT8;
+template <> inline constexpr int operand_type<uint8_t> = TL_ENGINE_UINT8;
 }  // namespace host
 
-template <int n, bool a_mn = false, bool b_mn = false, class T>
-TL_DEVICE void wgmma_m64k16(float* d, uint64_t a, uint64_t b, bool accumulate, T) {
+template <int n, bool a_mn = false, bool b_mn = false, class D, class T>
+TL_DEVICE void wgmma_m64(D* d, uint64_t a, uint64_t b, bool accumulate, T) {
   tl_engine_wgmma_operation operation{};
   operation.a = a, operation.b = b, operation.a_mn = a_mn, operation.b_mn = b_mn;
   operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;
   tl_engine_wgmma(d, &operation);
 }
 template <int n, bool b_mn = false, class T>
-TL_DEVICE void wgmma_m64k16(float* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
+TL_DEVICE void wgmma_m64(float* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
   tl_engine_wgmma_operation operation{};
   operation.a_registers = a, operation.b = b, operation.b_mn = b_mn;
   operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;

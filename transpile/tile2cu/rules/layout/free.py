@@ -6,7 +6,7 @@ from math import gcd, prod
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Launch, Parallel, Reduce, Scope
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
 
@@ -29,19 +29,30 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
             "layout",
             "Blocked(extents=(4, 1024), threads=(4, 32), vector=4, block_threads=128)",
         ),
+        Example(
+            'X_local = T.alloc_fragment((4, 1024), "float32")\n'
+            'X_half = T.alloc_fragment((4, 1024), "float16")\n'
+            'row_max = T.alloc_fragment((4,), "float32")\n'
+            "T.copy(X[0, 0], X_half)\n"
+            "T.copy(X_half, X_local)\n"
+            "T.reduce_max(X_local, row_max, dim=1)",
+            "X_local",
+            "layout",
+            "Blocked(extents=(4, 1024), threads=(4, 32), vector=8, block_threads=128)",
+        ),
     ),
 )
 def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     """A tile that is reduced along its rows keeps each row inside one warp when there are rows enough.
 
-    The reduction then needs shuffles only, and no barrier.
+    The reduction then needs shuffles only, and no barrier. A thread takes 16 bytes of what memory holds of it at once.
 
     Gives: the layout of the first such tile that has none yet.
     """
     for op in context.statements:
         if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
-            vector, lanes = _vector(op.src.static_shape, op.src.dtype.bytes), context.target.warp_size
-            yield op.src, "layout", blocked(op.src.static_shape, vector, context, lanes=lanes)
+            vector = _vector(op.src.static_shape, _bytes_in_memory(op.src, context))
+            yield op.src, "layout", blocked(op.src.static_shape, vector, context, lanes=context.target.warp_size)
             return
 
 
@@ -75,7 +86,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
-        vector = _vector(tile.static_shape, tile.dtype.bytes)
+        vector = _vector(tile.static_shape, _bytes_in_memory(tile, context))
         yield tile, "layout", _fewest_registers(tile.static_shape, vector, context)
 
 
@@ -147,6 +158,38 @@ def _loop_layout(op: Parallel, context: Context) -> Blocked:
 
 def _undecided(tile: Buffer, context: Context) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, "layout") is None
+
+
+def _bytes_in_memory(tile: Buffer, context: Context) -> int:
+    """Bytes of an element as copies move it: the narrowest type of the tiles that lie where this one does.
+
+    Sums in float32 of a float16 matrix are spread so that the matrix is read 16 bytes at a time.
+    """
+    together = {tile}
+    while True:
+        more = {other for group in _met(context) if group & together for other in group} - together
+        if not more:
+            break
+        together |= more
+    moved = {
+        here.buffer
+        for op in context.statements
+        if isinstance(op, Copy)
+        for here, there in ((op.src, op.dst), (op.dst, op.src))
+        if there.buffer.scope is Scope.GLOBAL
+    }
+    return min((other.dtype.bytes for other in together & moved), default=tile.dtype.bytes)
+
+
+def _met(context: Context) -> Iterator[set[Buffer]]:
+    """The fragments that each operation reaches at the same places."""
+    for op in context.statements:
+        if isinstance(op, Parallel):
+            yield {access.buffer for access in fragment_accesses(op) if access.indices == op.vars}
+        if isinstance(op, Copy):
+            yield {
+                region.buffer for region in (op.src, op.dst) if region.buffer.scope is Scope.FRAGMENT and region.whole
+            }
 
 
 def _vector(shape: tuple[int, ...], element_bytes: int) -> int:

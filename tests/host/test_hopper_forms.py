@@ -1,0 +1,118 @@
+"""What products on wgmma may look like beyond half: 8-bit operands, and columns shared among warpgroups."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(7)
+
+GEMM = """
+        A_shared = T.alloc_shared(({rows}, {step}), {dtype!r})
+        B_shared = T.alloc_shared(({cols}, {step}), {dtype!r})
+        C_local = T.alloc_fragment(({rows}, {cols}), {sums!r})
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, {step}), num_stages=2):
+            T.copy(A[by * {rows}, ko * {step}], A_shared)
+            T.copy(B[bx * {cols}, ko * {step}], B_shared)
+            T.gemm(A_shared, B_shared, C_local, transpose_B=True, policy=T.GemmWarpPolicy.{policy})
+        T.copy(C_local, C[by * {rows}, bx * {cols}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sums", "numpy"),
+    [
+        ("float8_e4m3", "float32", ml_dtypes.float8_e4m3fn),
+        ("float8_e5m2", "float32", ml_dtypes.float8_e5m2),
+        ("int8", "int32", np.int8),
+        ("uint8", "int32", np.uint8),
+        ("float16", "float32", np.float16),
+    ],
+)
+def test_gemm(dtype: str, sums: str, numpy: object, tmp_path: Path) -> None:
+    """Ragged sizes; half shares its columns between two warpgroups, each of which has all 64 rows."""
+    rows, cols, step, m, n, k = 64, 64, 64, 150, 136, 208
+    policy, threads = ("FullCol", 256) if dtype == "float16" else ("Square", 128)
+    body = GEMM.format(rows=rows, cols=cols, step=step, dtype=dtype, sums=sums, policy=policy)
+    kernel = load_body(
+        tmp_path,
+        body,
+        f"A: T.Tensor((M, K), {dtype!r}), B: T.Tensor((N, K), {dtype!r}), C: T.Tensor((M, N), {sums!r})",
+        grid=f"T.ceildiv(N, {cols}), T.ceildiv(M, {rows})",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+        threads=threads,
+        M=m,
+        N=n,
+        K=k,
+    )
+    low = 0 if dtype == "uint8" else -4
+    a, b = (RNG.integers(low, 5, shape).astype(numpy) for shape in ((m, k), (n, k)))
+    np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
+    assert "tl::TmaPipeline" in kernel.source and "tl::WgmmaAccumulator<64, 64, " in kernel.source
+
+
+LATENT = """
+        Q_shared = T.alloc_shared((64, 128), "float16")
+        KV_shared = T.alloc_shared((64, 128), "float16")
+        S_shared = T.alloc_shared((64, 64), "float16")
+        acc_s = T.alloc_fragment((64, 64), "float32")
+        P = T.alloc_fragment((64, 64), "float16")
+        acc_o = T.alloc_fragment((64, 128), "float32")
+        highest = T.alloc_fragment((64,), "float32")
+        before = T.alloc_fragment((64,), "float32")
+        total = T.alloc_fragment((64,), "float32")
+        part = T.alloc_fragment((64,), "float32")
+        T.copy(Q, Q_shared)
+        T.clear(acc_o)
+        T.clear(total)
+        T.fill(highest, -T.infinity("float32"))
+        for k in T.Pipelined(T.ceildiv(L, 64), num_stages=2):
+            T.copy(KV[k * 64, 0], KV_shared)
+            T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol, clear_accum=True)
+            for i, j in T.Parallel(64, 64):
+                acc_s[i, j] = T.if_then_else(k * 64 + j < L, acc_s[i, j] * 0.125, -T.infinity("float32"))
+            T.copy(highest, before)
+            T.reduce_max(acc_s, highest, dim=1, clear=False)
+            for i, j in T.Parallel(64, 64):
+                acc_s[i, j] = T.exp(acc_s[i, j] - highest[i])
+            T.reduce_sum(acc_s, part, dim=1)
+            T.copy(acc_s, S_shared)
+            for i in T.Parallel(64):
+                total[i] = total[i] * T.exp(before[i] - highest[i]) + part[i]
+            for i, j in T.Parallel(64, 128):
+                acc_o[i, j] *= T.exp(before[i] - highest[i])
+            {second}
+        for i, j in T.Parallel(64, 128):
+            acc_o[i, j] /= total[i]
+        T.copy(acc_o, O)
+"""
+FROM_SHARED = "T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)"
+FROM_REGISTERS = "T.copy(S_shared, P)\n            T.gemm(P, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)"
+
+
+@pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS], ids=["shared", "registers"])
+@pytest.mark.parametrize("length", [64, 150])
+def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:
+    """Attention whose rows are shared by two warpgroups: sums and maxima meet in shared memory behind the producer."""
+    kernel = load_body(
+        tmp_path,
+        LATENT.format(second=second),
+        'Q: T.Tensor((64, 128), "float16"), KV: T.Tensor((L, 128), "float16"), O: T.Tensor((64, 128), "float32")',
+        arguments="L",
+        target="cuda:sm_90a",
+        threads=256,
+        L=length,
+    )
+    q, kv = RNG.standard_normal((64, 128)).astype(np.float16), RNG.standard_normal((length, 128)).astype(np.float16)
+    scores = q.astype(np.float64) @ kv.astype(np.float64).T * 0.125
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    expected = weights / weights.sum(axis=1, keepdims=True) @ kv.astype(np.float64)
+    np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
+    assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
+    assert "tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source
