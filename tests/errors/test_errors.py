@@ -1,6 +1,6 @@
 """One file an error: a kernel that is wrong, then the diagnostic that it gets, as comments at its foot.
 
-`# tile2cu: -D name=value --kernel name` in the first line gives the command line's options.
+`# tile2cu: -D name=value --kernel name --target name` in the first line gives the command line's options.
 `pytest tests/errors --update-errors` writes the diagnostics of today into the files; read the difference.
 """
 
@@ -12,7 +12,7 @@ import pytest
 from tile2cu.api import emit_text
 from tile2cu.core.codes import CODES
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.targets.sm80 import SM80
+from tile2cu.targets import find
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("[a-z][0-9][0-9][0-9]_*.py"))
@@ -22,25 +22,27 @@ MARK = "# ---- expected ----"
 def diagnostic(path: Path) -> str:
     """What tile2cu prints for a file; the empty string if it accepts it."""
     text = path.read_text(encoding="utf-8")
-    kernel, bindings = options(text.splitlines()[0])
+    kernel, bindings, target = options(text.splitlines()[0])
     try:
-        emit_text(Path(path.name), kernel=kernel, target=SM80, bindings=bindings, text=text)
+        emit_text(Path(path.name), kernel=kernel, target=find(target), bindings=bindings, text=text)
     except Tile2CuError as error:
         return error.render()
     return ""
 
 
-def options(line: str) -> tuple[str | None, dict[str, object]]:
-    """The kernel and the bindings that the first line of a file asks for."""
-    kernel, bindings = None, {}
+def options(line: str) -> tuple[str | None, dict[str, object], str]:
+    """The kernel, the bindings and the target that the first line of a file asks for."""
+    kernel, bindings, target = None, {}, "cuda:sm_80"
     words = iter(shlex.split(line.removeprefix("# tile2cu:")) if line.startswith("# tile2cu:") else ())
     for word in words:
         if word == "--kernel":
             kernel = next(words)
+        elif word == "--target":
+            target = next(words)
         elif word == "-D":
             name, _, value = next(words).partition("=")
             bindings[name] = int(value) if value.isdigit() else value
-    return kernel, bindings
+    return kernel, bindings, target
 
 
 def expected(path: Path) -> str:

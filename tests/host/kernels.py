@@ -10,12 +10,12 @@ _TEXT = """\
 import tilelang
 import tilelang.language as T
 
-
+{head}
 @tilelang.jit(out_idx=[-1])
 def small({arguments}):
     @T.prim_func
     def body({params}):
-        with T.Kernel({grid}, threads={threads}) as {blocks}:
+        with T.Kernel({grid}, threads={threads}{prelude}) as {blocks}:
 {statements}
     return body
 """
@@ -29,15 +29,29 @@ def load_body(
     grid: str = "1",
     blocks: str = "bx",
     arguments: str = "",
-    threads: int = 128,
+    threads: int | tuple[int, ...] = 128,
+    head: str = "",
+    prelude: str = "",
     check: bool = True,
     target: str = "cuda:sm_80",
     device: str = "cpu",
     **bindings: object,
 ) -> Kernel:
-    """A kernel whose last parameter is its output, on the engine, or on AMD's simulator with `device="sim"`."""
+    """A kernel whose last parameter is its output, on the engine, or on AMD's simulator with `device="sim"`.
+
+    `head` stands above the kernel; `prelude` is T.Kernel's.
+    """
     body = indent(dedent(statements).strip("\n"), " " * 12) + "\n"
-    text = _TEXT.format(arguments=arguments, params=params, grid=grid, threads=threads, blocks=blocks, statements=body)
+    text = _TEXT.format(
+        head=head,
+        arguments=arguments,
+        params=params,
+        grid=grid,
+        threads=threads,
+        prelude=f", prelude={prelude}" if prelude else "",
+        blocks=blocks,
+        statements=body,
+    )
     path = folder / "small.py"
     path.write_text(text)
     options = {"schedules": ("round-robin", "reverse", "shuffle")} if check and device == "cpu" else {}

@@ -93,6 +93,7 @@ def settled_kernels(
             bindings={**bindings, **sizes},
             capability=target.capability,
             multiprocessors=target.multiprocessors,
+            warp_size=target.warp_size,
         )
 
     found = traced(kernel, {})

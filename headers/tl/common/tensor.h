@@ -125,6 +125,12 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     return data + offset;
   }
 
+  // The place of an element, of constants, too.
+  template <class... I> TL_DEVICE Element<T_> at(I... i) const {
+    static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
+    const int place[rank] = {first_index(i)...};
+    return {address(place), inside(place)};
+  }
   // A(i, tl::all): the rest of the dimensions, fixed at i. A(i, j): one element, which reads zero outside; of a tensor
   // of constants it is the value. A(i, packet): several consecutive elements.
   template <class... I> TL_DEVICE auto operator()(I... i) const {

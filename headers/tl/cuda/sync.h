@@ -20,6 +20,12 @@ TL_DEVICE void barrier_arrive(int id, int threads) {
   asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// A barrier of the block that tells in how many threads the predicate holds, or whether it does in any, or in all.
+// Who: every thread of the block. [CUDA C++ Programming Guide, "Synchronization Functions"]
+TL_DEVICE int count_of_block(bool predicate) { return __syncthreads_count(predicate); }
+TL_DEVICE int any_of_block(bool predicate) { return __syncthreads_or(predicate) != 0; }
+TL_DEVICE int all_of_block(bool predicate) { return __syncthreads_and(predicate) != 0; }
+
 // Waits for all lanes of the warp and orders memory among them. Who: every lane of the warp.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: bar.warp.sync"]
 TL_DEVICE void sync_warp() { __syncwarp(); }

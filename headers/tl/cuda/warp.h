@@ -1,18 +1,41 @@
 // Warp collectives. Who: every lane of the warp, at the same call. None of them orders memory.
 #pragma once
+#include <cstring>
+#include <type_traits>
 #include "memory.h"
+#include "numeric.h"
 
 namespace tl {
 
 // The value of another lane: lane() ^ mask, the given lane, the lane `delta` below (up) or above (down; at the edge a
-// lane keeps its own). [PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"]
-template <class T> TL_DEVICE T shuffle_xor(T value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
-template <class T> TL_DEVICE T shuffle(T value, int lane) { return __shfl_sync(~0u, value, lane); }
-template <class T> TL_DEVICE T shuffle_up(T value, int delta) { return __shfl_up_sync(~0u, value, delta); }
-template <class T> TL_DEVICE T shuffle_down(T value, int delta) { return __shfl_down_sync(~0u, value, delta); }
+// lane keeps its own), within `width` neighbouring lanes, a power of two.
+// [PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"]
+#define TL_SHUFFLE(name, intrinsic)                                                  \
+  template <int width = warp_size, class T> TL_DEVICE T name(T value, int operand) { \
+    if constexpr (sizeof(T) >= 4 || std::is_same<T, half>::value) {                  \
+      return intrinsic(~0u, value, operand, width);                                  \
+    } else {                                                                         \
+      uint32_t bits = 0;                                                             \
+      memcpy(&bits, &value, sizeof value);                                           \
+      bits = intrinsic(~0u, bits, operand, width);                                   \
+      memcpy(&value, &bits, sizeof value);                                           \
+      return value;                                                                  \
+    }                                                                                \
+  }
+TL_SHUFFLE(shuffle_xor, __shfl_xor_sync)
+TL_SHUFFLE(shuffle, __shfl_sync)
+TL_SHUFFLE(shuffle_up, __shfl_up_sync)
+TL_SHUFFLE(shuffle_down, __shfl_down_sync)
+#undef TL_SHUFFLE
 
 // Bit l is set when lane l's predicate holds. [PTX ISA, "vote.sync"]
 TL_DEVICE uint64_t ballot(bool predicate) { return __ballot_sync(~0u, predicate); }
+// The lanes that bring the same value as this one; all lanes if all bring the same, else none. [PTX ISA, "match.sync"]
+template <class T> TL_DEVICE uint64_t match_any(T value) { return __match_any_sync(~0u, value); }
+template <class T> TL_DEVICE uint64_t match_all(T value) {
+  int all;
+  return __match_all_sync(~0u, value, &all);
+}
 
 // Loads 8x8 matrices of 16-bit elements from shared memory: lane l gives the address of row l % 8 of matrix l / 8 (x2:
 // lanes 0..15 do), 16 bytes at a multiple of 16. Register m of lane l receives row l / 4, elements 2 * (l % 4) and the

@@ -12,6 +12,13 @@ TL_DEVICE void sync_threads() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
+template <class Predicate> TL_DEVICE int count_of_block(Predicate) {
+  static_assert(hip::lacks<Predicate>, "CDNA's barrier counts nothing");
+  return 0;
+}
+template <class Predicate> TL_DEVICE int any_of_block(Predicate here) { return count_of_block(here); }
+template <class Predicate> TL_DEVICE int all_of_block(Predicate here) { return count_of_block(here); }
+
 // Orders memory among the lanes of a wave, which run in step. Who: every lane of the wave.
 TL_DEVICE void sync_warp() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");

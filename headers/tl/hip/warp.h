@@ -4,28 +4,47 @@
 
 namespace tl {
 
-// The value of another lane: lane() ^ mask, the given lane, the lane `delta` below (up) or above (down; at the edge a
-// lane keeps its own). [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane's number times 4]
-template <class T> TL_DEVICE T shuffle(T value, int lane) {
-  static_assert(sizeof(T) % 4 == 0 || sizeof(T) == 2, "a shuffled value has 2 bytes or a multiple of 4");
+namespace hip {
+// What lane `from` brought. [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane's number times 4]
+template <class T> TL_DEVICE T value_of_lane(T value, int from) {
+  static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 3, "a shuffled value has 1, 2 or a multiple of 4 bytes");
   constexpr int words = (sizeof(T) + 3) / 4;
   int bits[words] = {};
   __builtin_memcpy(bits, &value, sizeof(T));
   TL_UNROLL
-  for (int word = 0; word < words; ++word) bits[word] = __builtin_amdgcn_ds_bpermute(lane * 4, bits[word]);
+  for (int word = 0; word < words; ++word) bits[word] = __builtin_amdgcn_ds_bpermute(from * 4, bits[word]);
   __builtin_memcpy(&value, bits, sizeof(T));
   return value;
 }
-template <class T> TL_DEVICE T shuffle_xor(T value, int mask) { return shuffle(value, lane() ^ mask); }
-template <class T> TL_DEVICE T shuffle_up(T value, int delta) {
-  return shuffle(value, lane() < delta ? lane() : lane() - delta);
+}  // namespace hip
+
+// The value of another lane: lane() ^ mask, the given lane, the lane `delta` below (up) or above (down; at the edge a
+// lane keeps its own), within `width` neighbouring lanes, a power of two.
+template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane_) {
+  return hip::value_of_lane(value, (lane() & ~(width - 1)) | (lane_ & (width - 1)));
 }
-template <class T> TL_DEVICE T shuffle_down(T value, int delta) {
-  return shuffle(value, lane() + delta < warp_size ? lane() + delta : lane());
+template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask) {
+  const int from = lane() ^ mask;
+  return hip::value_of_lane(value, from > (lane() | (width - 1)) ? lane() : from);
+}
+template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int delta) {
+  return hip::value_of_lane(value, lane() % width < delta ? lane() : lane() - delta);
+}
+template <int width = warp_size, class T> TL_DEVICE T shuffle_down(T value, int delta) {
+  return hip::value_of_lane(value, lane() % width + delta < width ? lane() + delta : lane());
 }
 
 // Bit l is set when lane l's predicate holds.
 TL_DEVICE uint64_t ballot(bool predicate) { return __builtin_amdgcn_ballot_w64(predicate); }
+// The lanes that bring the same value as this one; all lanes if all bring the same, else none.
+template <class T> TL_DEVICE uint64_t match_any(T value) {
+  uint64_t same = 0;
+  for (int l = 0; l < warp_size; ++l) same |= uint64_t(shuffle(value, l) == value) << l;
+  return same;
+}
+template <class T> TL_DEVICE uint64_t match_all(T value) {
+  return ballot(shuffle(value, 0) != value) == 0 ? ballot(true) : 0;
+}
 
 #define TL_HIP_LACKS_LDMATRIX(name)                                                                               \
   template <class Row> TL_DEVICE void name(uint32_t*, const Row*) {                                               \

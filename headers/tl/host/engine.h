@@ -92,6 +92,7 @@ void tl_engine_assertion_failed(const char* message);
 
 /* ---- kernel: barriers -------------------------------------------------------------------------------------- */
 
+int tl_engine_sync_threads_count(int predicate); /* of the threads for which it holds */
 void tl_engine_sync_threads(void);
 void tl_engine_barrier_sync(int barrier, int threads);
 void tl_engine_barrier_arrive(int barrier, int threads);

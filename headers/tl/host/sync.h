@@ -7,6 +7,10 @@ namespace tl {
 
 // Who: every thread of the block.
 TL_DEVICE void sync_threads() { tl_engine_sync_threads(); }
+// A barrier of the block that tells in how many threads the predicate holds, or whether it does in any, or in all.
+TL_DEVICE int count_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate); }
+TL_DEVICE int any_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate) != 0; }
+TL_DEVICE int all_of_block(bool predicate) { return tl_engine_sync_threads_count(!predicate) == 0; }
 // Waits until `threads` threads have arrived at named barrier `id` (1..15).
 TL_DEVICE void barrier_sync(int id, int threads) { tl_engine_barrier_sync(id, threads); }
 // Arrives without waiting. It releases what this thread wrote; it acquires nothing.

@@ -14,21 +14,31 @@ template <class T> TL_DEVICE T shuffle(T value, int mode, int operand, int width
 constexpr uint64_t all_lanes = ~uint64_t(0);
 }  // namespace host
 
-template <class T> TL_DEVICE T shuffle_xor(T value, int mask) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, warp_size, host::all_lanes);
+// The value of the lane given, lane() ^ mask, or `delta` below (up) or above (down; at the edge a lane keeps its own),
+// within `width` neighbouring lanes, a power of two.
+template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, width, host::all_lanes);
 }
-template <class T> TL_DEVICE T shuffle(T value, int lane) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_INDEX, lane, warp_size, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_INDEX, lane, width, host::all_lanes);
 }
-// The value of the lane `delta` below (up) or above (down); lanes at the edge keep their own.
-template <class T> TL_DEVICE T shuffle_up(T value, int delta) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_UP, delta, warp_size, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int delta) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_UP, delta, width, host::all_lanes);
 }
-template <class T> TL_DEVICE T shuffle_down(T value, int delta) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, warp_size, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle_down(T value, int delta) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, width, host::all_lanes);
 }
 // Bit l is set when lane l's predicate holds.
 TL_DEVICE uint64_t ballot(bool predicate) { return tl_engine_ballot(host::all_lanes, predicate); }
+// The lanes that bring the same value as this one; all lanes if all bring the same, else none.
+template <class T> TL_DEVICE uint64_t match_any(T value) {
+  uint64_t same = 0;
+  for (int l = 0; l < warp_size; ++l) same |= uint64_t(shuffle(value, l) == value) << l;
+  return same;
+}
+template <class T> TL_DEVICE uint64_t match_all(T value) {
+  return ballot(shuffle(value, 0) != value) == 0 ? ballot(true) : 0;
+}
 
 // Rows of 8 16-bit elements from shared memory: lane l gives the address of row l % 8 of matrix l / 8, and receives
 // elements (l / 4, 2 * (l % 4) ..+1) of each matrix; `trans` of each matrix's transpose.  [PTX ISA, ldmatrix]

@@ -8,7 +8,7 @@
 namespace tile2cu::engine {
 
 void BlockBarrier::reset() {
-  arrived_ = 0;
+  arrived_ = votes_ = counted_ = 0;
   waiting_.clear();
   released_.clear();
   site_ = nullptr;
@@ -58,7 +58,8 @@ void BlockBarrier::complete(Worker& worker) {
     if (worker.options.check) worker.clocks.acquire(thread, released_);
     if (thread != worker.current->linear) worker.make_ready(thread);
   }
-  arrived_ = 0;
+  counted_ = votes_;
+  arrived_ = votes_ = 0;
   waiting_.clear();
   std::fill(released_.begin(), released_.end(), 0);
 }
@@ -82,6 +83,14 @@ extern "C" {
 void tl_engine_sync_threads() {
   Worker& worker = current_worker();
   worker.barriers[0].arrive(worker, 0, BlockBarrier::whole_block, BlockBarrier::Arrival::wait, TILE2CU_CALL_SITE);
+}
+
+int tl_engine_sync_threads_count(int predicate) {
+  Worker& worker = current_worker();
+  BlockBarrier& barrier = worker.barriers[0];
+  barrier.vote(predicate != 0);
+  barrier.arrive(worker, 0, BlockBarrier::whole_block, BlockBarrier::Arrival::wait, TILE2CU_CALL_SITE);
+  return barrier.votes();
 }
 
 void tl_engine_barrier_sync(int barrier, int threads) {

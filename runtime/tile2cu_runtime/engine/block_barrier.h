@@ -17,6 +17,9 @@ class BlockBarrier {
 
   void reset();
   void arrive(Worker& worker, int barrier, int threads, Arrival arrival, Site site);
+  // Counts for the barrier that the current thread is about to join; `votes` are those of the last that completed.
+  void vote(bool predicate) { votes_ += predicate; }
+  int votes() const { return counted_; }
   // A thread returned: the others may have been waiting for it alone.
   void thread_returned(Worker& worker);
 
@@ -24,7 +27,7 @@ class BlockBarrier {
   void check_agreement(Worker& worker, int barrier, int threads, Site site) const;
   void complete(Worker& worker);
 
-  int arrived_ = 0, expected_ = 0;
+  int arrived_ = 0, expected_ = 0, votes_ = 0, counted_ = 0;
   std::vector<ThreadNumber> waiting_;
   VectorClocks::Snapshot released_;
   Site site_ = nullptr;  // of the first to arrive

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.conformance.reference.lanes import among_lanes
 from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, converted, reinterpreted, rounded, working_dtype
 from tile2cu.core.dtype import BOOL, DType
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
+from tile2cu.core.expr import OF_THREAD, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
 from tile2cu.core.program import Buffer
 
 _ERF = np.vectorize(__import__("math").erf, otypes=[np.float64])
@@ -77,6 +78,9 @@ class Values:
                 return self._unary(expr, mask)
             case Binary():
                 return self._binary(expr, mask)
+            case Call() if expr.function.partition("<")[0] in OF_THREAD and expr.args and self.thread is not None:
+                values = [self._of(arg, mask) for arg in expr.args]
+                return among_lanes(expr.function, values[0], values[-1], mask)
             case Call():
                 return self._call(expr, mask)
         raise CannotInterpret(f"the expression {type(expr).__name__}")
@@ -108,9 +112,9 @@ class Values:
 
     def _call(self, expr: Call, mask: Array) -> Array:
         name, args = expr.function, expr.args
-        if name in _UNARY:
-            return _UNARY[name](self._of(args[0], mask))
         match name:
+            case _ if name in _UNARY:
+                return _UNARY[name](self._of(args[0], mask))
             case "cast":
                 return rounded(self._of(args[0], mask), expr.dtype)
             case "reinterpret":

@@ -13,7 +13,7 @@ from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Binary, Call, Load, Var, walk
+from tile2cu.core.expr import Binary, Call, Load, Var, is_of_thread
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -22,6 +22,7 @@ from tile2cu.core.program import (
     Buffer,
     Continue,
     Declare,
+    Effect,
     If,
     Launch,
     Let,
@@ -85,8 +86,7 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
 
 def _uses_threads(launch: Launch) -> bool:
     """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
-    parts = (part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr))
-    return any(isinstance(part, Call) and part.function == "thread" for part in parts)
+    return any(is_of_thread(expr) for stmt in walk_stmts(launch.body) for expr in expressions(stmt))
 
 
 class Block:
@@ -151,7 +151,7 @@ class Block:
                 self.left |= mask
             case Parallel():
                 self._parallel(stmt, mask)
-            case Sync() | Swizzle() | Print():
+            case Sync() | Swizzle() | Print() | Effect(call=Call(function="sync_warp")):
                 pass
             case _:
                 return False

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr, Load, Var, walk
+from tile2cu.core.expr import Address, Expr, Load, Var, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -12,6 +12,7 @@ from tile2cu.core.program import (
     Buffer,
     Copy,
     Declare,
+    Effect,
     Fill,
     Gemm,
     If,
@@ -45,6 +46,7 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
     for stmt in body:
         for expr in expressions(stmt):
             yield from loads(expr, stmt.span)
+            yield from written_through(expr, stmt.span)
         match stmt:
             case Store():
                 if stmt.op:
@@ -66,14 +68,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case Store() | Atomic():
             return (*stmt.indices, stmt.value)
-        case Let() | Assign():
-            return (stmt.value,)
-        case Declare() if stmt.init is not None:
-            return (stmt.init,)
-        case If() | While() | Assert():
+        case If() | While():
             return (stmt.condition,)
-        case Print() if isinstance(stmt.what, Expr):
-            return (stmt.what,)
         case Loop():
             return (stmt.start, stmt.stop, stmt.step)
         case Fill():
@@ -82,6 +78,23 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return tuple(part.start for region in (stmt.a, stmt.b, stmt.c) for part in region.ranges)
         case Copy() | AtomicTile():
             return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
+        case _:
+            return _values(stmt)
+
+
+def _values(stmt: Stmt) -> tuple[Expr, ...]:
+    """What a statement about single values evaluates."""
+    match stmt:
+        case Let() | Assign():
+            return (stmt.value,)
+        case Effect():
+            return (stmt.call,)
+        case Assert():
+            return (stmt.condition,)
+        case Declare() if stmt.init is not None:
+            return (stmt.init,)
+        case Print() if isinstance(stmt.what, Expr):
+            return (stmt.what,)
         case _:
             return ()
 
@@ -103,9 +116,17 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
 def loads(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that an expression reads."""
     for part in walk(expr):
-        if isinstance(part, Load):
+        if isinstance(part, Load) or (isinstance(part, Address) and "r" in part.access):
             assert isinstance(part.buffer, Buffer)
             yield Access(part.buffer, part.indices, False, span)
+
+
+def written_through(expr: Expr, span: Span) -> Iterator[Access]:
+    """The elements that a function may write whose address it is given."""
+    for part in walk(expr):
+        if isinstance(part, Address) and "w" in part.access:
+            assert isinstance(part.buffer, Buffer)
+            yield Access(part.buffer, part.indices, True, span)
 
 
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:

@@ -62,6 +62,7 @@ class Bounds:
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
+        self._threads = launch.threads
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -110,6 +111,8 @@ class Bounds:
                 return _extremum(name, [self.interval(arg) for arg in expr.args])
             case Call(function="if_then_else"):
                 return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
+            case Call(function="thread"):
+                return Interval(0, self._threads - 1)
             case _:
                 return Interval(None, None)
 

@@ -130,6 +130,11 @@ _SELECT: Mapping[str, Explanation] = {
         "In registers A may not be transposed, and B has elements of 16 bits; others go through shared memory. The "
         "product's own result cannot.",
     ),
+    "T2C-S006": Explanation(
+        "the chip has no instruction for this",
+        "What threads ask of one another, and what runs beside them, is not the same on every chip: barriers that "
+        "count, for instance, are NVIDIA's.",
+    ),
 }
 
 # What emission refuses.

@@ -88,7 +88,8 @@ class Call(Expr):
     """A call of a scalar function by its canonical name, without the `T.`.
 
     `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`;
-    `cast` has one argument and the target in `dtype`; `infinity` none.
+    `cast` has one argument and the target in `dtype`; `infinity` none. A name that begins with `::` is a function of
+    the user's own C++.
     """
 
     function: str
@@ -101,6 +102,34 @@ class Load(Expr):
 
     buffer: "object"  # a program.Buffer; typed loosely since Buffer's shape holds expressions
     indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Address(Expr):
+    """Where an element lies, for a function that goes there: `access` says whether it reads ("r"), writes ("w") or
+    both, `extent` how many elements from there on. `dtype` is the element's."""
+
+    buffer: "object"  # a program.Buffer, as in Load
+    indices: tuple[Expr, ...]
+    access: str = "rw"
+    extent: int = 1
+
+
+# Functions whose value, or whose taking part, is each thread's own. Votes of a block give all its threads one value.
+_OF_THREAD = (
+    "thread lane shuffle shuffle_xor shuffle_up shuffle_down ballot any_of_warp all_of_warp match_any match_all "
+    "sum_of_lanes max_of_lanes min_of_lanes bitand_of_lanes bitor_of_lanes random.next random.uniform random.normal"
+)
+OF_THREAD = frozenset(_OF_THREAD.split())
+
+
+def is_of_thread(expr: Expr) -> bool:
+    """Whether an expression asks which thread computes it, or works among the threads of a warp."""
+    return any(
+        isinstance(part, Address)
+        or (isinstance(part, Call) and (part.function.partition("<")[0] in OF_THREAD or part.function[0] == ":"))
+        for part in walk(expr)
+    )
 
 
 def int_const(value: int) -> Const:
@@ -116,7 +145,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (expr.lhs, expr.rhs)
         case Call():
             return expr.args
-        case Load():
+        case Load() | Address():
             return expr.indices
         case _:
             return ()
@@ -155,7 +184,7 @@ def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return replace(expr, operand=parts[0])
         case Call():
             return replace(expr, args=parts)
-        case Load():
+        case Load() | Address():
             return replace(expr, indices=parts)
         case _:
             raise TypeError(f"{type(expr).__name__} has no operands")

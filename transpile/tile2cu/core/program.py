@@ -10,7 +10,7 @@ from enum import Enum
 from math import inf
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Expr, Number, Var, static_value
+from tile2cu.core.expr import Call, Expr, Number, Var, static_value
 from tile2cu.core.span import Span
 
 
@@ -360,6 +360,13 @@ class Print(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Effect(Stmt):
+    """A call for what it does, by every thread that comes there; the addresses among its arguments say what it uses."""
+
+    call: Call
+
+
+@dataclass(frozen=True, kw_only=True)
 class Swizzle(Stmt):
     """`T.use_swizzle(panel_size)`: the order in which blocks take output tiles; results don't change."""
 
@@ -396,6 +403,15 @@ class Launch:
     span: Span
     comments: tuple[str, ...] = ()
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pasted:
+    """C++ of the user's own (T.import_source, `prelude` of T.Kernel), kept as it is written."""
+
+    text: str
+    what: str
+    span: Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -443,6 +459,7 @@ class Program:
     comments: tuple[str, ...] = ()
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
     workspaces: tuple[Buffer, ...] = ()
+    pasted: tuple[Pasted, ...] = ()
     alias_of: str = ""
 
 

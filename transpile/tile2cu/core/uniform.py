@@ -1,7 +1,7 @@
 """Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
 
 from tile2cu.core.accesses import buffers_written
-from tile2cu.core.expr import Expr, Load, Role, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -54,6 +54,8 @@ class Uniformity:
                 return self.holds(self._values[part])
             case Load():
                 return self._element(part.buffer)
+            case Call() | Address():
+                return not is_of_thread(part)
             case _:
                 return True
 

@@ -4,6 +4,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
+from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
@@ -15,7 +16,17 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names
 from tile2cu.emitter.producer import producer
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, common_sizes, fragments, setup, shared, sizes, tensors
+from tile2cu.emitter.sections import (
+    aligned_when,
+    common_sizes,
+    fragments,
+    kernel_expressions,
+    pasted,
+    setup,
+    shared,
+    sizes,
+    tensors,
+)
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
@@ -76,10 +87,16 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 
 
 def _written(settled: Settled, used: list[str]) -> Written:
-    printer = Printer(Names(used, kept=_kept_names(settled)), settled.bounds)
+    printer = Printer(Names(used, kept=_kept_names(settled), reserved=_called(settled)), settled.bounds)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
     return Written(settled, printer, tensor_maps(settled, printer))
+
+
+def _called(settled: Settled) -> set[str]:
+    """The names of the user's own C++ functions that a launch calls."""
+    calls = (part for expr in kernel_expressions(settled) for part in walk(expr) if isinstance(part, Call))
+    return {call.function.removeprefix("::") for call in calls if call.function[0] == ":"}
 
 
 def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
@@ -88,6 +105,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     return KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
+        pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),
         sizes=common_sizes(first, printer),

@@ -28,6 +28,11 @@ def ascii_only(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii").rstrip("\\")
 
 
+def ascii_source(text: str) -> str:
+    """C++ with everything outside ASCII as the escapes of its bytes, which mean the same in a string."""
+    return "".join(c if ord(c) < 128 else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in text)
+
+
 def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt, ...]]:
     """The paragraphs of a block, as the user wrote them.
 

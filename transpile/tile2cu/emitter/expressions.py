@@ -6,7 +6,25 @@ from math import inf
 
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT32, DType, promote
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Role, Unary, Var, is_weak, result_dtype
+from tile2cu.core.expr import (
+    OF_THREAD,
+    Address,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Named,
+    Number,
+    Role,
+    Unary,
+    Var,
+    binary,
+    int_const,
+    is_weak,
+    result_dtype,
+    static_value,
+)
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.emitter.names import Names
 
@@ -18,6 +36,9 @@ _PRECEDENCE = {
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 _SPELLING = {"or": "||", "and": "&&", "//": "/"}
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
+# Functions of tl:: whose arguments have types of their own, besides those among threads.
+_OWN = "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start"
+_OWN_TYPES = frozenset(_OWN.split())
 # C++ warns of these mixtures without parentheses, and people misread them.
 _CONFUSING = frozenset(
     (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))
@@ -85,6 +106,8 @@ class Printer:
             case Load():
                 assert isinstance(expr.buffer, Buffer)
                 return self.element(expr.buffer, expr.indices), _PRIMARY
+            case Address():
+                return self._address(expr), _PRIMARY
             case Unary():
                 return self._unary(expr, dtype)
             case Binary():
@@ -154,8 +177,32 @@ class Printer:
             case "ceildiv" | "floordiv" | "floormod":
                 common = promote(expr.args[0].dtype, expr.args[1].dtype)
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
+            case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD or name in _OWN_TYPES:
+                arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
+                return f"{called(name)}({arguments})", _PRIMARY
             case _:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY
+
+    def _address(self, expr: Address) -> str:
+        """Where an element lies."""
+        assert isinstance(expr.buffer, Buffer)
+        if expr.buffer.scope is Scope.LOCAL:
+            return f"&{self.element(expr.buffer, expr.indices)}"
+        return f"tl::address({self.place(expr.buffer, expr.indices)})"
+
+    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """An element of a tensor or a shared tile, not its value."""
+        if buffer.scope is Scope.SHARED:
+            return self.element(buffer, indices)
+        return f"{self.tile(buffer)}.at({', '.join(self.index(index) for index in indices)})"
+
+    def last_element(self, place: Address) -> str:
+        """The last of the elements from an address on, as far as they lie in one row."""
+        assert isinstance(place.buffer, Buffer)
+        *leading, last = place.indices
+        row = static_value(place.buffer.shape[-1])
+        step = place.extent - 1 if row is None else min(place.extent, int(row)) - 1
+        return self.place(place.buffer, (*leading, binary("+", last, int_const(step))))
 
     def _same_bits(self, expr: Expr) -> str:
         """A value of its own type: C++ computes with narrow integers in int."""
@@ -168,6 +215,13 @@ class Printer:
         parts = (self._converted(condition, BOOL), self._converted(yes, dtype), self._converted(no, dtype))
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
+
+
+def called(function: str) -> str:
+    """The C++ name of a function that the printer has no form of its own for."""
+    if function[0] == ":":
+        return function.removeprefix("::")
+    return function if "." in function else f"tl::{function}"
 
 
 def literal(value: Number, dtype: DType) -> str:

@@ -10,7 +10,19 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Number, Unary, Var, static_value, walk
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Named,
+    Number,
+    Unary,
+    Var,
+    is_of_thread,
+    static_value,
+)
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -83,7 +95,7 @@ def require_reference(program: Program) -> None:
                     help="emit it without --with-test",
                 )
             for expr in expressions(stmt):
-                if any(isinstance(part, Call) and part.function == "thread" for part in walk(expr)):
+                if is_of_thread(expr):
                     raise Tile2CuError(
                         "T2C-E030",
                         f"`{program.name}` asks which thread it is, so it has no reference",

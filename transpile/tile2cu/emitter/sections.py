@@ -4,14 +4,14 @@ import functools
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
-from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Var, walk
 from tile2cu.core.layout import (
     SharedLayout,
     Warps,
 )
-from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Scope, Swizzle, While, walk_stmts
+from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Pasted, Scope, Swizzle, While, walk_stmts
 from tile2cu.core.schedule import BARRIERS, Ledger, LongestFirst, Multiple, Pipeline, RegisterShares, Staging, Workspace
-from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, rule_line, wrapped
+from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.settled import Settled
@@ -212,10 +212,17 @@ def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Decla
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
 
 
+def pasted(source: Pasted, file: str) -> Section:
+    """C++ of the user's own, in ASCII, otherwise as it is written."""
+    lines = [Declaration(ascii_source(line.rstrip())) for line in source.text.strip("\n").expandtabs(4).split("\n")]
+    return Section(rule_line(f"{file}:{source.span.line}  {source.what}: kept as it is written"), tuple(lines))
+
+
 def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:
     """The register tiles, those of one type in one declaration; and private arrays."""
     groups: dict[str, list[str]] = {}
     local: list[Declaration] = []
+    addressed = [part.buffer for part in _parts(settled) if isinstance(part, Address)]
     for tile in settled.launch.tiles:
         if tile.of is not None:
             local += _own_view(tile, printer)
@@ -224,7 +231,10 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
             groups.setdefault(kind, []).append(printer.names(tile.name))
         elif tile.scope is Scope.LOCAL:
             extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
-            local.append(Declaration(f"{tile.dtype.cpp} {printer.names(tile.name)}{extents};"))
+            aligned = "alignas(16) " if tile in addressed else ""
+            local.append(Declaration(f"{aligned}{tile.dtype.cpp} {printer.names(tile.name)}{extents};"))
+    if any(isinstance(part, Call) and part.function == "random.start" for part in _parts(settled)):
+        local.append(Declaration("tl::Philox random;", ("each thread's own",)))
     return (*(Declaration(f"{kind} {', '.join(names)};") for kind, names in groups.items()), *local)
 
 
@@ -238,6 +248,10 @@ def _own_view(tile: Buffer, printer: Printer) -> Iterator[Declaration]:
     elif tile.scope is Scope.LOCAL:
         array = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
         yield Declaration(f"auto& {name} = tl::view_as<{tile.dtype.cpp}{array}>({shown});", about)
+
+
+def _parts(settled: Settled) -> Iterator[Expr]:
+    return (part for stmt in walk_stmts(settled.launch.body) for expr in expressions(stmt) for part in walk(expr))
 
 
 def tensors(settled: Settled) -> tuple[Buffer, ...]:

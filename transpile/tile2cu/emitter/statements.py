@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Const, binary, static_value
+from tile2cu.core.expr import Address, Const, binary, static_value, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Assert,
@@ -14,9 +14,11 @@ from tile2cu.core.program import (
     Atomic,
     AtomicTile,
     Break,
+    Buffer,
     Continue,
     Copy,
     Declare,
+    Effect,
     Fill,
     Gemm,
     If,
@@ -107,6 +109,8 @@ class Statements:
                 return self._operation(stmt)
             case Store() | Let() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": self._scalar(stmt)})
+            case Effect():
+                return self._effect(stmt)
             case Assert() | Print():
                 return StatementView("line", {"text": said(stmt, self.printer)})
             case Break() | Continue():
@@ -153,6 +157,19 @@ class Statements:
         arguments = f"{self._operand(op.src, op.dst)}, {self._operand(op.dst, op.src)}"
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else "threads"
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
+
+    def _effect(self, stmt: Effect) -> StatementView:
+        """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
+        line = StatementView("line", {"text": f"{self.printer.text(stmt.call)};"}, stmt.span.line)
+        places = [part for part in walk(stmt.call) if isinstance(part, Address) and self._may_lie_outside(part)]
+        if not places:
+            return line
+        condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
+        return StatementView("branch", {"condition": condition}, 0, (), (line,))
+
+    def _may_lie_outside(self, place: Address) -> bool:
+        assert isinstance(place.buffer, Buffer)
+        return place.buffer.scope is Scope.GLOBAL and any(self.facts[place.buffer, "ragged"])
 
     def _scan(self, op: Scan) -> Mapping[str, str]:
         name = "cummax" if op.kind is Reduction.MAX else "cumsum"

@@ -79,13 +79,14 @@ class HostLaunch:
 class KernelView:
     """A whole .cu or .hip file and its header.
 
-    `sizes` are those that several launches share, none where there is one.
+    `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
     """
 
     name: str
     namespace: str
     provenance: tuple[str, ...]
     contract: tuple[str, ...]
+    pasted: tuple[Section, ...]
     sizes: Section
     shared_limit: int
     arch: str

@@ -30,19 +30,21 @@ def programs(
     read: Callable[[str], str | None] | None = None,
     capability: tuple[int, int] | None = None,
     multiprocessors: int | None = None,
+    warp_size: int | None = None,
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
     `bindings` are the values given with -D, by name. `read` gives the text of a file that lies beside, by its path
     relative to the file, for imports; where it is left out, they are read from the disk. `capability` and
-    `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device.
+    `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device; `warp_size` is how many
+    lanes a warp has.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.kernels import find_kernels, unknown_binding
     from tile2cu.frontend.limits import Budget
     from tile2cu.frontend.outside import outside
 
-    around = outside(path, read, capability, multiprocessors)
+    around = outside(path, read, capability, multiprocessors, warp_size)
     given = dict(bindings or {})
     source = _source(path, text)
     budget = Budget()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, walk
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, walk
 from tile2cu.core.program import Assign, Buffer, Declare, Let, Scope, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
@@ -153,10 +153,7 @@ def let(cx: Context, name: str, value: Expr) -> Var:
 
 def _of_thread(value: Expr) -> bool:
     """Whether a value depends on which thread computes it."""
-    return any(
-        (isinstance(part, Call) and part.function == "thread") or (isinstance(part, Var) and part.role is Role.THREAD)
-        for part in walk(value)
-    )
+    return is_of_thread(value) or any(isinstance(part, Var) and part.role is Role.THREAD for part in walk(value))
 
 
 def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:

@@ -323,6 +323,7 @@ class _Trace:
             comments=leading_comments(traced.node),
             bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
             workspaces=_as_buffers(names.apply(workspaces)),
+            pasted=tuple(recorder.pasted),
         )
 
     def _require_solvable(

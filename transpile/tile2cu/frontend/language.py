@@ -12,15 +12,18 @@ from tile2cu.frontend.lower import (
     copy,
     debug,
     elementwise,
+    extern,
     gemm,
     im2col,
     loop,
     program,
+    random,
     reduce,
     reducer,
     thread,
     tiles,
     views,
+    warp,
 )
 from tile2cu.frontend.unsupported import HELP, NAMES
 from tile2cu.frontend.values import Builtin
@@ -44,6 +47,9 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | views.FUNCTIONS
     | thread.FUNCTIONS
     | debug.FUNCTIONS
+    | warp.FUNCTIONS
+    | extern.FUNCTIONS
+    | random.FUNCTIONS
     | dict(layouts.LANGUAGE)
 )
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})

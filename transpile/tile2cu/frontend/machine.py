@@ -9,3 +9,4 @@ class Machine:
 
     capability: tuple[int, int] = (8, 0)
     multiprocessors: int = 108
+    warp_size: int = 32

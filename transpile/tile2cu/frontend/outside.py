@@ -47,8 +47,13 @@ def outside(
     read: Reader | None = None,
     capability: tuple[int, int] | None = None,
     multiprocessors: int | None = None,
+    warp_size: int | None = None,
 ) -> Outside:
     """The files beside `path`, unless `read` gives them, and the device; an A100 where nothing is said."""
     default = Machine()
-    machine = Machine(capability or default.capability, multiprocessors or default.multiprocessors)
+    machine = Machine(
+        capability or default.capability,
+        multiprocessors or default.multiprocessors,
+        warp_size or default.warp_size,
+    )
     return Outside(read or reader_beside(path), machine)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import Buffer, Launch, Reduction, Scope, Stmt
+from tile2cu.core.program import Buffer, Launch, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.values import Allocation, Placement
+from tile2cu.frontend.values import Allocation, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
 
@@ -50,6 +50,9 @@ class Recorder:
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
     pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
+    reducer: Reducer | None = None  # of the T.attr around the current statement
+    pasted: list[Pasted] = field(default_factory=list)  # C++ of the user's own
+    random: bool = False  # whether T.rng_init has been called
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
     tracing: bool = False
@@ -79,6 +82,18 @@ class Recorder:
         """The block indices of the open launch."""
         assert self._launch is not None
         return self._launch.blocks
+
+    @property
+    def grid(self) -> tuple[Expr, ...]:
+        """The extents of the open launch's grid."""
+        assert self._launch is not None
+        return self._launch.grid
+
+    @property
+    def statements(self) -> Iterator[Stmt]:
+        """The statements recorded so far, those of open loops and branches included."""
+        for block in self._blocks:
+            yield from walk_stmts(tuple(block))
 
     def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
         """Start a statement of the user's file: what is emitted next stands there."""

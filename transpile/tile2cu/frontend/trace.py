@@ -3,7 +3,7 @@
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, static_value
 from tile2cu.core.program import Break, Continue, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
@@ -13,12 +13,13 @@ from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
-from tile2cu.frontend.lower import debug
+from tile2cu.frontend.lower import debug, extern
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, trailing_comment
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
+    AttrFrame,
     Function,
     KernelFrame,
     PipelineFrame,
@@ -123,6 +124,8 @@ def _trace_jump(cx: Context, node: cst.Break | cst.Continue) -> None:
 def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
     """A call for its effect; a value that nobody uses is dropped, unless it was meant to allocate."""
     value = evaluate(cx, node.value, env)
+    if cx.recorder.in_kernel:
+        extern.evaluate(cx, value)
     if isinstance(value, Allocation):
         raise Fault("T2C-F031", "this buffer has no name", help="write `name = T.alloc_...(...)`")
 
@@ -153,7 +156,7 @@ def _trace_if(cx: Context, node: cst.If, env: Env) -> Return | None:
     """Static conditions choose a branch now; the others become a branch of the program."""
     condition = evaluate(cx, node.test, env)
     if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
-        if any(isinstance(part, Call) and part.function == "thread" for part in walk(condition)):
+        if is_of_thread(condition):
             condition = let(cx, "chosen", condition)
         _trace_device_if(cx, node, condition, env)
         return None
@@ -232,6 +235,11 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
     frame = evaluate(cx, item.item, env)
     if isinstance(frame, PipelineFrame):
         _trace_pipeline(cx, node, frame, env)
+        return
+    if isinstance(frame, AttrFrame):
+        outer, cx.recorder.reducer = cx.recorder.reducer, frame.reducer
+        trace_block(cx, node.body, env)
+        cx.recorder.reducer = outer
         return
     if not isinstance(frame, KernelFrame):
         raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")

@@ -15,19 +15,19 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (_ATOMIC, "atomic_load atomic_store"),
     (
         _BARRIER,
-        "sync_warp fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
+        "fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
         "mbarrier_expect_tx mbarrier_arrive_expect_tx named_barrier_arrive alloc_barrier alloc_cluster_barrier "
         "tma_store_arrive tma_store_wait ptx_wait_group ptx_commit_group cp_async_barrier_noinc tvm_storage_sync",
     ),
     (
         _THREAD,
-        "launch_thread shuffle_elect thread_return",
+        "launch_thread thread_return",
     ),
     (
         _COPY,
         "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async",
     ),
-    (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp dp4a"),
+    (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp "),
     (_WARPS, "ws annotate_ws_schedule ws_op"),
     (_LAYOUT, "annotate_safe_value"),
     ("write T.Parallel", ""),
@@ -37,15 +37,15 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",
-        "SharedBuffer FragmentBuffer handle ptr Var Ref make_tensor func_attr attr evaluate writes reads sblock "
+        "SharedBuffer FragmentBuffer handle ptr Var Ref make_tensor func_attr writes reads sblock "
         "sblock_attr sblock_alloc_buffer type_annotation let If Then While target PrimExpr tir dtypes alloc_tmem "
-        "deallocate_tmem any_of all_of tvm_thread_allreduce comm_reducer rng_init rng_rand "
-        "rng_rand_float warp_reduce_sum warp_reduce_max warp_reduce_min "
+        "deallocate_tmem any_of all_of "
+        ""
         "sync_grid cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync "
-        "block_rank_in_cluster shfl_sync tvm_warp_shuffle any_sync all_sync ballot access_ptr call_extern call_intrin "
-        "import_source index_to_coordinates "
+        "block_rank_in_cluster call_intrin "
+        "index_to_coordinates "
         "fast_rcp Broadcast Ramp Shuffle extract_lane float16x2 bfloat16x2 "
-        "float32x2 float32x4 add2 sub2 mul2 fma2 max2 min2 abs2 address_of tvm_access_ptr ldg32 ldg64 ldg128 ldg256 "
+        "float32x2 float32x4 add2 sub2 mul2 fma2 max2 min2 abs2 tvm_access_ptr ldg32 ldg64 ldg128 ldg256 "
         ""
         "float8_e8m0fnu float4_e2m1fn float4_e2m1_unpacked int4 "
         "uint4 tcgen05_mma_arrive clc_try_cancel_multicast",

@@ -223,6 +223,20 @@ class PipelineFrame:
 
 
 @dataclass(frozen=True, eq=False)
+class Reducer:
+    """`T.comm_reducer(...)`: `kind` is how values are combined: sum, max, min, bitand or bitor."""
+
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class AttrFrame:
+    """`T.attr(...)`, before `with` enters it: what T.tvm_thread_allreduce does inside, or a hint."""
+
+    reducer: Reducer | None
+
+
+@dataclass(frozen=True, eq=False)
 class KernelFrame:
     """`T.Kernel(...)`, before `with` enters it."""
 
@@ -356,6 +370,8 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (OutputTensor, lambda value: "a tensor without a name"),
     (LoopFrame, lambda value: "a loop"),
     (KernelFrame, lambda value: "T.Kernel(...)"),
+    (Reducer, lambda value: "a reducer"),
+    (AttrFrame, lambda value: "T.attr(...)"),
     (PipelineFrame, lambda value: "T.pipeline(...)"),
     (TileValue, lambda value: "an expression of tiles"),
     (Transposed, lambda value: "a transposed tile, which only T.gemm takes"),

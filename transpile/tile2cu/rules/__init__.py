@@ -42,11 +42,13 @@ from tile2cu.rules.select import (
 )
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
+from tile2cu.rules.threads import shared_addressed, thread_available
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
 __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
+    thread_available,
     block_threads,
     producer_warp,
     share_among_warpgroups,
@@ -61,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     fma,
     mma_accumulator,
     mma_operand,
+    shared_addressed,
     widest_swizzle,
     gathered_rows,
     index_constant,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import Access, element_accesses, expressions
-from tile2cu.core.expr import Call, Expr, Load, Var, children, walk
+from tile2cu.core.expr import Call, Expr, Load, Var, children, is_of_thread, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Scope, Stmt, Store
@@ -87,6 +87,8 @@ def _packet_value(expr: Expr) -> bool:
     match expr:
         case Load():
             return True
+        case Call() if is_of_thread(expr):
+            return False
         case Var():
             return expr.role.value != "parallel"
         case Call() if expr.function not in _ELEMENTWISE and children(expr):

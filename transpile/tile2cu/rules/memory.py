@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.core.accesses import element_accesses, expressions, loads
+from tile2cu.core.accesses import element_accesses, expressions, loads, written_through
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Expr, Role, Var, binary, int_const, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Copy, Launch, Parallel, Scope, Store
@@ -140,7 +140,7 @@ def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
             pass
     if not isinstance(op, Parallel) and not _in_parallel(op):
         for expr in expressions(op):  # type: ignore[arg-type]
-            for access in loads(expr, op.span):  # type: ignore[attr-defined]
+            for access in (*loads(expr, op.span), *written_through(expr, op.span)):  # type: ignore[attr-defined]
                 yield access.buffer, _Box(_points(access.indices), False)
 
 

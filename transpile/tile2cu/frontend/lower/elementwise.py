@@ -9,7 +9,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.lower.operand import as_dtype, as_number
 from tile2cu.frontend.operators import truth
-from tile2cu.frontend.values import Builtin, as_expr, describe, from_expr
+from tile2cu.frontend.values import Builtin, Opaque, as_expr, describe, from_expr
 
 
 def cast_to(dtype: DType) -> Builtin:
@@ -128,6 +128,8 @@ def _test(name: str) -> Callable[..., object]:
 
 def reinterpret(cx: Context, value: object, dtype: object) -> object:
     """`T.reinterpret(value, dtype)`: the same bits as another type; the older order is read, too."""
+    if dtype == "handle":
+        return Opaque("a handle")
     if isinstance(value, str | DType) and not isinstance(dtype, str | DType):
         value, dtype = dtype, value
     to, written = as_dtype(dtype, "the type of T.reinterpret"), as_number(value, "the value of T.reinterpret")

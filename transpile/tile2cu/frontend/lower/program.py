@@ -9,6 +9,7 @@ from tile2cu.core.program import Buffer, Scope, Swizzle
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import extern
 from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_shape, place
 from tile2cu.frontend.values import KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
 
@@ -17,8 +18,7 @@ DEFAULT_THREADS = 128
 
 def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object = None) -> object:
     """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents."""
-    if prelude is not None:
-        raise Fault("T2C-F011", "T.Kernel with `prelude` is not supported yet")
+    extern.paste(cx, prelude, "`prelude` of T.Kernel")
     if not 1 <= len(blocks) <= 3:
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
     grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks)

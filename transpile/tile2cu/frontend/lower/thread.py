@@ -58,21 +58,35 @@ def thread_binding(cx: Context, *bounds: object, thread: object = None, **option
     return get_block_binding(cx, at)
 
 
-def _warp(name: str, divisor: int, *, remainder: bool) -> Callable[..., object]:
-    def run(cx: Context, *options: object) -> object:
-        """The index of a lane, a warp or a group of four warps."""
-        cx.recorder.require_kernel(name)
-        return binary("%" if remainder else "//", Call(INT32, "thread", ()), int_const(divisor))
+def lane_index(cx: Context, warp_size: object = None) -> object:
+    """`T.get_lane_idx()`: the number of a thread in its warp."""
+    cx.recorder.require_kernel("T.get_lane_idx")
+    return binary("%", Call(INT32, "thread", ()), int_const(_lanes(cx, warp_size)))
 
-    return run
+
+def warp_index(cx: Context, warp_size: object = None) -> object:
+    """`T.get_warp_idx()`: the number of a thread's warp in its block."""
+    cx.recorder.require_kernel("T.get_warp_idx")
+    return binary("//", Call(INT32, "thread", ()), int_const(_lanes(cx, warp_size)))
+
+
+def warp_group_index(cx: Context, warp_size: object = None, warps_per_group: object = 4) -> object:
+    """`T.get_warp_group_idx()`: the number of a thread's group of four warps in its block."""
+    cx.recorder.require_kernel("T.get_warp_group_idx")
+    warps = as_count(warps_per_group, "`warps_per_group` of T.get_warp_group_idx", least=1)
+    return binary("//", Call(INT32, "thread", ()), int_const(_lanes(cx, warp_size) * warps))
+
+
+def _lanes(cx: Context, warp_size: object) -> int:
+    return cx.machine.warp_size if warp_size is None else as_count(warp_size, "`warp_size`", least=1)
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "get_thread_binding": get_thread_binding,
     "get_block_binding": get_block_binding,
     "thread_binding": thread_binding,
-    "get_lane_idx": _warp("T.get_lane_idx", 32, remainder=True),
-    "get_warp_idx": _warp("T.get_warp_idx", 32, remainder=False),
-    "get_warp_idx_sync": _warp("T.get_warp_idx_sync", 32, remainder=False),
-    "get_warp_group_idx": _warp("T.get_warp_group_idx", 128, remainder=False),
+    "get_lane_idx": lane_index,
+    "get_warp_idx": warp_index,
+    "get_warp_idx_sync": warp_index,
+    "get_warp_group_idx": warp_group_index,
 }

@@ -1,0 +1,25 @@
+// What the lanes of a warp, or the threads of a block, agree on, in scalars. Who: every lane of the warp, at the same
+// call; of what is named for the block every thread of it.
+#pragma once
+#include "reduce.h"
+
+namespace tl {
+
+// 1 where the predicate holds in any, or in every, lane of the warp; 0 elsewhere.
+TL_DEVICE int any_of_warp(bool predicate) { return ballot(predicate) != 0; }
+TL_DEVICE int all_of_warp(bool predicate) { return ballot(!predicate) == 0; }
+
+// The combination of the values of `lanes` neighbouring lanes, in all of them. `lanes` is a power of two.
+template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
+  static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0, "lanes combine in halves");
+  TL_UNROLL
+  for (int distance = lanes / 2; distance > 0; distance /= 2) x = Op::combine(x, shuffle_xor(x, distance));
+  return x;
+}
+template <int lanes = warp_size, class T> TL_DEVICE T sum_of_lanes(T x) { return of_lanes<ReduceSum, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T max_of_lanes(T x) { return of_lanes<ReduceMax, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T min_of_lanes(T x) { return of_lanes<ReduceMin, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T bitand_of_lanes(T x) { return of_lanes<ReduceBitAnd, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T bitor_of_lanes(T x) { return of_lanes<ReduceBitOr, lanes>(x); }
+
+}  // namespace tl

@@ -1,0 +1,82 @@
+"""What kernels say about single threads compiles for GPUs: nvcc without a warning, clang for AMD."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tile2cu
+from tests.compile.test_emitted import ROOT, compiles, nvcc_command
+
+KERNEL = '''
+import tilelang
+import tilelang.language as T
+
+source = """
+template <class A, class B> __device__ void decode(const A* packed, B* out, int n) {{
+  for (int i = 0; i < n; ++i) out[i] = B((packed[i / 2] >> (4 * (i % 2))) & 15);
+}}
+"""
+
+
+@tilelang.jit(out_idx=[-1])
+def among_threads(M, N):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "uint8"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, 64), threads=128, prelude=source) as bx:
+            S = T.alloc_shared((128, 16), "uint8")
+            F = T.alloc_fragment((128, 16), "float32")
+            q = T.alloc_local((32,), "float32")
+            b = T.alloc_local((4,), "int8")
+            c = T.alloc_local((1,), "int32")
+            tx = T.get_thread_binding()
+            T.rng_init(42, off=tx)
+            T.copy(X[bx * 64, 0], S)
+            T.copy(S, F)
+            T.print(F, msg="F")
+            T.print(tx)
+            T.device_assert(M > 3, "few rows")
+            for i in T.serial(4):
+                b[i] = tx
+            c[0] = 0
+            T.dp4a(b[0], b[0], c[0])
+            T.call_extern("handle", "decode", T.access_ptr(S[tx, 0], "r", 16), T.access_ptr(q, "w"), 32)
+            T.call_extern("handle", "decode", T.access_ptr(X[bx, tx], "r"), T.access_ptr(Y[bx, tx], "w", 2), 2)
+            v = T.shfl_xor(q[0], 1) + T.shfl_up(q[1], tx % 8, 8) + T.cast(T.shfl_down(b[0], 2), "float32")
+            n = T.any_sync(v > 3) + T.all_sync(v > 2) + T.shfl_sync(tx, 3) + {votes}
+            m = T.match_any_sync(n) + T.match_all_sync(tx) + T.cast(T.ballot(v > 3), "uint32")
+            T.sync_warp()
+            r = T.warp_reduce_max(v) + T.rng_rand_float() + T.rng_rand_float(dist="normal")
+            Y[bx, tx] = r + n + c[0] + T.cast(m ^ T.rng_rand(), "float32")
+
+    return main
+'''
+
+
+def emitted(folder: Path, target: str, votes: str) -> Path:
+    source = folder / "threads.py"
+    source.write_text(KERNEL.format(votes=votes))
+    (made,) = tile2cu.emit(source, target=target).values()
+    for name, text in made.files.items():
+        (folder / name).write_text(text)
+    return folder / f"among_threads{made.suffix}"
+
+
+@pytest.mark.parametrize("arch", ["80", "90a"])
+def test_for_nvidia(arch: str, nvcc: str, tmp_path: Path) -> None:
+    votes = "T.syncthreads_count(tx) + T.syncthreads_and(tx) + T.syncthreads_or(tx)"
+    text = emitted(tmp_path, f"cuda:sm_{arch}", votes)
+    assert "warning" not in compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o")).lower()
+
+
+def test_for_amd(clang_hip: str, tmp_path: Path) -> None:
+    text = emitted(tmp_path, "hip:gfx942", "1")
+    command = [
+        clang_hip, "-x", "hip", "-std=c++17", "-O3", "--offload-arch=gfx942", "--cuda-device-only", "-nogpuinc",
+        "-nogpulib", "-DTL_HIP_STANDALONE", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'headers'}", "-c", str(text),
+        "-o", str(tmp_path / "kernel.o"),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

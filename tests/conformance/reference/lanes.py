@@ -1,0 +1,51 @@
+"""What the lanes of a warp tell one another: all threads of a block side by side, 32 of them a warp."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.reference.numbers import Array, CannotInterpret
+
+_WARP = 32
+_REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "bitand": np.bitwise_and, "bitor": np.bitwise_or}
+
+
+def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
+    """The value of a function among lanes of what each brings, and for a shuffle of where it takes its value from.
+
+    `name` may end with the number of lanes of a group, as in `shuffle<8>`.
+    """
+    function, _, count = name.rstrip(">").partition("<")
+    lanes = int(count) if count else _WARP
+    if not mask.all() or len(mask) % _WARP:
+        raise CannotInterpret(f"{name} where not all threads come")
+    own = np.broadcast_to(values, mask.shape)
+    if function.startswith("shuffle"):
+        return own[_from(function, np.arange(len(mask)), np.broadcast_to(operand, mask.shape), lanes)]
+    groups = own.reshape(-1, lanes)
+    match function.partition("_of_")[0]:
+        case "any":
+            found = groups.astype(bool).any(axis=1)
+        case "all":
+            found = groups.astype(bool).all(axis=1)
+        case "ballot":
+            found = (groups.astype(np.uint64) << np.arange(lanes, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+        case kind if kind in _REDUCE:
+            found = _REDUCE[kind].reduce(groups, axis=1)
+        case _:
+            raise CannotInterpret(f"the function {name}")
+    return np.repeat(found, lanes)
+
+
+def _from(function: str, thread: Array, operand: Array, lanes: int) -> Array:
+    """The thread whose value each gets."""
+    lane, first = thread % lanes, thread - thread % lanes
+    match function:
+        case "shuffle":
+            return first + operand % lanes
+        case "shuffle_xor":
+            return np.where(lane ^ operand < lanes, first + (lane ^ operand), thread)
+        case "shuffle_up":
+            return np.where(lane < operand, thread, thread - operand)
+        case _:
+            return np.where(lane + operand < lanes, thread + operand, thread)

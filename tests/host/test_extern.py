@@ -1,0 +1,124 @@
+"""The user's own C++ in a kernel: T.import_source, prelude, T.call_extern, addresses, T.dp4a."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+DECODE = """
+source = '''
+// 4 bits each, the low ones first; naïve
+template <class Packed, class Value>
+__device__ void decode(const Packed* packed, Value* out, int count) {
+  for (int i = 0; i < count; ++i) out[i] = Value((packed[i / 2] >> (4 * (i % 2))) & 15);
+}
+__device__ float scaled(float x, int by) { return x * by; }
+'''
+"""
+PARAMS = 'X: T.Tensor((M, 4), "uint8"), Y: T.Tensor((M, 8), "float32")'
+
+
+def decoded(x: np.ndarray) -> np.ndarray:
+    return np.stack([x & 15, x >> 4], axis=2).reshape(len(x), -1).astype(np.float32)
+
+
+def load(folder: Path, statements: str, *, rows: int = 37, params: str = PARAMS, head: str = DECODE, **more: object):
+    """As load_body, with the C++ at the head of the file."""
+    options = {"grid": "T.ceildiv(M, 32)", "threads": 32, **more}
+    kernel = load_body(folder, statements, params, arguments="M", M=rows, head=head, **options)  # type: ignore[arg-type]
+    assert kernel.source.isascii()
+    return kernel
+
+
+def test_private_arrays_go_to_the_users_functions(tmp_path: Path) -> None:
+    statements = """
+        T.import_source(source)
+        packed = T.alloc_local((4,), "uint8")
+        values = T.alloc_local((8,), "float32")
+        row = bx * 32 + T.get_thread_binding()
+        for i in T.vectorized(4):
+            packed[i] = X[row, i]
+        T.call_extern("handle", "decode", T.access_ptr(packed, "r"), T.access_ptr(values, "w"), 4)
+        T.call_extern("decode", T.access_ptr(packed[2], "r", 2), T.address_of(values[4]), 4, dtype="handle")
+        for i in T.serial(8):
+            Y[row, i] = T.call_extern("float32", "scaled", values[i], 3)
+    """
+    x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
+    np.testing.assert_array_equal(load(tmp_path, statements)(x), 3 * decoded(x))
+
+
+def test_elements_outside_of_a_tensor_are_not_given_away(tmp_path: Path) -> None:
+    statements = """
+        row = bx * 32 + T.get_thread_binding()
+        T.call_extern("handle", "decode", T.access_ptr(X[row, 0], "r", 4), T.access_ptr(Y[row, 0], "w", 8), 8)
+    """
+    x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
+    kernel = load(tmp_path, statements, prelude="source")
+    assert "if (tl::inside(X.at(row, 3)) && tl::inside(Y.at(row, 7)))" in kernel.source
+    np.testing.assert_array_equal(kernel(x), decoded(x))
+
+
+def test_shared_tiles_get_their_barriers(tmp_path: Path) -> None:
+    statements = """
+        T.import_source(source)
+        S = T.alloc_shared((32, 4), "uint8")
+        V = T.alloc_shared((32, 8), "float32")
+        T.copy(X[bx * 32, 0], S)
+        other = 31 - T.get_thread_binding()
+        T.call_extern("handle", "decode", T.access_ptr(S[other, 0], "r", 4), T.access_ptr(V[other, 0], "w", 8), 8)
+        T.copy(V, Y[bx * 32, 0])
+    """
+    x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
+    kernel = load(tmp_path, statements)
+    assert kernel.source.count("tl::sync_threads();") == 2
+    np.testing.assert_array_equal(kernel(x), decoded(x))
+
+
+def test_a_file_of_the_users_is_included(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text("template <class T> __device__ T doubled(T x) { return x + x; }\n")
+    head = f"source = '#include \"{tmp_path / 'own.h'}\"'\n"
+    statements = """
+        T.import_source(source)
+        for i, j in T.Parallel(32, 8):
+            Y[bx * 32 + i, j] = T.call_extern("float32", "doubled", T.cast(X[bx * 32 + i, j // 2], "float32"))
+    """
+    x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
+    np.testing.assert_array_equal(
+        load(tmp_path, statements, head=head)(x), 2 * np.repeat(x, 2, axis=1).astype(np.float32)
+    )
+
+
+def test_products_of_four_bytes(tmp_path: Path) -> None:
+    statements = """
+        a = T.alloc_local((8,), "int8")
+        b = T.alloc_local((8,), "int8")
+        sum = T.alloc_local((1,), "int32")
+        row = bx * 32 + T.get_thread_binding()
+        sum[0] = row
+        for i in T.serial(8):
+            a[i] = A[row, i]
+            b[i] = B[row, i]
+        for k in T.serial(2):
+            T.dp4a(a[k * 4], b[k * 4], sum[0])
+        C[row] = sum[0]
+    """
+    params = 'A: T.Tensor((M, 8), "int8"), B: T.Tensor((M, 8), "int8"), C: T.Tensor((M,), "int32")'
+    a, b = (RNG.integers(-128, 128, (37, 8), dtype=np.int8) for _ in range(2))
+    expected = (a.astype(np.int32) * b).sum(axis=1) + np.arange(37)
+    np.testing.assert_array_equal(load(tmp_path, statements, params=params, head="")(a, b), expected)
+
+
+def test_text_for_amd_has_the_same_calls(tmp_path: Path) -> None:
+    statements = """
+        T.import_source(source)
+        row = bx * 64 + T.get_thread_binding()
+        v = T.alloc_local((8,), "float32")
+        T.call_extern("handle", "decode", T.access_ptr(X[row, 0], "r", 4), T.access_ptr(v, "w"), 8)
+        for i in T.serial(8):
+            Y[row, i] = v[i]
+    """
+    x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
+    kernel = load(tmp_path, statements, target="hip:gfx942", grid="T.ceildiv(M, 64)", threads=64)
+    np.testing.assert_array_equal(kernel(x), decoded(x))

@@ -1,0 +1,190 @@
+"""What is said about single threads: shuffles, votes, reductions of scalars, random numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+THREADS = 96  # an odd number of warps
+PARAMS = 'X: T.Tensor((M,), "{dtype}"), Y: T.Tensor((M,), "{out}")'
+
+
+def by_thread(
+    folder: Path, value: str, *, dtype: str = "float32", out: str = "", rows: int = 5 * THREADS, **more: object
+):
+    """A kernel in which each thread computes `value` of its own element x."""
+    statements = f"""
+        tx = T.get_thread_binding()
+        i = bx * {THREADS} + tx
+        x = X[i]
+        y = {value}
+        Y[i] = y
+    """
+    params = PARAMS.format(dtype=dtype, out=out or dtype)
+    return load_body(
+        folder, statements, params, grid=f"T.ceildiv(M, {THREADS})", arguments="M", threads=THREADS, M=rows, **more
+    )
+
+
+def warps(x: np.ndarray) -> np.ndarray:
+    return x.reshape(-1, 32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_shuffles(dtype: str, tmp_path: Path) -> None:
+    value = "T.shfl_xor(x, 5) + T.shfl_sync(x, tx % 7) - T.shfl_up(x, 3) + T.shfl_down(x, 4, 8)"
+    x = RNG.integers(-9, 10, 5 * THREADS).astype(dtype)
+    lane = np.arange(32)
+    own = warps(x)
+    place = np.arange(5 * THREADS) % THREADS % 7
+    picked = np.take_along_axis(own, warps(place), axis=1)
+    up, down = own[:, np.where(lane < 3, lane, lane - 3)], own[:, np.where(lane % 8 + 4 < 8, lane + 4, lane)]
+    expected = (own[:, lane ^ 5] + picked - up + down).reshape(-1)
+    np.testing.assert_array_equal(by_thread(tmp_path, value, dtype=dtype)(x), expected)
+
+
+def test_tvms_order_of_arguments(tmp_path: Path) -> None:
+    x = RNG.standard_normal(5 * THREADS).astype(np.float32)
+    kernel = by_thread(tmp_path, "T.tvm_warp_shuffle(0xFFFFFFFF, x, (tx ^ 1) % 32, 32, 32)")
+    np.testing.assert_array_equal(kernel(x), x.reshape(-1, 2)[:, ::-1].reshape(-1))
+
+
+def test_votes(tmp_path: Path) -> None:
+    x = RNG.integers(0, 3, 5 * THREADS).astype(np.int32)
+    x[:32], x[32:64] = 1, 0
+    value = (
+        "T.any_sync(x == 1) + 2 * T.all_sync(x == 1) + 4 * T.cast(T.ballot(x > 0) >> 31, 'int32')"
+        " + 8 * T.cast(T.match_any_sync(x) & 1, 'int32') + 16 * T.cast(T.match_all_sync(x) & 1, 'int32')"
+    )
+    own = warps(x)
+    row = [(own == 1).any(1), (own == 1).all(1), own[:, 31] > 0]
+    expected = sum((value.astype(np.int32) << bit)[:, None] for bit, value in enumerate(row))
+    expected = expected + 8 * (own == own[:, :1]) + 16 * (own == own[:, :1]).all(1, keepdims=True)
+    np.testing.assert_array_equal(by_thread(tmp_path, value, dtype="int32")(x), expected.reshape(-1))
+
+
+def test_votes_of_the_block(tmp_path: Path) -> None:
+    x = RNG.integers(0, 2, 5 * THREADS).astype(np.int32)
+    x[:THREADS], x[THREADS : 2 * THREADS] = 0, 1
+    value = "T.syncthreads_count(x) * 4 + T.syncthreads_and(x) * 2 + T.syncthreads_or(x)"
+    blocks = x.reshape(-1, THREADS)
+    expected = blocks.sum(1) * 4 + blocks.all(1) * 2 + blocks.any(1)
+    np.testing.assert_array_equal(by_thread(tmp_path, value, dtype="int32")(x), np.repeat(expected, THREADS))
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "min"])
+def test_reductions_of_a_warp(kind: str, tmp_path: Path) -> None:
+    x = RNG.integers(-99, 100, 5 * THREADS).astype(np.float32)
+    expected = np.repeat(getattr(warps(x), kind)(axis=1), 32)
+    np.testing.assert_array_equal(by_thread(tmp_path, f"T.warp_reduce_{kind}(x)")(x), expected)
+
+
+def test_bitwise_reductions_of_a_warp(tmp_path: Path) -> None:
+    x = RNG.integers(0, 2**32, 5 * THREADS, dtype=np.uint32) | np.uint32(0x700)
+    kernel = by_thread(tmp_path, "T.warp_reduce_bitand(x) ^ T.warp_reduce_bitor(x & 0xFF)", dtype="uint32")
+    expected = np.bitwise_and.reduce(warps(x), 1) ^ np.bitwise_or.reduce(warps(x & 0xFF), 1)
+    np.testing.assert_array_equal(kernel(x), np.repeat(expected, 32))
+
+
+def test_indices_of_lanes_and_warps(tmp_path: Path) -> None:
+    value = (
+        "T.get_lane_idx() + 100 * T.get_warp_idx() + 1000 * T.get_warp_group_idx(16, 2) + 10000 * T.shuffle_elect(48)"
+    )
+    tx = np.tile(np.arange(THREADS), 5)
+    expected = tx % 32 + 100 * (tx // 32) + 1000 * (tx // 32) + 10000 * (tx % 48 == 0)
+    found = by_thread(
+        tmp_path, value.replace("T.shuffle_elect(48)", "T.if_then_else(T.shuffle_elect(48), 1, 0)"), dtype="int32"
+    )
+    np.testing.assert_array_equal(found(np.zeros(5 * THREADS, np.int32)), expected)
+
+
+@pytest.mark.parametrize(("combine", "numpy"), [("x + y", "add"), ("T.max(x, y)", "maximum")])
+def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, numpy: str, tmp_path: Path) -> None:
+    statements = f"""
+        own = T.alloc_local((1,), "float32")
+        all = T.alloc_local((1,), "float32")
+        tk, tn = T.get_thread_binding(0), T.get_thread_binding(1)
+        own[0] = 0
+        for k in T.serial(T.ceildiv(K, 8)):
+            if k * 8 + tk < K:
+                own[0] += X[bx * 4 + tn, k * 8 + tk]
+        with T.attr(
+            T.comm_reducer(lambda x, y: {combine}, [T.cast(0, "float32")]),
+            "reduce_scope",
+            T.reinterpret(T.uint64(0), dtype="handle"),
+        ):
+            T.evaluate(T.tvm_thread_allreduce(T.uint32(1), own[0], True, all[0], tk, dtype="handle"))
+        if tk == 0:
+            Y[bx * 4 + tn] = all[0]
+    """
+    params = 'X: T.Tensor((M, K), "float32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(
+        tmp_path, statements, params, grid="T.ceildiv(M, 4)", arguments="M, K", threads=(8, 4), M=11, K=37
+    )
+    x = RNG.integers(-9, 10, (11, 37)).astype(np.float32)
+    parts = np.zeros((11, 40), np.float32)
+    parts[:, :37] = x
+    expected = getattr(np, numpy).reduce(parts.reshape(11, 5, 8).sum(axis=1), axis=1)
+    np.testing.assert_array_equal(kernel(x), expected)
+
+
+def philox(counter: list[int], key: list[int]) -> list[int]:
+    """Philox-4x32-10, after Salmon et al., table 2 and section 3."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [
+            (second >> 32) ^ c[1] ^ k[0], second & 0xFFFFFFFF,
+            (first >> 32) ^ c[3] ^ k[1], first & 0xFFFFFFFF,
+        ]  # fmt: skip
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def numbers(seed: int, sequence: int, offset: int, count: int) -> list[int]:
+    found = []
+    for place in range(offset, offset + count):
+        block = place // 4
+        counter = [block & 0xFFFFFFFF, block >> 32, sequence & 0xFFFFFFFF, sequence >> 32]
+        found.append(philox(counter, [seed & 0xFFFFFFFF, seed >> 32])[place % 4])
+    return found
+
+
+def test_the_generator_of_this_file_is_philox() -> None:
+    """The known answers of the authors' own library, Random123, kat_vectors."""
+    assert philox([0] * 4, [0] * 2) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+
+
+def test_random_numbers(tmp_path: Path) -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        T.rng_init(seed, off=5)
+        for i in T.serial(9):
+            Y[bx * 32 + tx, i] = T.rng_rand()
+    """
+    params = 'seed: T.int32, Y: T.Tensor((M, 9), "uint32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 32)", arguments="M", threads=32, M=70)
+    expected = [numbers(1234567, thread, 5, 9) for thread in range(70)]
+    np.testing.assert_array_equal(kernel(1234567), np.array(expected, np.uint32))
+
+
+def test_random_numbers_of_distributions(tmp_path: Path) -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        T.rng_init(7, bx * 32 + tx, 1)
+        Y[bx * 32 + tx, 0] = T.rng_rand_float()
+        Y[bx * 32 + tx, 1] = T.rng_rand_float(dist="normal")
+        Y[bx * 32 + tx, 2] = T.rng_rand_float(dist="normal")
+        Y[bx * 32 + tx, 3] = T.rng_rand_float(dist="uniform")
+    """
+    params = 'Y: T.Tensor((M, 4), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 32)", arguments="M", threads=32, M=70)
+    drawn = np.array([numbers(7, thread, 1, 4) for thread in range(70)], np.float64) * 2.0**-32 + 2.0**-33
+    radius = np.sqrt(-2 * np.log(drawn[:, 1]))
+    angle = drawn[:, 2] * 2 * np.pi
+    expected = np.stack([drawn[:, 0], np.sin(angle) * radius, np.cos(angle) * radius, drawn[:, 3]], axis=1)
+    np.testing.assert_allclose(kernel(), expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,21 @@
+"""Calls for what they do."""
+
+from tile2cu.core.expr import Call
+from tile2cu.core.program import Effect
+from tile2cu.frontend.context import Context
+
+_BARRIERS = ("count_of_block", "any_of_block", "all_of_block")
+
+
+def perform(cx: Context, call: Call) -> None:
+    """Record a call whose value nobody takes."""
+    cx.expression(call)
+    at = cx.recorder.take()
+    cx.recorder.emit(Effect(call=call, span=at.span, comments=at.comments, trailing=at.trailing))
+
+
+def is_effect(value: object) -> bool:
+    """Whether a call does something besides giving a value."""
+    if not isinstance(value, Call):
+        return False
+    return value.function[0] == ":" or value.function.startswith("random.") or value.function in _BARRIERS

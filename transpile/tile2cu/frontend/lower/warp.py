@@ -1,0 +1,233 @@
+"""What the threads of a warp or of a block tell one another: shuffles, votes and reductions of scalars."""
+
+import math
+from collections.abc import Callable
+
+from tile2cu.core.dtype import BOOL, INT32, UINT32, UINT64, DType
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value
+from tile2cu.core.program import Buffer, Let, Store
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.effect import perform
+from tile2cu.frontend.lower.operand import as_count, as_flag, as_integer, as_number
+from tile2cu.frontend.lower.thread import thread_index
+from tile2cu.frontend.values import Arguments, Function, Reducer, describe
+
+_ALL_LANES = (0xFFFFFFFF, -1, 2**64 - 1)
+_REDUCTIONS = {"+": "sum", "&": "bitand", "|": "bitor", "max": "max", "min": "min"}
+
+
+def _require(cx: Context, name: str) -> None:
+    cx.recorder.require_kernel(name)
+    if cx.recorder.parallel:
+        raise Fault(
+            "T2C-F026",
+            f"{name} works among threads; it cannot stand inside T.Parallel, whose elements tile2cu spreads over them",
+            help="write the loop over the thread index, T.get_thread_binding()",
+        )
+
+
+def _whole_warp(mask: object, name: str) -> None:
+    number = static_value(as_integer(mask, f"`mask` of {name}"))
+    if number not in _ALL_LANES:
+        raise Fault(
+            "T2C-F011",
+            f"{name} among a part of a warp's lanes is not supported yet",
+            help="let all lanes take part, and leave `mask` out: choose values with T.if_then_else",
+        )
+
+
+def _width(cx: Context, width: object, name: str) -> str:
+    """The template argument for groups of fewer lanes than a warp; none for whole warps."""
+    if width is None:
+        return ""
+    lanes = as_count(width, f"`width` of {name}", least=1)
+    if lanes & (lanes - 1) or lanes > cx.machine.warp_size:
+        raise Fault("T2C-F023", f"`width` of {name} is a power of two up to {cx.machine.warp_size}, not {lanes}")
+    return "" if lanes == cx.machine.warp_size else f"<{lanes}>"
+
+
+def _shuffle(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context, value: object, lane: object, width: object = None, mask: object = -1) -> object:
+        """`T.shfl_sync(value, lane)` and its kin: the value of another lane."""
+        _require(cx, name)
+        _whole_warp(mask, name)
+        what, where = as_number(value, f"the value of {name}"), as_integer(lane, f"the lane of {name}")
+        return cx.expression(Call(what.dtype, function + _width(cx, width, name), (what, where)))
+
+    return run
+
+
+def _tvm_shuffle(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context, mask: object, value: object, lane: object, width: object, warp_size: object) -> object:
+        """The same in TVM's order of arguments."""
+        return _shuffle(name, function)(cx, value, lane, width, mask)
+
+    return run
+
+
+def _predicate(value: object, name: str) -> Expr:
+    written = as_number(value, f"the predicate of {name}")
+    return written if written.dtype is BOOL else binary("!=", written, int_const(0))
+
+
+def _vote(name: str, function: str, dtype: DType) -> Callable[..., object]:
+    def run(cx: Context, predicate: object, mask: object = -1) -> object:
+        """`T.any_sync(p)` and its kin: what the lanes of the warp say."""
+        _require(cx, name)
+        _whole_warp(mask, name)
+        return cx.expression(Call(dtype, function, (_predicate(predicate, name),)))
+
+    return run
+
+
+def _block_vote(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context, predicate: object) -> object:
+        """`T.syncthreads_count(p)` and its kin: a barrier of the block that counts."""
+        _require(cx, name)
+        return cx.expression(Call(INT32, function, (_predicate(predicate, name),)))
+
+    return run
+
+
+def _match(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context, value: object, mask: object = -1) -> object:
+        """`T.match_any_sync(v)`: the lanes that bring the same value."""
+        _require(cx, name)
+        _whole_warp(mask, name)
+        found: Expr = Call(UINT64, function, (as_number(value, f"the value of {name}"),))
+        return cx.expression(Call(UINT32, "cast", (found,)))
+
+    return run
+
+
+def active_mask(cx: Context) -> object:
+    """`T.activemask()`: the lanes that are there, where all of the warp come."""
+    _require(cx, "T.activemask")
+    return Call(UINT64, "ballot", (binary("==", int_const(0), int_const(0)),))
+
+
+def _warp_reduce(kind: str) -> Callable[..., object]:
+    name = f"T.warp_reduce_{kind}"
+
+    def run(cx: Context, value: object) -> object:
+        """`T.warp_reduce_sum(x)`: the sum of the lanes' values, in all of them."""
+        _require(cx, name)
+        what = as_number(value, f"the value of {name}")
+        if kind.startswith("bit") and what.dtype.is_float:
+            raise Fault("T2C-F018", f"{name} takes integers, not {what.dtype}")
+        return cx.expression(Call(what.dtype, f"{kind}_of_lanes", (what,)))
+
+    return run
+
+
+def shuffle_elect(cx: Context, thread_extent: object) -> object:
+    """`T.shuffle_elect(n)`: true in one thread of each n, the first; of the block where n is 0."""
+    cx.recorder.require_kernel("T.shuffle_elect")
+    group = as_count(thread_extent, "`thread_extent` of T.shuffle_elect")
+    thread: Expr = Call(INT32, "thread", ())
+    return binary("==", binary("%", thread, int_const(group)) if group else thread, int_const(0))
+
+
+def sync_warp(cx: Context, mask: object = -1) -> object:
+    """`T.sync_warp()`: waits for the lanes of the warp and orders their accesses to memory."""
+    _require(cx, "T.sync_warp")
+    _whole_warp(-1 if mask is None else mask, "T.sync_warp")
+    perform(cx, Call(INT32, "sync_warp", ()))
+    return None
+
+
+def comm_reducer(cx: Context, combine: object, identity: object) -> object:
+    """`T.comm_reducer(lambda x, y: x + y, [0])`: how values are combined, for T.tvm_thread_allreduce."""
+    if not isinstance(combine, Function):
+        raise Fault("T2C-F023", f"T.comm_reducer takes a function of two values, not {describe(combine)}")
+    pair = tuple(Var(INT32, f"operand {side}", Role.LET) for side in "ab")
+    combined = cx.call_function(cx, combine, Arguments(pair))
+    operator = combined.op if isinstance(combined, Binary) else getattr(combined, "function", "")
+    operands = getattr(combined, "args", None) or (getattr(combined, "lhs", None), getattr(combined, "rhs", None))
+    if operator not in _REDUCTIONS or set(operands) != set(pair):
+        raise Fault(
+            "T2C-F011",
+            "T.comm_reducer with this function is not supported yet",
+            help="combine two values by +, &, |, T.max or T.min",
+        )
+    return Reducer(_REDUCTIONS[operator])
+
+
+def thread_allreduce(
+    cx: Context, size: object, value: object, condition: object, out: object, *axes: object, dtype: object = None
+) -> object:
+    """`T.tvm_thread_allreduce(1, value, True, out[0], tx)`: all threads' values along an axis, in each."""
+    name = "T.tvm_thread_allreduce"
+    _require(cx, name)
+    if cx.recorder.reducer is None:
+        raise Fault("T2C-F025", f'{name} stands outside of `with T.attr(T.comm_reducer(...), "reduce_scope", ...)`')
+    if not isinstance(out, Load) or not as_flag(condition, f"the condition of {name}"):
+        raise Fault("T2C-F023", f"{name} writes an element of a private array, with the condition True")
+    lanes = _lanes_along(cx, axes)
+    assert isinstance(out.buffer, Buffer)
+    what: Expr = as_number(value, f"the value of {name}")
+    if lanes > 1:
+        what = Call(what.dtype, f"{cx.recorder.reducer.kind}_of_lanes<{lanes}>", (what,))
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Store(
+            buffer=out.buffer,
+            indices=out.indices,
+            value=cx.expression(what),
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+    return None
+
+
+def _lanes_along(cx: Context, axes: tuple[object, ...]) -> int:
+    """How many neighbouring lanes lie along the axes: x, and further ones where they have one thread."""
+    shape = cx.recorder.thread_shape
+    known = {thread_index(cx, axis): axis for axis in range(len(shape))}
+    lets = {let.var: let.value for let in cx.recorder.statements if isinstance(let, Let)}
+    found = set()
+    for axis in axes:
+        written = as_number(axis, "an axis of T.tvm_thread_allreduce")
+        written = lets.get(written, written) if isinstance(written, Var) else written
+        if written not in known and static_value(written) != 0:
+            raise Fault("T2C-F023", "an axis of T.tvm_thread_allreduce is a thread index of T.get_thread_binding")
+        found.add(known.get(written, len(shape)))
+    wide = [axis for axis in sorted(found) if axis < len(shape) and shape[axis] > 1]
+    lanes = math.prod(shape[axis] for axis in wide)
+    if wide not in ([], [0]) or lanes & (lanes - 1) or lanes > cx.machine.warp_size:
+        raise Fault(
+            "T2C-F011",
+            f"T.tvm_thread_allreduce along {lanes} threads that are no power of two of neighbours in a warp is not "
+            "supported yet",
+            help="reduce along threadIdx.x, with 2, 4, 8, 16 or 32 threads, or a fragment with T.reduce_sum",
+        )
+    return lanes
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "shfl_sync": _shuffle("T.shfl_sync", "shuffle"),
+    "shfl_xor": _shuffle("T.shfl_xor", "shuffle_xor"),
+    "shfl_up": _shuffle("T.shfl_up", "shuffle_up"),
+    "shfl_down": _shuffle("T.shfl_down", "shuffle_down"),
+    "tvm_warp_shuffle": _tvm_shuffle("T.tvm_warp_shuffle", "shuffle"),
+    "tvm_warp_shuffle_up": _tvm_shuffle("T.tvm_warp_shuffle_up", "shuffle_up"),
+    "tvm_warp_shuffle_down": _tvm_shuffle("T.tvm_warp_shuffle_down", "shuffle_down"),
+    "any_sync": _vote("T.any_sync", "any_of_warp", INT32),
+    "all_sync": _vote("T.all_sync", "all_of_warp", INT32),
+    "ballot_sync": _vote("T.ballot_sync", "ballot", UINT64),
+    "ballot": _vote("T.ballot", "ballot", UINT64),
+    "activemask": active_mask,
+    "match_any_sync": _match("T.match_any_sync", "match_any"),
+    "match_all_sync": _match("T.match_all_sync", "match_all"),
+    "syncthreads_count": _block_vote("T.syncthreads_count", "count_of_block"),
+    "syncthreads_and": _block_vote("T.syncthreads_and", "all_of_block"),
+    "syncthreads_or": _block_vote("T.syncthreads_or", "any_of_block"),
+    **{f"warp_reduce_{kind}": _warp_reduce(kind) for kind in ("sum", "max", "min", "bitand", "bitor")},
+    "shuffle_elect": shuffle_elect,
+    "sync_warp": sync_warp,
+    "comm_reducer": comm_reducer,
+    "tvm_thread_allreduce": thread_allreduce,
+}

@@ -1,0 +1,75 @@
+"""What the user says about single threads: whether the chip has it, and what it asks of tiles."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Address, Call, walk
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Scope, Stmt
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_CHUNK_BYTES = 16  # what a swizzle leaves in one piece: headers/tl/common/swizzle.h
+_ONLY_NVIDIA: Mapping[str, str] = MappingProxyType(
+    {name: "count in a shared tile with T.atomic_add, then T.sync_threads()"
+     for name in ("count_of_block", "any_of_block", "all_of_block")}
+)  # fmt: skip
+
+
+@rule(
+    "layout.shared.addressed",
+    phase=Phase.STRICT,
+    on=Stmt,
+    source="docs/tl.md, tl::address",
+    examples=(
+        Example(
+            'S = T.alloc_shared((64, 64), "float16")\n'
+            'p = T.alloc_local((32,), "float16")\n'
+            "T.import_source('__device__ void load(__half* from, __half* to);')\n"
+            'T.call_extern("handle", "load", T.access_ptr(S[0, 0], "r", 32), T.access_ptr(p, "w"))',
+            "S",
+            "layout",
+            "no swizzle",
+        ),
+    ),
+)
+def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
+    """A shared tile is stored row after row if the user's own function gets the address of more than 16 bytes of it.
+
+    Gives: its layout.
+    """
+    for part in _parts(op):
+        if isinstance(part, Address):
+            assert isinstance(part.buffer, Buffer)
+            if part.buffer.scope is Scope.SHARED and part.extent * part.dtype.bytes > _CHUNK_BYTES:
+                yield part.buffer, "layout", SharedLayout(part.buffer.static_shape, part.dtype.bytes)
+
+
+@rule(
+    "select.thread.available",
+    phase=Phase.WARPS,
+    on=Stmt,
+    source="CUDA C++ Programming Guide, 'Synchronization Functions'; AMD Instinct MI300 ISA, 'S_BARRIER'",
+    examples=(Example("n = T.syncthreads_count(T.get_thread_binding() > 3)", 1, "meets", "block"),),
+)
+def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
+    """What threads ask of one another must be there on the chip.
+
+    Gives: "block" for a vote of the block.
+    Errors: T2C-S006 where the chip lacks it.
+    """
+    for part in _parts(op):
+        if isinstance(part, Call) and part.function in _ONLY_NVIDIA:
+            if context.target.mfma:
+                raise Tile2CuError(
+                    "T2C-S006",
+                    f"{context.target.arch} has no barrier that counts",
+                    op.span,
+                    help=_ONLY_NVIDIA[part.function],
+                )
+            yield op, "meets", "block"
+
+
+def _parts(op: Stmt) -> Iterator[object]:
+    return (part for expr in expressions(op) for part in walk(expr))
