@@ -36,12 +36,19 @@ def test_example(example: Example) -> None:
         Product(in_registers=True, tb=True, shape=(64, 128, 64)),
         Product(dtype="int8", accumulator="int32"),
         Product(dtype="float64", accumulator="float64"),
+        Product(dtype="tfloat32", tb=True),
     ],
     ids=str,
 )
 def test_product(product: Product, tmp_path: Path) -> None:
     kernel = product.check(tmp_path, "hip:gfx942", "cpu")
     assert "tl::MfmaAccumulator<" in kernel.source
+
+
+@pytest.mark.parametrize("tb", [False, True])
+def test_b_in_registers_goes_through_shared_memory(tb: bool, tmp_path: Path) -> None:
+    kernel = Product(b_in_registers=True, tb=tb, dtype="bfloat16").check(tmp_path, "hip:gfx942", "cpu")
+    assert "tl::gemm reads B from shared memory on AMD: B_local goes there" in " ".join(kernel.source.split())
 
 
 def test_product_of_8_bit_floats(tmp_path: Path) -> None:

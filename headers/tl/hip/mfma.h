@@ -31,6 +31,9 @@ template <class T>
 constexpr int mfma_items = sizeof(T) == 1   ? hip::mfma_bytes_8bit
                            : sizeof(T) == 2 ? hip::mfma_bytes_16bit / 2
                                             : 1;
+#if defined(__gfx942__)
+template <> inline constexpr int mfma_items<tfloat32> = 2;  // xf32
+#endif
 // 8-bit floating point that the chip does not multiply is multiplied as half, which holds its values exactly.
 template <int m, int b, int h, bool is_fnuz>
 constexpr int mfma_items<Float8<m, b, h, is_fnuz>> = Float8Instructions::exist<is_fnuz> ? 8 : mfma_items<half>;
@@ -58,6 +61,12 @@ TL_HIP_MFMA(32, 4, float, bfloat16, HipShort4, __builtin_amdgcn_mfma_f32_32x32x8
 TL_HIP_MFMA(16, 1, float, float, float, __builtin_amdgcn_mfma_f32_16x16x4f32)
 TL_HIP_MFMA(32, 1, float, float, float, __builtin_amdgcn_mfma_f32_32x32x2f32)
 TL_HIP_MFMA(16, 1, double, double, double, __builtin_amdgcn_mfma_f64_16x16x4f64)
+#if defined(__gfx942__)
+using HipFloat2 = hip::Lanes<float, 2>;
+TL_HIP_MFMA(16, 2, float, tfloat32, HipFloat2, __builtin_amdgcn_mfma_f32_16x16x8_xf32)
+TL_HIP_MFMA(32, 2, float, tfloat32, HipFloat2, __builtin_amdgcn_mfma_f32_32x32x4_xf32)
+#endif
+TL_HIP_MFMA(16, 1, float, tfloat32, float, __builtin_amdgcn_mfma_f32_16x16x4f32)
 #if defined(__gfx90a__)
 TL_HIP_MFMA(16, 4, int32_t, int8_t, int32_t, __builtin_amdgcn_mfma_i32_16x16x16i8)
 TL_HIP_MFMA(32, 4, int32_t, int8_t, int32_t, __builtin_amdgcn_mfma_i32_32x32x8i8)

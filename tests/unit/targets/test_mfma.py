@@ -16,7 +16,13 @@ ROWS = [
     pytest.param(target, row, id=f"{target.arch}-{row.name}-{row.operand}") for target in AMD for row in target.mfma
 ]
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32"}
-TYPES |= {"float8_e4m3fn": "fp8", "float8_e5m2": "bf8", "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "bf8"}
+TYPES |= {
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "bf8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2fnuz": "bf8",
+    "tfloat32": "xf32",
+}
 
 
 def amd_row(target: Target, row: Mfma) -> AmdRow:
@@ -35,6 +41,17 @@ def test_row_is_amds(target: Target, row: Mfma) -> None:
             assert row.place_of_a(i, k) == amd.place_of_a(i, k, 0)
         for j in range(row.size):
             assert row.place_of_d(i, j) == amd.place_of_d(i, j, 0)
+
+
+@pytest.mark.parametrize("target", AMD, ids=lambda target: target.arch)
+def test_no_instruction_of_32_rows_does_more_a_cycle(target: Target) -> None:
+    """So the rule takes 16 x 16, which needs fewer registers at a time."""
+
+    def rate(row: Mfma) -> float:
+        return row.size**2 * row.k / amd_row(target, row).cycles
+
+    for wide in (row for row in target.mfma if row.size == 32):
+        assert rate(wide) <= max(rate(row) for row in target.mfma if row.size == 16 and row.operand == wide.operand)
 
 
 def test_a_chip_multiplies_its_own_8_bit_floats_only() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import Warps
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
 from tile2cu.core.program import Gemm, Loop, Scope
@@ -10,7 +9,6 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import staged_pipeline_of
 from tile2cu.rules.warps import mfma_of, on_fma
-from tile2cu.targets import Mfma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -46,11 +44,11 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Shapes: M and N in 16s, K in the row's k; all in elements.
     Gives: the instruction.
-    Errors: T2C-S002 when K fits no row of these types; T2C-S003 when B is in registers.
+    Errors: T2C-S002 when K fits no row of these types.
     """
     row = mfma_of(op, context)
     if row is not None:
-        _check(op, row)
+        check_k(op, row)
         yield op, "instruction", f"{row.name} through {row.through}" if row.through else row.name
 
 
@@ -133,15 +131,3 @@ def _interleave(cols: int, context: Context) -> int:
     parts = [cols // (16 * context.facts[op, "warps"].n) for op in products]
     widest = min(16 // op.b.buffer.dtype.bytes for op in products)
     return next(count for count in (4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
-
-
-def _check(op: Gemm, row: Mfma) -> None:
-    if op.b.buffer.scope is Scope.FRAGMENT:
-        raise Tile2CuError(
-            "T2C-S003",
-            f"`{op.b.buffer.name}` cannot be an operand of T.gemm where it is",
-            op.span,
-            notes=(Note("on AMD's matrix cores B must be a shared tile"),),
-            help=f"T.copy `{op.b.buffer.name}` to a shared tile first",
-        )
-    check_k(op, row)

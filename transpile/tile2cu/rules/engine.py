@@ -90,12 +90,13 @@ class Elsewhere(Tile2CuError):
 
     op: Stmt
     tile: Buffer
+    why: str
 
     @classmethod
-    def of(cls, error: Tile2CuError, op: Stmt, tile: Buffer) -> "Elsewhere":
-        """The diagnostic that is shown where no way around is found."""
+    def of(cls, error: Tile2CuError, op: Stmt, tile: Buffer, why: str = "") -> "Elsewhere":
+        """The diagnostic that is shown where no way around is found; `why` where it is not other threads' elements."""
         found = cls(error.code, error.message, error.span, notes=error.notes, help=error.help)
-        found.op, found.tile = op, tile
+        found.op, found.tile, found.why = op, tile, why
         return found
 
 
@@ -119,7 +120,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
         try:
             return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
         except Elsewhere as error:
-            rewritten = through_shared(launch, error.op, error.tile)
+            rewritten = through_shared(launch, error.op, error.tile, error.why)
             if rewritten is None:
                 raise
             launch = normal_form(rewritten)

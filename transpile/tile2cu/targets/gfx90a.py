@@ -3,12 +3,13 @@
 https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/instinct-mi200-cdna2-instruction-set-architecture.pdf
 """
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32, TFLOAT32
 from tile2cu.targets.table import Mfma, Target
 
 # 16x16 stands before 32x32: the same operations a cycle, fewer registers in flight, less power.
 # [ROCm documentation, "Optimizing Triton kernels": matrix_instr_nonkdim]
 FLOAT = (
+    Mfma("v_mfma_f32_16x16x4f32", TFLOAT32, FLOAT32, size=16, k=4, through=FLOAT32),
     Mfma("v_mfma_f32_16x16x4f32", FLOAT32, FLOAT32, size=16, k=4),
     Mfma("v_mfma_f32_32x32x2f32", FLOAT32, FLOAT32, size=32, k=2),
     Mfma("v_mfma_f64_16x16x4f64", FLOAT64, FLOAT64, size=16, k=4),

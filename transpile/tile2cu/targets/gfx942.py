@@ -15,11 +15,16 @@ from tile2cu.core.dtype import (
     INT8,
     INT32,
     OCP_FLOATS,
+    TFLOAT32,
 )
 from tile2cu.targets.gfx90a import GFX90A
 from tile2cu.targets.table import Mfma
 
-# Products of float stay exact to their last digit: xf32 (16x16x8, 32x32x4) would round the operands to 10 digits.
+# xf32 reads the 10 digits that a tfloat32 has. Products of float do without it: they stay exact to their last digit.
+XF32 = (
+    Mfma("v_mfma_f32_16x16x8_xf32", TFLOAT32, FLOAT32, size=16, k=8),
+    Mfma("v_mfma_f32_32x32x4_xf32", TFLOAT32, FLOAT32, size=32, k=4),
+)
 FLOAT = (
     Mfma("v_mfma_f32_16x16x4_f32", FLOAT32, FLOAT32, size=16, k=4),
     Mfma("v_mfma_f32_32x32x2_f32", FLOAT32, FLOAT32, size=32, k=2),
@@ -50,7 +55,7 @@ GFX942 = replace(
     GFX90A,
     name="hip:gfx942",
     arch="gfx942",
-    mfma=HALF + INTEGER + FP8 + FP8_THROUGH_HALF + FLOAT,
+    mfma=HALF + INTEGER + FP8 + FP8_THROUGH_HALF + XF32 + FLOAT,
     load_lds=(4,),
     fp8="fnuz",
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"

@@ -5,7 +5,7 @@ https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, FNUZ_FLOATS, INT8, INT32
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, FNUZ_FLOATS, INT8, INT32, TFLOAT32
 from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER
 from tile2cu.targets.table import Mfma
 
@@ -24,7 +24,8 @@ FP8 = (
     Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=32, k=16),
     Mfma("v_mfma_f32_16x16x32_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=16, k=32),
     Mfma("v_mfma_f32_32x32x16_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=32, k=16),
-)
+)  # xf32 of gfx942 is gone.
+TF32 = (Mfma("v_mfma_f32_16x16x4_f32", TFLOAT32, FLOAT32, size=16, k=4, through=FLOAT32),)
 # gfx942's own format, FNUZ, is no longer one of the chip's.
 FP8_THROUGH_HALF = tuple(
     Mfma(f"v_mfma_f32_16x16x{k}_f16", operand, FLOAT32, size=16, k=k, through=FLOAT16)
@@ -38,7 +39,7 @@ GFX950 = replace(
     name="hip:gfx950",
     arch="gfx950",
     shared_limit=160 * 1024,
-    mfma=WIDE + HALF + INTEGER + FP8 + FP8_THROUGH_HALF + FLOAT,
+    mfma=WIDE + HALF + INTEGER + FP8 + FP8_THROUGH_HALF + TF32 + FLOAT,
     load_lds=(4, 12, 16),
     fp8="ocp",
     banks=64,

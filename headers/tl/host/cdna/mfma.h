@@ -22,6 +22,9 @@ template <> struct MfmaType<int8_t> {
 template <> struct MfmaType<float> {
   static constexpr int value = TL_ENGINE_FLOAT;
 };
+template <> struct MfmaType<tfloat32> {
+  static constexpr int value = TL_ENGINE_FLOAT;
+};
 template <> struct MfmaType<double> {
   static constexpr int value = TL_ENGINE_DOUBLE;
 };

@@ -121,7 +121,7 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the fragments' layouts.
     Errors: T2C-S003 when such an operand is the product's own result.
     """
-    _refuse_register_operands(op)
+    _refuse_register_operands(op, context)
     if not _on_mma_sync(op, context):
         return
     m, n, k = op.mnk
@@ -148,14 +148,16 @@ def check_k(op: Gemm, found: Mma | Mfma) -> None:
         )
 
 
-def _refuse_register_operands(op: Gemm) -> None:
+def _refuse_register_operands(op: Gemm, context: Context) -> None:
     a, b = op.a.buffer, op.b.buffer
-    in_registers = []
-    if b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
-        in_registers.append(b)
+    why = {}
+    if b.scope is Scope.FRAGMENT and context.target.mfma:
+        why[b] = "tl::gemm reads B from shared memory on AMD: `{}` goes there"
+    elif b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
+        why[b] = ""
     if a.scope is Scope.FRAGMENT and op.transpose_a:
-        in_registers.append(a)
-    for tile in in_registers:
+        why[a] = ""
+    for tile in why:
         error = Tile2CuError(
             "T2C-S003",
             f"`{tile.name}` cannot be an operand of T.gemm where it is",
@@ -163,7 +165,7 @@ def _refuse_register_operands(op: Gemm) -> None:
             notes=(Note("in registers, A may not be transposed, and B must have elements of 16 bits"),),
             help=f"T.copy `{tile.name}` to a shared tile first",
         )
-        raise Elsewhere.of(error, op, tile)
+        raise Elsewhere.of(error, op, tile, why[tile])
 
 
 def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:

@@ -23,9 +23,10 @@ from tile2cu.rules.rewrite.tiles import covers, fresh, whole
 from tile2cu.rules.rewrite.views import view_through_shared
 
 
-def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
+def through_shared(launch: Launch, op: Stmt, tile: Buffer, why: str = "") -> Launch | None:
     """The launch with `op` reading or writing the fragment `tile` through shared memory; None where that cannot be.
 
+    `why` is said of a product's operand that is not where it is read for another reason than other threads.
     A fragment that is a copy of a shared tile, which still holds the same, is not copied again.
     """
     if tile.of is not None:
@@ -38,7 +39,7 @@ def through_shared(launch: Launch, op: Stmt, tile: Buffer) -> Launch | None:
         case Reduce():
             return _reduction(launch, op, tile)
         case Gemm():
-            return _operand(launch, op, tile)
+            return _operand(launch, op, tile, why or _READS)
         case _:
             return None
 
@@ -87,12 +88,12 @@ def _reduction(launch: Launch, op: Reduce, tile: Buffer) -> Launch | None:
     return _replaced(launch, op, (*before, replace(op, dst=result), *after), (result, staged))
 
 
-def _operand(launch: Launch, op: Gemm, tile: Buffer) -> Launch | None:
+def _operand(launch: Launch, op: Gemm, tile: Buffer, why: str) -> Launch | None:
     if tile is op.c.buffer:
         return None
     staged = _staged(launch, tile)
     a, b = (replace(region, buffer=staged) if region.buffer is tile else region for region in (op.a, op.b))
-    return _replaced(launch, op, (_moved(op, tile, staged, _READS), replace(op, a=a, b=b)), (staged,))
+    return _replaced(launch, op, (_moved(op, tile, staged, why), replace(op, a=a, b=b)), (staged,))
 
 
 def _staged(launch: Launch, tile: Buffer) -> Buffer:
