@@ -1,6 +1,7 @@
 // Launches through the CUDA runtime.
 #pragma once
 #include <cuda_runtime_api.h>
+#include <atomic>
 #include "../status.h"
 #include "kernel.h"
 
@@ -25,6 +26,44 @@ constexpr bool arch_runs_on(const char* arch, int capability) {
 }
 static_assert(arch_runs_on("sm_80", 90) && arch_runs_on("sm_100a", 100) && !arch_runs_on("sm_90a", 100), "");
 
+// Lets the current device start blocks of `kernel` with so much dynamic shared memory. Any thread.
+// [CUDA C++ Programming Guide, "Shared Memory"; CUDA Runtime API, "cudaFuncSetAttribute"]
+inline cudaError_t allow_shared_memory(const void* kernel, size_t bytes) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+
+// A kernel, and a bit for each device, by its ordinal, that allows it its shared memory.
+struct Allowed {
+  std::atomic<const void*> kernel;
+  std::atomic<uint64_t> devices;
+};
+
+// The entry of a kernel, for good; null when too many kernels have one.
+static inline Allowed* allowed(const void* kernel) {
+  static Allowed entries[32];  // zeros when the program starts: no code runs for it
+  for (Allowed& entry : entries) {
+    const void* owner = entry.kernel.load(std::memory_order_relaxed);
+    if (owner == nullptr && entry.kernel.compare_exchange_strong(owner, kernel, std::memory_order_relaxed))
+      owner = kernel;
+    if (owner == kernel) return &entry;
+  }
+  return nullptr;
+}
+
+// The same, once for each kernel and device; a kernel is always started with the same number of bytes. Any threads at
+// once: those that come before the first is done do the same as it.
+static inline cudaError_t allow_shared_memory_once(const void* kernel, size_t bytes) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  Allowed* const entry = device < 64 ? allowed(kernel) : nullptr;
+  const uint64_t bit = uint64_t(1) << device % 64;
+  if (entry && entry->devices.load(std::memory_order_acquire) & bit) return cudaSuccess;
+  error = allow_shared_memory(kernel, bytes);
+  if (entry && error == cudaSuccess) entry->devices.fetch_or(bit, std::memory_order_release);
+  return error;
+}
+
 }  // namespace cuda
 
 // How many blocks a grid may have along y, and along z. [CUDA C++ Programming Guide, "Compute Capabilities"]
@@ -45,15 +84,19 @@ inline tl_status check_device(const char* arch, int device) {
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                   typename cuda::Exactly<Parameters>::type... arguments) {
-  const void* function = reinterpret_cast<const void*>(kernel);
-  // Asked at each launch, as the answer is kept by the runtime, one for each device; it is the same from all threads.
-  if (shared_bytes > cuda::shared_bytes_without_asking) {
-    const cudaError_t error =
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-    if (error != cudaSuccess) return error;
-  }
+  const void* const function = reinterpret_cast<const void*>(kernel);
   void* values[] = {&arguments..., nullptr};
-  return cudaLaunchKernel(function, grid, block, values, shared_bytes, static_cast<cudaStream_t>(stream));
+  const auto start = [&] {
+    return cudaLaunchKernel(function, grid, block, values, shared_bytes, static_cast<cudaStream_t>(stream));
+  };
+  if (shared_bytes <= cuda::shared_bytes_without_asking) return start();
+  cudaError_t error = cuda::allow_shared_memory_once(function, shared_bytes);
+  if (error == cudaSuccess) error = start();
+  if (error != cudaErrorInvalidValue) return error;
+  // Perhaps the device allowed it in another context: it forgets with cudaDeviceReset.
+  cudaGetLastError();
+  error = cuda::allow_shared_memory(function, shared_bytes);
+  return error == cudaSuccess ? start() : error;
 }
 
 }  // namespace tl

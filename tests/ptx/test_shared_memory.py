@@ -1,0 +1,54 @@
+"""A launcher asks a device once for a kernel's shared memory, from any thread, and never starts a kernel without it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import demand
+from tile2cu.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: object) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+    """What the program counted, by the line's title: launches, refused, pairs, most, last error."""
+    folder = tmp_path_factory.mktemp("shared_memory")
+    assert main([str(ROOT / "examples/gemm_relu.py"), "-o", str(folder), "-D", "num_stages=4"]) == 0
+    include = f"-I{ROOT / 'headers'}"
+    arch = "-gencode=arch=compute_80,code=compute_80"
+    text, kernel = folder / "gemm_relu.cu", folder / "kernel.o"
+    run(demand("nvcc"), "-std=c++17", arch, "-Xcompiler=-fPIC", include, "-c", text, "-o", kernel)
+    own = [ROOT / "tests/ptx/shared_memory.cpp", "-o", folder / "program", "-pthread"]
+    run(demand("g++"), "-std=c++17", "-Wall", "-Wextra", "-Werror", include, f"-I{folder}", kernel, *own)
+    lines = run(folder / "program").splitlines()
+    return {line.partition(":")[0]: [int(n) for n in re.findall(r"\d+", line.partition(":")[2])] for line in lines}
+
+
+def test_once_for_each_kernel_and_device(printed: dict[str, list[int]]) -> None:
+    assert printed["three devices"] == [30, 0, 6, 1, 0]
+
+
+def test_from_many_threads(printed: dict[str, list[int]]) -> None:
+    """Those that come before the first is done may ask again; none starts a kernel before the device was asked."""
+    launches, refused, pairs, most, error = printed["eight threads"]
+    assert (launches, refused, pairs, error) == (1600, 0, 8, 0) and 1 <= most <= 2
+
+
+def test_a_device_that_has_forgotten_is_asked_again(printed: dict[str, list[int]]) -> None:
+    """The refused launch leaves no error behind for the caller to find."""
+    assert printed["after a reset"] == [2, 2, 2, 1, 0]
+
+
+def test_devices_beyond_the_mask(printed: dict[str, list[int]]) -> None:
+    assert printed["device 70"] == [6, 0, 2, 3, 0]
