@@ -36,8 +36,6 @@ constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention.py:31  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.1275174307460247f;
-// attention.py:71  T.max(0, bx * block_M - window + 1) // block_N if window else 0
-constexpr int first = 0;
 // one tile in use; the one after waits in registers  [pipeline.loop.registers]
 constexpr int num_slots = 1;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]

@@ -36,8 +36,6 @@ constexpr int block_N = 128;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention.py:31  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.1275174307460247f;
-// attention.py:71  T.max(0, bx * block_M - window + 1) // block_N if window else 0
-constexpr int first = 0;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]

@@ -71,6 +71,8 @@ def _bounds(name: str, start: object, stop: object, step: object) -> tuple[Expr,
     if static_value(stride) == 0:
         raise Fault("T2C-F026", f"the step of {name} is 0")
     static(stride, f"the step of {name}")
+    if static_value(first) == 0:
+        first = int_const(0)  # a zero with a name, too: a loop from 0 does not print it, so that nothing would use it
     return first, last, stride
 
 
