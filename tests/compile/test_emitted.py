@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EMITTED = ROOT / "emitted" / "cuda"
 TEXTS = sorted(EMITTED.rglob("*.cu"))
-# A text for sm_80 also runs on Hopper, compiled for it; a text for sm_90a runs nowhere else.
-BUILDS = {"sm_80": ("80", "90a"), "sm_89": ("89",), "sm_90a": ("90a",)}
+# A text for sm_80 also runs on Hopper, compiled for it; a text for sm_90a or sm_100a runs nowhere else.
+BUILDS = {"sm_80": ("80", "90a"), "sm_89": ("89",), "sm_90a": ("90a",), "sm_100a": ("100a",)}
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 

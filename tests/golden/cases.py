@@ -51,6 +51,7 @@ GOLDEN = (
     Golden("cuda/sm_80", "mla_decode.py", bindings={"block_N": 32, "num_split": 4}),
     Golden("cuda/sm_90a", "attention_varlen.py", "cuda:sm_90a", HOPPER_ATTENTION | {"group": 4, "is_causal": True}),
     Golden("cuda/sm_90a", "flash_decoding.py", "cuda:sm_90a", {"dim": 128, "group": 8}),
+    Golden("cuda/sm_100a", "gemm_relu.py", "cuda:sm_100a", {"block_K": 64, "threads": 256}),
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),
     Golden("hip/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}),

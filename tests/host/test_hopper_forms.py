@@ -116,3 +116,37 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
     assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
     assert "tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source
+
+
+def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
+    """sm_100a: two products a turn on mma.sync, from slots that the producer warp fills."""
+    kernel = load_body(
+        tmp_path,
+        """
+        Q_shared = T.alloc_shared((64, 64), "float16")
+        K_shared = T.alloc_shared((32, 64), "float16")
+        S = T.alloc_fragment((64, 32), "float32")
+        P = T.alloc_fragment((64, 32), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        T.copy(Q[bx * 64, 0], Q_shared)
+        for k in T.Pipelined(T.ceildiv(L, 32), num_stages=3):
+            T.copy(KV[k * 32, 0], K_shared)
+            T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
+            T.copy(S, P)
+            T.gemm(P, K_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
+        T.copy(C_local, C[bx * 64, 0])
+        """,
+        'Q: T.Tensor((M, 64), "float16"), KV: T.Tensor((L, 64), "float16"), C: T.Tensor((M, 64), "float32")',
+        grid="T.ceildiv(M, 64)",
+        arguments="M, L",
+        target="cuda:sm_100a",
+        threads=64,
+        M=100,
+        L=150,
+    )
+    q, kv = (RNG.integers(-2, 3, shape).astype(np.float16) for shape in ((100, 64), (150, 64)))
+    wide = kv.astype(np.float64)
+    np.testing.assert_array_equal(kernel(q, kv), q.astype(np.float64) @ wide.T @ wide)
+    assert "tl::TmaPipeline" in kernel.source and "tl::MmaAccumulator" in kernel.source
+    assert "tl::AnyRowStart" not in kernel.source, "TMA's condition on the sizes aligns every row"

@@ -12,6 +12,8 @@ from tile2cu.targets import find
         ("cuda:sm_80", "cuda:sm_90a", True),
         ("cuda:sm_89", "cuda:sm_80", False),
         ("cuda:sm_90a", "cuda:sm_90a", True),
+        ("cuda:sm_90a", "cuda:sm_100a", False),
+        ("cuda:sm_80", "cuda:sm_100a", True),
         ("cuda:sm_90a", "cuda:sm_89", False),
         ("hip:gfx942", "hip:gfx942", True),
         ("hip:gfx942", "hip:gfx950", False),

@@ -15,7 +15,7 @@ from tile2cu.project.vendor_cmake import cmake_lists
 from tile2cu.version import VERSION
 
 _PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # what launchers' headers include
-_MACHINES = {"sm_90a": "sm90", "gfx90a": "cdna", "gfx942": "cdna", "gfx950": "cdna"}
+_MACHINES = {"sm_90a": "sm90", "sm_100a": "sm90", "gfx90a": "cdna", "gfx942": "cdna", "gfx950": "cdna"}
 
 
 @dataclass(frozen=True, kw_only=True)

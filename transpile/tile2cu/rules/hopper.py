@@ -1,4 +1,4 @@
-"""Hopper: when a block gets a producer warp, products run on wgmma, and tiles move by TMA."""
+"""Hopper and later: when a block gets a producer warp, tiles move by TMA, and products run on wgmma where it is."""
 
 from collections.abc import Iterator
 
@@ -12,6 +12,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import pipeline_of
 from tile2cu.rules.storage import ledger_of
+from tile2cu.rules.warps import mma_of
 from tile2cu.targets import Wgmma
 
 _GEMM = """
@@ -41,20 +42,27 @@ _LESSONS = "measured on an H200: docs/hopper.md"
     phase=Phase.WARPS,
     on=Launch,
     source=f"{_LESSONS}: a producer of its own is worth 3 % over the same ring without one",
-    examples=_example("launch", "specialised", "one producer warp"),
+    examples=(
+        *_example("launch", "specialised", "one producer warp"),
+        Example(_GEMM, "launch", "specialised", "one producer warp", target="cuda:sm_100a"),
+    ),
 )
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     """A block with one pipelined loop of products gets a warp that loads by TMA, and wgmma for the products.
 
-    That needs a chip with both, rows that TMA can read, and products that a warpgroup can take.
+    That needs rows that TMA can read, and on a chip with wgmma products that a warpgroup can take. On a chip that has
+    TMA and no wgmma, products stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
 
-    Gives: whether there is a producer warp, and why not.
+    Gives: whether there is a producer warp, and why not; what must hold of the sizes of tensors that it loads.
     """
-    if context.target.wgmma and context.target.tma:
+    if context.target.tma:
         reason = _why_not(launch, context)
         yield launch, "specialised", Specialised(not reason, reason)
+        for load in loads_ahead(context):
+            yield load.src.buffer, "tma_when", rows_when(load.src.buffer)
         if reason:
-            yield rejected(launch, "a producer warp, TMA and wgmma", reason, "change that: docs/hopper.md has the rest")
+            wish = "a producer warp, TMA and wgmma" if context.target.wgmma else "a producer warp and TMA"
+            yield rejected(launch, wish, reason, "change that: docs/hopper.md has the rest")
 
 
 @rule(
@@ -70,7 +78,7 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N.
     Gives: the warps along M and along N.
     """
-    if is_specialised(context):
+    if on_wgmma(context):
         split = _split(op, warpgroups(context.launch))
         assert split is not None, "a product that warpgroups cannot share has no producer warp"
         yield op, "warps", split
@@ -89,7 +97,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s; all in elements.
     Gives: the instruction.
     """
-    if is_specialised(context):
+    if on_wgmma(context):
         columns = min(op.mnk[1] // context.facts[op, "warps"].n, _MOST_COLUMNS)
         row = _instruction(op, context)
         assert row is not None, "a product that wgmma does not take has no producer warp"
@@ -108,7 +116,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Gives: the layouts of the result, and of a first operand in registers.
     """
-    if is_specialised(context):
+    if on_wgmma(context):
         m, n, k = op.mnk
         warps: Warps = context.facts[op, "warps"]
         groups = warps.m // 4
@@ -136,7 +144,6 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
             if isinstance(load, Copy):
                 yield load.dst.buffer, "slots", op.num_stages
                 yield load, "call", "tma_load"
-                yield load.src.buffer, "tma_when", rows_when(load.src.buffer)
 
 
 @rule(
@@ -174,6 +181,11 @@ def is_specialised(context: Context) -> bool:
     return decided is not None and decided.producer
 
 
+def on_wgmma(context: Context) -> bool:
+    """Whether the launch's products run on wgmma."""
+    return is_specialised(context) and bool(context.target.wgmma)
+
+
 def rows_when(tensor: Buffer) -> Multiple:
     """What must hold for TMA to read a tensor's rows: they start at multiples of 16 bytes."""
     return Multiple(tensor.shape[-1], POINTER_BYTES // tensor.dtype.bytes)
@@ -190,17 +202,20 @@ def _why_not(launch: Launch, context: Context) -> str:
     loops = [op for op in launch.body if op in nested and isinstance(op, Loop) and op.num_stages > 0]
     if len(nested) != 1 or len(loops) != 1:
         return "there is not exactly one pipelined loop, at the top of the kernel's body"
-    if launch.threads % _WARPGROUP or launch.threads + 32 > context.target.max_threads:
-        return f"{launch.threads} threads are no whole warpgroups, or leave no room for one warp more"
+    if context.target.wgmma and launch.threads % _WARPGROUP:
+        return f"{launch.threads} threads are no whole warpgroups"
+    if launch.threads + 32 > context.target.max_threads:
+        return f"{launch.threads} threads leave no room for one warp more"
     pipeline = pipeline_of(loops[0], producer=True)
     if pipeline is None:
         return f"the loop in line {loops[0].span.line} loads nothing ahead"
     products = [op for op in context.statements if isinstance(op, Gemm)]
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
-    refusals = [_product_refusal(op, context) for op in products]
+    refusal = _product_refusal if context.target.wgmma else _mma_refusal
+    refusals = [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
-    refusals += [_load_refusal(load, products) for load in pipeline.loads if isinstance(load, Copy)]
+    refusals += [_load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
 
 
@@ -230,6 +245,19 @@ def _product_refusal(op: Gemm, context: Context) -> str:
             return f"rows of `{region.buffer.name}` are no multiple of 32 bytes, or its rows no multiple of 8"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
         return f"{line} has an operand in registers that wgmma wants in shared memory"
+    return ""
+
+
+def _mma_refusal(op: Gemm, context: Context) -> str:
+    """Why a product on mma.sync cannot read tiles as TMA fills them; empty if it can."""
+    line = f"the product in line {op.span.line}"
+    if mma_of(op, context) is None:
+        return f"{line} has types that mma.sync does not take"
+    for region, across in ((op.a, op.transpose_a), (op.b, not op.transpose_b)):
+        bytes_ = region.buffer.dtype.bytes
+        gathers = bytes_ > 4 or across or (region is op.b and op.a.buffer.scope is Scope.FRAGMENT)
+        if region.buffer.scope is Scope.SHARED and bytes_ != 2 and gathers:  # as layout.gemm.gathered-rows
+            return f"{line} reads `{region.buffer.name}` element by element, from padded rows"
     return ""
 
 
@@ -279,12 +307,11 @@ def loads_ahead(context: Context) -> tuple[Copy, ...]:
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 
-def _load_refusal(load: Copy, products: list[Gemm]) -> str:
+def _load_refusal(load: Copy) -> str:
     """Why TMA cannot do a load; empty if it can."""
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"
-    operands = [region.buffer for op in products for region in (op.a, op.b)]
-    if not any(tile is operand for operand in operands) and not has_swizzle(tile):
+    if not has_swizzle(tile):
         return f"{line} fills a tile whose rows are no multiple of 32 bytes"
     return f"{line} {_box_refusal(load.src, tile)}" if _box_refusal(load.src, tile) else _rows_refusal(tensor)
 

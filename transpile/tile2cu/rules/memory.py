@@ -67,12 +67,13 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
 def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
     """Vector accesses are as wide as every row and every offset of the tensor is aligned.
 
-    Where a run-time size decides, the width is chosen at run time.
+    Where a run-time size decides, the width is chosen at run time; a size that the launcher refuses for TMA's sake
+    unless it is a multiple is one.
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
     for tensor, boxes in _boxes(context):
-        yield tensor, "row_start", min(_row_start(tensor, box, context.bounds) for box in boxes)
+        yield tensor, "row_start", min(_row_start(tensor, box, context) for box in boxes)
 
 
 @rule(
@@ -154,17 +155,26 @@ def _points(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
     return tuple((index, int_const(1)) for index in indices)
 
 
-def _row_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
+def _row_start(tensor: Buffer, box: _Box, context: Context) -> int:
     """Bytes that every row and this access's first element are aligned to; 0 for unknown."""
     if not box.wide:
         return POINTER_BYTES
-    aligned = _offset_start(tensor, box, bounds)
+    aligned = _offset_start(tensor, box, context.bounds)
+    given = _given_multiple(tensor, context)
     for stride in row_strides(tensor):
-        bytes_ = _aligned(tensor, [bounds.multiple_of(stride)])
+        bytes_ = _aligned(tensor, [max(context.bounds.multiple_of(stride), given)])
         if bytes_ < POINTER_BYTES and _has_size(stride):
             return 0
         aligned = gcd(aligned, bytes_)
     return aligned
+
+
+def _given_multiple(tensor: Buffer, context: Context) -> int:
+    """What the launcher lets the tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
+    tensors = {param for op in context.statements if isinstance(op, Copy) for param in (op.src.buffer, op.dst.buffer)}
+    wanted: list[Multiple | None] = [context.facts.get(other, "tma_when") for other in tensors]
+    dense = tensor.strides is None
+    return max((each.of for each in wanted if dense and each and each.value == tensor.shape[-1]), default=1)
 
 
 def _offset_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:

@@ -7,7 +7,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Scope, Stmt
 from tile2cu.core.schedule import Overlap, Pipeline, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, warpgroups
+from tile2cu.rules.hopper import on_wgmma, warpgroups
 
 _ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -47,7 +47,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: what runs when.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    if pipeline is not None and pipeline.producer:
+    if pipeline is not None and pipeline.producer and on_wgmma(context):
         found = _overlap(pipeline)
         if found is not None and _registers_of(context.launch, context) + _OTHER_REGISTERS <= _share(context.launch):
             yield op, "overlap", found
@@ -67,7 +67,7 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the registers of a producer's thread and of a consumer's; None for even shares.
     """
-    if not is_specialised(context):
+    if not on_wgmma(context):
         return
     groups = warpgroups(launch)
     even = _REGISTERS // (groups + 1)  # the producer's warp counts as much as a warpgroup

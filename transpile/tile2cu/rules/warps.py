@@ -141,7 +141,7 @@ def _policy(op: Gemm, context: Context) -> Policy:
 def _on_wgmma(context: Context) -> bool:
     """Whether the products are shared by warpgroups: see rules/hopper.py."""
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
-    return specialised is not None and specialised.producer
+    return specialised is not None and specialised.producer and bool(context.target.wgmma)
 
 
 def _partitions(op: Gemm, context: Context) -> list[Warps]:

@@ -9,11 +9,12 @@ from tile2cu.targets.gfx950 import GFX950
 from tile2cu.targets.sm80 import SM80
 from tile2cu.targets.sm89 import SM89
 from tile2cu.targets.sm90a import SM90A
+from tile2cu.targets.sm100a import SM100A
 from tile2cu.targets.table import Mfma, Mma, Target, Wgmma
 
 __all__ = ["TARGETS", "Mfma", "Mma", "Target", "Wgmma", "find"]
 
-TARGETS = (SM80, SM89, SM90A, GFX90A, GFX942, GFX950)
+TARGETS = (SM80, SM89, SM90A, SM100A, GFX90A, GFX942, GFX950)
 
 
 def find(name: str) -> Target:
