@@ -1,6 +1,6 @@
 """Decisions that are more than a layout: pipelines, barriers and the ledger of storage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from tile2cu.core.dtype import DType
@@ -104,10 +104,14 @@ class Staging:
 
 @dataclass(frozen=True)
 class Hazard:
-    """Why a barrier stands: other threads have `kind` ("written" or "read") the tile `buffer`."""
+    """Why a barrier stands: other threads have `kind` ("written" or "read") the tile `buffer`.
+
+    Its memory is then `taken_over` by another tile, or it is used again itself.
+    """
 
     buffer: str
     kind: str
+    taken_over: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,34 @@ class Workspace:
     @property
     def bytes(self) -> int:
         return prod(self.extents) * max(1, self.warps) * self.dtype.bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """Shared tiles that are in use between two lines of the user's file."""
+
+    tiles: tuple[str, ...]
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Parts of shared memory that are in use one after the other, and so lie in one place.
+
+    No tile of one part is in use while one of another is.
+    """
+
+    parts: tuple[Part, ...]
+
+    def mates(self, name: str) -> tuple[str, ...]:
+        """The tiles of other parts, which lie where this one does."""
+        if not any(name in part.tiles for part in self.parts):
+            return ()
+        return tuple(other for part in self.parts if name not in part.tiles for other in part.tiles)
+
+    def __str__(self) -> str:
+        return ", then ".join(" and ".join(part.tiles) for part in self.parts)
 
 
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline

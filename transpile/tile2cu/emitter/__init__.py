@@ -23,12 +23,12 @@ from tile2cu.emitter.sections import (
     kernel_expressions,
     pasted,
     setup,
-    shared,
     sizes,
     tensors,
 )
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
+from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView
 

@@ -5,21 +5,19 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.layout import (
-    SharedLayout,
-    Warps,
-)
+from tile2cu.core.layout import Warps
 from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Pasted, Scope, Swizzle, While, walk_stmts
-from tile2cu.core.schedule import BARRIERS, Ledger, LongestFirst, Multiple, Pipeline, RegisterShares, Staging, Workspace
+from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
+from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_loop, rings, staging_tiles
+from tile2cu.emitter.storage import depth_name, shared_view, stages_name
+from tile2cu.emitter.tma import staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
-_SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
 
 
 def common_sizes(settled: Settled, printer: Printer) -> Section:
@@ -78,7 +76,7 @@ def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declara
 
 def _stages(settled: Settled) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
-    name = _depth_name(settled)
+    name = depth_name(settled)
     named = {c.value for c in settled.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
@@ -101,23 +99,6 @@ def _depth_about(pipeline: Pipeline) -> str:
     return f"{first}{tiles} in flight while one is used"
 
 
-def stages_name(settled: Settled, stages: int) -> str:
-    """The constant that holds a pipeline's depth: `num_stages` or `num_slots`, numbered when depths differ."""
-    depths: dict[int, None] = {}
-    for loop in walk_stmts(settled.launch.body):
-        pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
-        if pipeline is not None:
-            depths.setdefault(pipeline.stages)
-    name, order = _depth_name(settled), list(depths).index(stages)
-    return name if order == 0 else f"{name}_{order}"
-
-
-def _depth_name(settled: Settled) -> str:
-    """`num_stages`, or `num_slots` where one stage more is in registers."""
-    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
-    return "num_slots" if any(pipeline is not None and pipeline.staged for pipeline in found) else "num_stages"
-
-
 def _threads_about(settled: Settled) -> tuple[str, ...]:
     """How many warps, and how they share the first product."""
     count = settled.launch.threads // settled.target.warp_size
@@ -127,89 +108,6 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
             rule = settled.facts.rule(op, "warps")
             return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
     return (f"{count} warps",)
-
-
-def shared(settled: Settled, printer: Printer) -> Section:
-    """The struct of shared tiles, with the ledger."""
-    ledger: Ledger = settled.facts[settled.launch, "ledger"]
-    costs = dict(ledger.tiles)
-    declared = [
-        _shared_tile(tile, costs[tile.name], settled, printer)
-        for tile in settled.launch.tiles
-        if tile.scope is Scope.SHARED and tile.of is None
-    ]
-    declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
-    workspaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
-    rule = settled.facts.rule(settled.launch, "workspaces")
-    for space in workspaces:
-        extents = ", ".join(map(str, space.extents))
-        about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
-        among = ", threads" if producer_loop(settled) else ""
-        kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
-        if not space.warps:
-            about = f"{space.bytes:,} bytes; the running values of all threads  [{rule}]"
-            kind = f"tl::ScanWorkspace<{space.dtype.cpp}, {extents}>"
-        declared.append(Declaration(f"{kind} {printer.names(space.name)};", (about,)))
-    found = producer_loop(settled)
-    if found is not None:
-        stages = stages_name(settled, found[1].stages)
-        about = f"{dict(ledger.tiles)[BARRIERS]} bytes; `full` and `empty` of each slot, 8 bytes each"
-        names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
-        declared.append(Declaration(f"tl::TmaBarriers<{stages}> {names};", (about,)))
-    padding = ledger.total - sum(costs.values())
-    title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
-    title += f" ({padding:,} are padding)" if padding else ""
-    return Section(rule_line(title), tuple(declared))
-
-
-def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) -> Declaration:
-    layout: SharedLayout = settled.facts[tile, "layout"]
-    fact = settled.facts.fact(tile, "layout")
-    slots = settled.facts.get(tile, "slots") or 1
-    about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
-    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
-    comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
-    kind, array = _tile_type(tile, settled, printer)
-    return Declaration(f"{kind} {printer.names(tile.name)}{array};", tuple(comments))
-
-
-def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, str]:
-    """The C++ type of a shared tile: of a plane, and how many slots and planes there are, as an array's bounds."""
-    layout: SharedLayout = settled.facts[tile, "layout"]
-    slots = settled.facts.get(tile.memory, "slots")
-    extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
-    swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
-    kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
-    parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
-    array = f"[{stages_name(settled, slots)}]" if slots else ""
-    array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
-    return f"tl::{kind}<{parameters}>", array
-
-
-def _view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration:
-    """A name for a shared tile in another shape."""
-    assert tile.of is not None
-    shown = f"{printer.names(tile.of.name)}"
-    read_as = f", its bits read as {tile.dtype}" if tile.dtype != tile.of.dtype else ""
-    text = f"auto& {printer.names(tile.name)} = tl::view_as<{''.join(_tile_type(tile, settled, printer))}>({shown});"
-    return Declaration(text, (f"{shown} in another shape{read_as}",))
-
-
-def _rows_about(layout: SharedLayout) -> str:
-    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
-    row = layout.extents[-1] * layout.element_bytes
-    if layout.swizzle and row > layout.swizzle:
-        return f"{row // layout.swizzle} panels of {layout.swizzle // layout.element_bytes} columns, {layout}"
-    return f"rows of {row} bytes, {layout}"
-
-
-def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
-    """The tile through which a fragment leaves by TMA."""
-    extents = ", ".join(printer.index(extent) for extent in staging.like.shape)
-    about = f"{staging.layout.bytes:,} bytes; {printer.names(staging.like.name)} on its way out, {staging.layout}"
-    rule = settled.facts.rule(settled.launch, "staging")
-    kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
-    return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
 
 
 def pasted(source: Pasted, file: str) -> Section:
@@ -297,16 +195,16 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
         declared[0] = Declaration(declared[0].text, tuple(_tensors_about(settled)))
     for tile in settled.launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is not None:
-            declared.append(_view(tile, settled, printer))
+            declared.append(shared_view(tile, settled, printer))
         elif tile.scope is Scope.SHARED:
             name = printer.names(tile.name)
-            declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
+            declared.append(Declaration(f"auto& {name} = {place_of(tile.name, settled, printer)};"))
     for staging in staging_tiles(settled):
         name = printer.names(staging.name)
-        declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
+        declared.append(Declaration(f"auto& {name} = {place_of(staging.name, settled, printer)};"))
     for space in settled.facts[settled.launch, "workspaces"]:
         name = printer.names(space.name)
-        declared.append(Declaration(f"auto& {name} = tl::shared<Shared>().{name};"))
+        declared.append(Declaration(f"auto& {name} = {place_of(space.name, settled, printer)};"))
     declared += _block_indices(settled, printer)
     for let in settled.launch.prelude:
         value = printer.text(let.value, let.var.dtype)

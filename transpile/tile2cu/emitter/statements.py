@@ -45,9 +45,9 @@ from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.producer import hoisted_lets
-from tile2cu.emitter.sections import stages_name
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
+from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -92,7 +92,8 @@ class Statements:
         if hazards is not None:
             reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
             rule = self.facts.rule(stmt, "barrier")
-            about = wrapped(f"{reason} by other threads: a barrier before it is used again  [{rule}]", BODY_WIDTH)
+            again = "its memory" if any(hazard.taken_over for hazard in hazards) else "it"
+            about = wrapped(f"{reason} by other threads: a barrier before {again} is used again  [{rule}]", BODY_WIDTH)
             yield StatementView("barrier", {"call": self._barrier_call()}, stmt.span.line, tuple(about))
         yield self.statement(stmt, above)
 

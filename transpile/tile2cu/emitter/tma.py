@@ -6,6 +6,7 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Overlap, Pipeline, Staging
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.emitter.settled import Settled
 
 _CALLS = ("tma_load", "tma_store")
@@ -128,7 +129,7 @@ def _sides(op: Copy, settled: Settled, printer: Printer) -> tuple[Region, str]:
     if settled.facts[op, "call"] == "tma_store":
         return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
     slots = settled.facts.get(op.dst.buffer, "slots")
-    return op.src, f"Shared::{printer.names(op.dst.buffer.name)}" + ("[0]" if slots else "")
+    return op.src, type_place_of(op.dst.buffer.name, settled, printer) + ("[0]" if slots else "")
 
 
 def staging_tiles(settled: Settled) -> tuple[Staging, ...]:

@@ -30,6 +30,7 @@ from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.overlap import overlap, register_shares
+from tile2cu.rules.overlay import shared_overlay
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.select import (
     atomic_tile,
@@ -89,6 +90,8 @@ RULES: tuple[Rule, ...] = (
     register_shares,
     cp_async,
     registers,
+    reduce_workspace,
+    shared_overlay,
     shared_hazard,
     copy_through_shared,
     copy_cp_async,
@@ -99,6 +102,5 @@ RULES: tuple[Rule, ...] = (
     gemm_parts,
     atomic_tile,
     loop_owners_store,
-    reduce_workspace,
     shared_ledger,
 )

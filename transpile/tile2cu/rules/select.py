@@ -175,7 +175,7 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
 
 @rule(
     "select.reduce.workspace",
-    phase=Phase.SELECT,
+    phase=Phase.PIPELINE,
     on=Reduce,
     source="PTX ISA, 'shfl.sync': registers are exchanged within a warp only",
     examples=(

@@ -8,7 +8,7 @@ from tile2cu.core.accesses import viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIERS, Ledger, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
@@ -56,7 +56,7 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the workspaces of reductions, and the ledger.
     Errors: T2C-L020 with who uses what.
     """
-    workspaces = tuple(_workspaces(launch, context))
+    workspaces = workspaces_of(context)
     yield launch, "workspaces", workspaces
     ledger = ledger_of(launch, context, workspaces, context.facts.get(launch, "staging") or ())
     if ledger.total > ledger.limit:
@@ -69,7 +69,12 @@ def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
     return tuple(tile for tile in launch.tiles if tile.scope is Scope.SHARED and tile.of is None)
 
 
-def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
+def workspaces_of(context: Context) -> tuple[Workspace, ...]:
+    """The shared memory that reductions and scans exchange values through."""
+    return tuple(_workspaces(context))
+
+
+def _workspaces(context: Context) -> Iterator[Workspace]:
     seen: set[str] = set()
     for op in context.statements:
         if isinstance(op, Reduce) and context.facts[op, "workspace"] > 1 and op.dst.name not in seen:
@@ -82,31 +87,58 @@ def _workspaces(launch: Launch, context: Context) -> Iterator[Workspace]:
 
 
 def ledger_of(
-    launch: Launch, context: Context, workspaces: tuple[Workspace, ...], staged: tuple[Staging, ...]
+    launch: Launch,
+    context: Context,
+    workspaces: tuple[Workspace, ...],
+    staged: tuple[Staging, ...],
+    overlay: Overlay | None = None,
 ) -> Ledger:
     """Adds the tiles up in the order of their declaration, each at its alignment, as C++ does."""
-    rows: list[tuple[str, int]] = []
-    end, widest = 0, 1
+    overlay = overlay or context.facts.get(launch, "overlay") or Overlay(())
+    rows: dict[str, int] = {}
+    struct, parts = _Struct(), [_Struct() for _ in overlay.parts]
     for tile in shared_tiles(launch):
         layout: SharedLayout = context.facts[tile, "layout"]
-        bytes_ = _round_up(layout.bytes, layout.alignment) * (context.facts.get(tile, "slots") or 1)
-        end = _round_up(end, layout.alignment) + bytes_
-        widest = max(widest, layout.alignment)
-        rows.append((tile.name, bytes_))
+        rows[tile.name] = _round_up(layout.bytes, layout.alignment) * (context.facts.get(tile, "slots") or 1)
+        inside = (own for own, part in zip(parts, overlay.parts, strict=True) if tile.name in part.tiles)
+        next(inside, struct).add(rows[tile.name], layout.alignment)
+    struct.add_union(parts)
     for staging in staged:
-        end = _round_up(end, staging.layout.alignment) + staging.layout.bytes
-        widest = max(widest, staging.layout.alignment)
-        rows.append((staging.name, staging.layout.bytes))
-    for workspace in workspaces:
-        end = _round_up(end, workspace.dtype.bytes) + workspace.bytes
-        widest = max(widest, workspace.dtype.bytes)
-        rows.append((workspace.name, workspace.bytes))
+        rows[staging.name] = staging.layout.bytes
+        struct.add(staging.layout.bytes, staging.layout.alignment)
+    exchanged = [_Struct() for workspace in workspaces]
+    for own, workspace in zip(exchanged, workspaces, strict=True):
+        rows[workspace.name] = workspace.bytes
+        (own if overlay.parts and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
+    struct.add_union(exchanged)
     barriers = _barriers(context) * _BARRIER_BYTES
     if barriers:
-        end = _round_up(end, _BARRIER_BYTES) + barriers
-        widest = max(widest, _BARRIER_BYTES)
-        rows.append((BARRIERS, barriers))
-    return Ledger(tuple(rows), _round_up(end, widest), context.target.shared_limit)
+        rows[BARRIERS] = barriers
+        struct.add(barriers, _BARRIER_BYTES)
+    return Ledger(tuple(rows.items()), struct.size, context.target.shared_limit)
+
+
+class _Struct:
+    """The size and alignment of a struct, in bytes."""
+
+    def __init__(self) -> None:
+        self.end, self.alignment = 0, 1
+
+    def add(self, size: int, alignment: int) -> None:
+        """One more member."""
+        self.end = _round_up(self.end, alignment) + size
+        self.alignment = max(self.alignment, alignment)
+
+    def add_union(self, members: list["_Struct"]) -> None:
+        """One more member, which is a union; of nothing, none."""
+        alignment = max((member.alignment for member in members), default=1)
+        size = max((member.size for member in members), default=0)
+        if size:
+            self.add(_round_up(size, alignment), alignment)
+
+    @property
+    def size(self) -> int:
+        return _round_up(self.end, self.alignment)
 
 
 def _barriers(context: Context) -> int:

@@ -1,12 +1,12 @@
 """Where barriers stand: before a read or write of shared memory that another thread's access must precede."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.program import Buffer, If, Launch, Loop, Stmt, Sync, While
-from tile2cu.core.schedule import Hazard, Pipeline
+from tile2cu.core.schedule import Hazard, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -68,6 +68,7 @@ class _Walker:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.uniformity = Uniformity(context.launch)
+        self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
 
     def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
@@ -94,10 +95,17 @@ class _Walker:
         writes = {buffer.name: buffer for buffer in shared(buffers_written(stmt))}
         hazards = {name: Hazard(name, "written") for name in reads | writes if name in pending.written}
         hazards |= {name: Hazard(name, "read") for name in writes if name in pending.read and name not in hazards}
+        hazards |= self.taken_over(writes, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = _Pending()
         return pending.merge(_Pending(writes, reads))
+
+    def taken_over(self, writes: Iterable[str], pending: _Pending) -> dict[str, Hazard]:
+        """The tiles whose memory is written by another name."""
+        mates = {mate for name in writes for mate in self.overlay.mates(name)}
+        found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in pending.read}
+        return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in pending.written}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | None) -> None:
         if divergent is not None:
@@ -163,6 +171,7 @@ class _Walker:
         slots = {buffer.name: buffer for buffer in pipeline.buffers}
         hazards = {name: Hazard(name, "read") for name in slots if name in pending.read}
         hazards |= {name: Hazard(name, "written") for name in slots if name in pending.written}
+        hazards |= self.taken_over(slots, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = _Pending()

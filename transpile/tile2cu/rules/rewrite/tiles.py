@@ -1,7 +1,7 @@
 """Small facts about tiles that several rewrites need."""
 
 from tile2cu.core.expr import int_const, static_value
-from tile2cu.core.program import Buffer, Launch, Parallel, Range, Region, Stmt, Store
+from tile2cu.core.program import Buffer, Copy, Fill, Gemm, Launch, Parallel, Range, Reduce, Region, Stmt, Store
 
 
 def whole(tile: Buffer, op: Stmt) -> Region:
@@ -33,3 +33,18 @@ def covers(op: Parallel, tile: Buffer) -> bool:
         )
         for stmt in stores
     )
+
+
+def overwrites(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether a statement that writes the tile writes all of it."""
+    match stmt:
+        case Copy() | Fill():
+            return stmt.dst.whole and stmt.dst.buffer is tile
+        case Reduce():
+            return stmt.clear and stmt.dst is tile
+        case Gemm():
+            return stmt.clear and stmt.c.whole and stmt.c.buffer is tile
+        case Parallel():
+            return covers(stmt, tile)
+        case _:
+            return False

@@ -7,20 +7,17 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
     Buffer,
     Copy,
-    Fill,
     Gemm,
     If,
     Launch,
     Loop,
-    Parallel,
-    Reduce,
     Scope,
     Stmt,
     While,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, under_comments, with_buffer
-from tile2cu.rules.rewrite.tiles import covers, fresh, whole
+from tile2cu.rules.rewrite.tiles import fresh, overwrites, whole
 
 _READS = "`{}` shows `{}` in another shape, which other threads hold: through shared memory"
 _WRITES = "`{}`, which shows `{}` in another shape, was written: through shared memory"
@@ -103,7 +100,7 @@ class _Moves:
         if not (reads or writes):
             return (stmt,)
         parts: list[Stmt] = []
-        if not fresh_view and (reads or not _overwrites(stmt, self.view)):
+        if not fresh_view and (reads or not overwrites(stmt, self.view)):
             parts += self._copies(stmt, self.of, self.staged, self.shown, self.own, _READS)
         parts.append(with_buffer(stmt, self.view, self.own))
         if writes:
@@ -131,18 +128,3 @@ def _read_in_condition(view: Buffer, stmt: Stmt) -> Tile2CuError:
         stmt.span,
         help="read the element into a T.alloc_var before, or keep the tile in shared memory",
     )
-
-
-def _overwrites(stmt: Stmt, tile: Buffer) -> bool:
-    """Whether a statement that writes the tile writes all of it."""
-    match stmt:
-        case Copy() | Fill():
-            return stmt.dst.whole
-        case Reduce():
-            return stmt.clear
-        case Gemm():
-            return stmt.clear and stmt.c.whole
-        case Parallel():
-            return covers(stmt, tile)
-        case _:
-            return False

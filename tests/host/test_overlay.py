@@ -1,0 +1,107 @@
+"""Shared tiles that are in use one after the other share memory where they do not all fit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+# Two operands in slots, and a tile for the result: sm_89 has 101,376 bytes, sm_90a 232,448, less than all would take.
+PERSISTENT = """
+    A_shared = T.alloc_shared((128, 64), "float16")
+    B_shared = T.alloc_shared((64, 128), "float16")
+    C_shared = T.alloc_shared((128, 128), "float32")
+    C_local = T.alloc_fragment((128, 128), "float32")
+    for turn in T.serial(2):
+        row = (turn * 2 + bx) * 128
+        if row < M:
+            T.clear(C_local)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+                T.copy(A[row, k * 64], A_shared)
+                T.copy(B[k * 64, 0], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C_shared)
+            for i, j in T.Parallel(128, 128):
+                if row + i < M:
+                    C[row + i, j] = C_shared[i, j] + C_shared[i, 127 - j]
+"""
+EPILOGUE = """
+    A_shared = T.alloc_shared((128, 64), "float16")
+    B_shared = T.alloc_shared((64, 128), "float16")
+    C_shared = T.alloc_shared((128, 128), "float32")
+    C_local = T.alloc_fragment((128, 128), "float32")
+    T.clear(C_local)
+    for k in T.Pipelined(T.ceildiv(K, 64), num_stages=6):
+        T.copy(A[bx * 128, k * 64], A_shared)
+        T.copy(B[k * 64, 0], B_shared)
+        T.gemm(A_shared, B_shared, C_local)
+    T.copy(C_local, C_shared)
+    for i, j in T.Parallel(128, 128):
+        if bx * 128 + i < M:
+            C[bx * 128 + i, j] = C_shared[i, j] + C_shared[i, 127 - j]
+"""
+
+
+@pytest.mark.parametrize(("statements", "target"), [(PERSISTENT, "cuda:sm_89"), (EPILOGUE, "cuda:sm_90a")])
+def test_a_result_takes_the_memory_of_operands(statements: str, target: str, tmp_path: Path) -> None:
+    params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    sizes = {"M": 300, "K": 200}
+    grid = "2" if "turn" in statements else "3"
+    kernel = load_body(tmp_path, statements, params, grid=grid, arguments="M, K", target=target, **sizes)
+    a, b = RNG.integers(-4, 5, (300, 200)).astype(np.float16), RNG.integers(-4, 5, (200, 128)).astype(np.float16)
+    product = a.astype(float) @ b.astype(float)
+    np.testing.assert_array_equal(kernel(a, b), product + product[:, ::-1])
+    assert "union {" in kernel.source
+    assert "its memory is used again" in kernel.source
+    assert ("wgmma" in kernel.source) == (target == "cuda:sm_90a")
+
+
+def test_what_lives_on_from_turn_to_turn_keeps_its_memory(tmp_path: Path) -> None:
+    statements = """
+        sums = T.alloc_shared((64, 160), "float32")
+        one = T.alloc_shared((64, 160), "float32")
+        two = T.alloc_shared((64, 160), "float32")
+        T.clear(sums)
+        for turn in T.serial(3):
+            T.copy(X[turn * 64, 0], one)
+            for i, j in T.Parallel(64, 160):
+                sums[i, j] = sums[i, j] + one[i, 159 - j]
+            for i, j in T.Parallel(64, 160):
+                two[i, j] = sums[63 - i, j]
+            for i, j in T.Parallel(64, 160):
+                Y[turn * 64 + i, j] = two[i, 159 - j]
+    """
+    params = 'X: T.Tensor((192, 160), "float32"), Y: T.Tensor((192, 160), "float32")'
+    kernel = load_body(tmp_path, statements, params, target="cuda:sm_89")
+    x = RNG.integers(-50, 50, (192, 160)).astype(np.float32)
+    expected = x.reshape(3, 64, 160)[:, ::-1].cumsum(0).reshape(192, 160)
+    np.testing.assert_array_equal(kernel(x), expected)
+    assert kernel.source.count("shared<Shared>().sums;") == 1
+    assert "shared<Shared>().early.one" in kernel.source
+    assert "shared<Shared>().late.two" in kernel.source
+
+
+def test_reductions_share_their_workspaces(tmp_path: Path) -> None:
+    statements = """
+        one = T.alloc_shared((12, 1024), "float32")
+        two = T.alloc_shared((12, 1024), "float32")
+        L = T.alloc_fragment((1, 12288), "float32")
+        largest = T.alloc_fragment((1,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X, one)
+        for i, j in T.Parallel(1, 12288):
+            L[i, j] = one[j % 12, j // 12]
+        T.reduce_max(L, largest, dim=1)
+        T.reduce_sum(L, total, dim=1)
+        for i, j in T.Parallel(12, 1024):
+            two[i, j] = one[i, j] if False else largest[0] - total[0]
+        for i, j in T.Parallel(12, 1024):
+            Y[i, j] = X[i, j] + two[11 - i, j]
+    """
+    params = 'X: T.Tensor((12, 1024), "float32"), Y: T.Tensor((12, 1024), "float32")'
+    kernel = load_body(tmp_path, statements, params, target="cuda:sm_89")
+    x = RNG.integers(-50, 50, (12, 1024)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x + (x.max() - x.sum()))
+    assert kernel.source.count("union {") == (2 if "early" in kernel.source else 0)

@@ -1,0 +1,150 @@
+"""The struct of a kernel's shared memory: what lies where, and how much it takes."""
+
+from collections.abc import Iterator, Mapping
+
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
+from tile2cu.core.schedule import BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import producer_loop, rings, staging_tiles
+from tile2cu.emitter.view import Declaration, Section
+
+_SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
+
+
+def shared(settled: Settled, printer: Printer) -> Section:
+    """The struct of shared tiles, with the ledger."""
+    ledger: Ledger = settled.facts[settled.launch, "ledger"]
+    costs, overlay = dict(ledger.tiles), overlay_of(settled)
+    tiles = {
+        tile.name: _shared_tile(tile, costs[tile.name], settled, printer)
+        for tile in settled.launch.tiles
+        if tile.scope is Scope.SHARED and tile.of is None
+    }
+    apart = {name for part in overlay.parts for name in part.tiles}
+    declared = [declaration for name, declaration in tiles.items() if name not in apart]
+    declared += _one_after_another(overlay, tiles, settled, printer)
+    declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
+    declared += _workspaces(settled, printer)
+    found = producer_loop(settled)
+    if found is not None:
+        stages = stages_name(settled, found[1].stages)
+        about = f"{dict(ledger.tiles)[BARRIERS]} bytes; `full` and `empty` of each slot, 8 bytes each"
+        names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
+        declared.append(Declaration(f"tl::TmaBarriers<{stages}> {names};", (about,)))
+    padding = ledger.total - sum(costs.values())
+    title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
+    title += f" ({padding:,} are padding)" if padding > 0 else ""
+    return Section(rule_line(title), tuple(declared))
+
+
+def _one_after_another(
+    overlay: Overlay, tiles: Mapping[str, Declaration], settled: Settled, printer: Printer
+) -> Iterator[Declaration]:
+    """A struct for each part of the tiles that share memory, and their union."""
+    if not overlay.parts:
+        return
+    members = [part_name(number, overlay.parts, printer) for number in range(len(overlay.parts))]
+    for member, part in zip(members, overlay.parts, strict=True):
+        lines = dict.fromkeys((part.first_line, part.last_line))
+        where = f"{settled.program.source.name}:{'-'.join(map(str, lines))}"
+        yield Declaration(f"struct {type_of(member)} {{", (f"in use in {where}",))
+        yield from (tiles[name] for name in part.tiles)
+        yield Declaration("};")
+    rule = settled.facts.rule(settled.launch, "overlay")
+    about = f"never in use at once, so they share memory; a barrier stands where it changes hands  [{rule}]"
+    yield Declaration("union {", tuple(wrapped(about)))
+    yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+    yield Declaration("};")
+
+
+def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
+    """What reductions and scans exchange values through."""
+    spaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
+    rule = settled.facts.rule(settled.launch, "workspaces")
+    reductions: list[Declaration] = []
+    for space in spaces:
+        extents = ", ".join(map(str, space.extents))
+        if space.warps:
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
+            among = ", threads" if producer_loop(settled) else ""
+            kind = f"tl::ReduceWorkspace<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
+            reductions.append(Declaration(f"{kind} {printer.names(space.name)};", (about,)))
+        else:
+            about = f"{space.bytes:,} bytes; the running values of all threads  [{rule}]"
+            kind = f"tl::ScanWorkspace<{space.dtype.cpp}, {extents}>"
+            yield Declaration(f"{kind} {printer.names(space.name)};", (about,))
+    if overlay_of(settled).parts and len(reductions) > 1:
+        about = "each reduction begins with a barrier, so they share memory"
+        reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
+    yield from reductions
+
+
+def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) -> Declaration:
+    layout: SharedLayout = settled.facts[tile, "layout"]
+    fact = settled.facts.fact(tile, "layout")
+    slots = settled.facts.get(tile, "slots") or 1
+    about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
+    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
+    comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
+    kind, array = _tile_type(tile, settled, printer)
+    return Declaration(f"{kind} {printer.names(tile.name)}{array};", tuple(comments))
+
+
+def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, str]:
+    """The C++ type of a shared tile: of a plane, and how many slots and planes there are, as an array's bounds."""
+    layout: SharedLayout = settled.facts[tile, "layout"]
+    slots = settled.facts.get(tile.memory, "slots")
+    extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
+    swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
+    kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
+    parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
+    array = f"[{stages_name(settled, slots)}]" if slots else ""
+    array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
+    return f"tl::{kind}<{parameters}>", array
+
+
+def shared_view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration:
+    """A name for a shared tile in another shape."""
+    assert tile.of is not None
+    shown = f"{printer.names(tile.of.name)}"
+    read_as = f", its bits read as {tile.dtype}" if tile.dtype != tile.of.dtype else ""
+    text = f"auto& {printer.names(tile.name)} = tl::view_as<{''.join(_tile_type(tile, settled, printer))}>({shown});"
+    return Declaration(text, (f"{shown} in another shape{read_as}",))
+
+
+def _rows_about(layout: SharedLayout) -> str:
+    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
+    row = layout.extents[-1] * layout.element_bytes
+    if layout.swizzle and row > layout.swizzle:
+        return f"{row // layout.swizzle} panels of {layout.swizzle // layout.element_bytes} columns, {layout}"
+    return f"rows of {row} bytes, {layout}"
+
+
+def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
+    """The tile through which a fragment leaves by TMA."""
+    extents = ", ".join(printer.index(extent) for extent in staging.like.shape)
+    about = f"{staging.layout.bytes:,} bytes; {printer.names(staging.like.name)} on its way out, {staging.layout}"
+    rule = settled.facts.rule(settled.launch, "staging")
+    kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
+    return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
+
+
+def stages_name(settled: Settled, stages: int) -> str:
+    """The constant that holds a pipeline's depth: `num_stages` or `num_slots`, numbered when depths differ."""
+    depths: dict[int, None] = {}
+    for loop in walk_stmts(settled.launch.body):
+        pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
+        if pipeline is not None:
+            depths.setdefault(pipeline.stages)
+    name, order = depth_name(settled), list(depths).index(stages)
+    return name if order == 0 else f"{name}_{order}"
+
+
+def depth_name(settled: Settled) -> str:
+    """`num_stages`, or `num_slots` where one stage more is in registers."""
+    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
+    return "num_slots" if any(pipeline is not None and pipeline.staged for pipeline in found) else "num_stages"

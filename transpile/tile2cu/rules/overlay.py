@@ -1,0 +1,124 @@
+"""Shared tiles that are in use one after the other share memory, where all of them do not fit."""
+
+from collections.abc import Iterator, Mapping
+
+from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Address, walk
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    AtomicTile,
+    Break,
+    Buffer,
+    Continue,
+    Copy,
+    Declare,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Stmt,
+    Store,
+    Swizzle,
+    Sync,
+    While,
+)
+from tile2cu.core.schedule import Overlay, Part, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.lifetimes import Lifetime, Lifetimes
+from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
+
+# Statements whose accesses to shared tiles the barriers' rule orders; others may synchronise in ways of their own.
+_ORDERED = (
+    Assign | Atomic | AtomicTile | Break | Continue | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce
+    | Scan | Store | Swizzle | Sync | While
+)  # fmt: skip
+_MOST_PARTS = 6
+
+
+@rule(
+    "storage.shared.one-after-another",
+    phase=Phase.SYNC,
+    on=Launch,
+    source="CUDA C++ Programming Guide, 'Compute Capabilities': shared memory per block",
+    examples=(
+        Example(
+            'S = T.alloc_shared((256, 128), "float32")\n'
+            'R = T.alloc_shared((256, 128), "float32")\n'
+            'L = T.alloc_fragment((256, 128), "float32")\n'
+            "T.copy(X[0, 0], S)\n"
+            "T.copy(S, L)\n"
+            "T.copy(L, R)\n"
+            "T.copy(R, X[0, 0])",
+            "launch",
+            "overlay",
+            "S, then R",
+        ),
+    ),
+)
+def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where the shared tiles do not all fit, tiles that are in use one after the other share memory.
+
+    A tile is in use from its first statement to its last; inside of a loop when each turn begins by writing it. The
+    body is cut where that saves most, until the tiles fit; reductions share their workspaces too.
+
+    Gives: the parts that share memory, in order of time.
+    """
+    workspaces = workspaces_of(context)
+    plain = ledger_of(launch, context, workspaces, ())
+    if plain.total <= plain.limit or not all(map(_is_ordered, context.statements)):
+        return
+    lifetimes, earliest = _lifetimes(launch, context)
+    cuts: tuple[int, ...] = ()
+    best = plain.total
+    candidates = sorted({life.first for _, life in lifetimes if life.first >= earliest})
+    while best > plain.limit and len(cuts) < _MOST_PARTS:
+        tried = [tuple(sorted((*cuts, cut))) for cut in candidates if cut not in cuts]
+        totals = {more: _total(_overlay(lifetimes, more), launch, context) for more in tried}
+        if not totals or min(totals.values()) >= best:
+            break
+        cuts = min(totals, key=lambda more: (totals[more], more))
+        best = totals[cuts]
+    if best <= plain.limit:
+        yield launch, "overlay", _overlay(lifetimes, cuts)
+
+
+def _is_ordered(stmt: Stmt) -> bool:
+    """Whether the barriers' rule sees all that the statement does with shared tiles."""
+    parts = (part for expr in expressions(stmt) for part in walk(expr))
+    return isinstance(stmt, _ORDERED) and not any(isinstance(part, Address) for part in parts)
+
+
+def _lifetimes(launch: Launch, context: Context) -> tuple[list[tuple[Buffer, Lifetime]], int]:
+    """The tiles with their lifetimes, and the first place where memory may change hands.
+
+    A producer warp meets no barrier: memory that it fills changes hands only after its loop.
+    """
+    pipelines: Mapping[int, Pipeline] = {
+        id(op): found for op in context.statements if (found := context.facts.get(op, "pipeline")) is not None
+    }
+    lifetimes = Lifetimes(launch, {loop: pipeline.buffers for loop, pipeline in pipelines.items()})
+    found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
+    loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
+    return found, max((lifetimes.end(op) + 1 for op in loops), default=0)
+
+
+def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Overlay:
+    """The tiles between neighbouring cuts share memory; those across a cut do not."""
+    ends = zip((0, *cuts), (*cuts, max(life.last for _, life in lifetimes) + 1), strict=True)
+    parts = []
+    for start, end in ends:
+        inside = [(tile, life) for tile, life in lifetimes if start <= life.first and life.last < end]
+        if inside:
+            lines = [line for _, life in inside for line in (life.first_line, life.last_line)]
+            parts.append(Part(tuple(tile.name for tile, _ in inside), min(lines), max(lines)))
+    return Overlay(tuple(parts) if len(parts) > 1 else ())
+
+
+def _total(overlay: Overlay, launch: Launch, context: Context) -> int:
+    return ledger_of(launch, context, workspaces_of(context), (), overlay).total
