@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.host.example_calls import EXAMPLES, attention
 from tests.host.products import Product
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
         ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64), "v_mfma_f32_16x16x16_f16"),
         ("gfx942", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), "v_mfma_f32_16x16x16_bf16"),
         ("gfx942", Product(dtype="float32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4_f32"),
+        ("gfx942", Product(dtype="bfloat16", shape=(32, 128, 32), policy="FullRow"), "v_mfma_f32_16x16x16_bf16"),
         ("gfx942", Product(dtype="float64", accumulator="float64", shape=(32, 64, 32)), "v_mfma_f64_16x16x4_f64"),
         ("gfx942", Product(dtype="tfloat32", shape=(32, 64, 32)), "v_mfma_f32_16x16x8_xf32"),
         ("gfx942", Product(b_in_registers=True, in_registers=True, tb=True), "v_mfma_f32_16x16x16_f16"),
@@ -48,6 +48,26 @@ def test_product(
     kernel = product.check(tmp_path, f"hip:{target}", "sim")
     (cost,) = kernel.costs
     assert {each.name for each in cost.instructions if each.name.startswith("v_mfma")} == {instruction}
+
+
+def test_attention_reads_16_bytes_a_lane_without_conflicts() -> None:
+    """Also V, whose rows lie across K of their product: 128 columns are 16 lanes' chunks."""
+    kernel = tile2cu.load(
+        EXAMPLES / "attention.py",
+        target="hip:gfx942",
+        device="sim",
+        check=True,
+        options={"statistics": True},
+        dim=128,
+        is_causal=False,
+        threads=256,
+    )
+    attention(1, 1, 128, 128, causal=False).check(kernel)
+    (cost,) = kernel.costs
+    assert cost.measured is not None and cost.measured.lds.cycles == cost.measured.lds.ideal
+    # 8 waves in two turns of 64 keys: K's and V's tiles, and of Q each wave's 16 rows.
+    assert cost.executed("ds_read_b128") == 8 * 2 * (2 * 64 + 16) * 128 * 2 // (64 * 16)
+    assert cost.executed("ds_read_b64", "ds_read2") == 0
 
 
 def test_pipelined_gemm_of_ragged_sizes() -> None:

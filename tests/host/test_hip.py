@@ -33,6 +33,7 @@ def test_example(example: Example) -> None:
         Product(shape=(64, 96, 80), ta=True, policy="FullCol"),
         Product(dtype="bfloat16", ta=True, tb=True, policy="FullRow"),
         Product(in_registers=True, policy="FullRow"),
+        Product(in_registers=True, policy="FullRow", shape=(64, 128, 64)),
         Product(in_registers=True, tb=True, shape=(64, 128, 64)),
         Product(dtype="int8", accumulator="int32"),
         Product(dtype="float64", accumulator="float64"),

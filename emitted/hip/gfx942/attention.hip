@@ -47,8 +47,8 @@ struct Shared {
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_slots];
-  // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_slots];
+  // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
+  tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[num_slots];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
@@ -60,9 +60,9 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
-// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 16 neighbouring columns
+// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
 // of a row at a time  [layout.gemm.mfma-accumulator]
-using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<4>>;
+using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<8>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;

@@ -4,7 +4,7 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
-from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, registers
+from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, mfma_rows, registers
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_panels, longest_first
 from tile2cu.rules.hopper import (
@@ -60,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     wgmma_accumulator,
     mfma,
     mfma_accumulator,
+    mfma_rows,
     mma_sync,
     fma,
     mma_accumulator,

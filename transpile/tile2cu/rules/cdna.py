@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.layout import Warps
+from tile2cu.core.layout import SharedLayout, Warps
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
-from tile2cu.core.program import Gemm, Loop, Scope
+from tile2cu.core.program import Buffer, Gemm, Loop, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import staged_pipeline_of
@@ -24,6 +24,12 @@ A_local = T.alloc_fragment((64, 32), "float16")
 B_shared = T.alloc_shared((32, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
 T.gemm(A_local, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
+"""
+_WIDE = """
+A_shared = T.alloc_shared((64, 32), "float16")
+B_shared = T.alloc_shared((32, 128), "float16")
+C_local = T.alloc_fragment((64, 128), "float32")
+T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
 """
 _LAYOUTS = "AMD Instinct MI300 ISA, 'Dense Matrix Layouts'"
 
@@ -57,7 +63,7 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
     phase=Phase.STRICT,
     on=Gemm,
     source=_LAYOUTS,
-    examples=_example("C_local", "layout", "MfmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=1), interleave=4)"),
+    examples=_example("C_local", "layout", "MfmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=1), interleave=8)"),
 )
 def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """The result of a product lies where MFMA leaves it.
@@ -73,6 +79,26 @@ def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
         m, n, _ = op.mnk
         warps: Warps = context.facts[op, "warps"]
         yield op.c.buffer, "layout", MfmaAccumulator(m, n, warps, _interleave(n, context), run=row.run)
+
+
+@rule(
+    "layout.gemm.mfma-rows",
+    phase=Phase.STRICT,
+    on=Gemm,
+    source="triton-lang/triton, pull request 11365: the lanes that ds_read_b128 serves at once on MI300 and MI350",
+    examples=_example("B_shared", "layout", "no swizzle", _WIDE),
+)
+def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
+    """An operand that lanes read 16 bytes of a row at a time is stored row after row.
+
+    ds_read_b128 serves lanes 0 to 3 together with 20 to 23, and so on: four chunks of one row, and of another row the
+    four behind them. As they are they lie in different banks; a swizzle by the row may bring them together.
+
+    Gives: a SharedLayout without a swizzle.
+    """
+    b = op.b.buffer
+    if context.target.mfma and b.scope is Scope.SHARED and reads_wide_rows(b, context):
+        yield b, "layout", SharedLayout(b.static_shape, b.dtype.bytes)
 
 
 @rule(
@@ -122,12 +148,37 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
             yield buffer, "slots", pipeline.stages
 
 
+def reads_wide_rows(buffer: Buffer, context: Context) -> bool:
+    """Whether products read the shared tile by 16 bytes of a row of K a lane, and in no other way."""
+    products = [op for op in _on_mfma(context) if op.b.buffer is buffer]
+    widths = {_interleave(op.mnk[1], context) * buffer.dtype.bytes for op in products}
+    return widths == {_WIDEST_READ} and _is_read_across_k(buffer, context)
+
+
+_WIDEST_READ = 16  # bytes a lane, by ds_read_b128
+
+
 def _interleave(cols: int, context: Context) -> int:
-    """How many MFMAs share their columns in turn: 4, or what fits each wave's part of all products that wide."""
-    found = (op for op in context.statements if isinstance(op, Gemm) and op.mnk[1] == cols)
-    products = [op for op in found if not on_fma(op, context)]
+    """How many MFMAs share their columns in turn: what a read of the LDS brings that fits each wave's part.
+
+    It is the same for all products that wide. Where a tile is read in another way, too, reads are 8 bytes: its swizzle
+    then serves both, and those of 16 would meet conflicts.
+    """
+    products = [op for op in _on_mfma(context) if op.mnk[1] == cols]
     if any(op.transpose_b for op in products):
         return 1
     parts = [cols // (16 * context.facts[op, "warps"].n) for op in products]
-    widest = min(16 // op.b.buffer.dtype.bytes for op in products)
-    return next(count for count in (4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
+    one_way = all(_is_read_across_k(op.b.buffer, context) for op in products)
+    read = _WIDEST_READ if one_way else _WIDEST_READ // 2
+    widest = min(read // op.b.buffer.dtype.bytes for op in products)
+    return next(count for count in (8, 4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
+
+
+def _is_read_across_k(buffer: Buffer, context: Context) -> bool:
+    """Whether each product that reads the tile has it as its B, with K across the rows."""
+    readers = [op for op in _on_mfma(context) if buffer in (op.a.buffer, op.b.buffer)]
+    return all(op.b.buffer is buffer and op.a.buffer is not buffer and not op.transpose_b for op in readers)
+
+
+def _on_mfma(context: Context) -> list[Gemm]:
+    return [op for op in context.statements if isinstance(op, Gemm) and not on_fma(op, context)]

@@ -7,6 +7,7 @@ from tile2cu.core.banks import bank_ways
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope
+from tile2cu.rules.cdna import reads_wide_rows
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import loads_ahead
 from tile2cu.rules.warps import FMA_ROW, on_fma
@@ -45,7 +46,8 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for each shared operand that some product reads by ldmatrix or wgmma.
     """
     for buffer in (op.a.buffer, op.b.buffer):
-        if _is_stored_freely(buffer, context) and not _only_gathered(buffer, context):
+        swizzled = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
+        if swizzled and not (context.target.mfma and reads_wide_rows(buffer, context)):
             layout = _swizzled(buffer)
             yield buffer, "layout", layout
             if layout.swizzle < 128:
