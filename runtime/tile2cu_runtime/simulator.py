@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tile2cu_runtime.amdgcn import CodeObject, Result, SimulatorError, SimulatorFinding, simulate
+from tile2cu_runtime.amdgcn.arguments import ArgumentValue, Pointer
 from tile2cu_runtime.amdgcn.arrays import Array
-from tile2cu_runtime.amdgcn.kernarg import ArgumentValue, Pointer
 from tile2cu_runtime.binding import Library
 from tile2cu_runtime.compile import PTX_FILE
 from tile2cu_runtime.errors import SimulationError
 from tile2cu_runtime.hip import CODE_OBJECT
-from tile2cu_runtime.ptx import Module, PtxError
+from tile2cu_runtime.ptx import Module
 from tile2cu_runtime.report import Finding, Place, Report, SourceMap
 from tile2cu_runtime.tensors import TensorView
 
@@ -160,7 +160,7 @@ class Simulator:
                 )
                 if result := self._machine.run(name, wanted, check=check, measure=measure):
                     launches.results.append(result)
-            except (SimulatorError, PtxError) as problem:
+            except SimulatorError as problem:
                 launches.failure = SimulationError("T2C-R210", str(problem))
                 return _FAILED
             except Exception as problem:

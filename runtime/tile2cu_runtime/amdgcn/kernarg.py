@@ -6,27 +6,12 @@ Source: LLVM, "User Guide for AMDGPU Backend": "Code Object V5 Metadata", "Initi
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tile2cu_runtime.amdgcn.arrays import MASK32, Array
+from tile2cu_runtime.amdgcn.arguments import Arguments, Extent
+from tile2cu_runtime.amdgcn.arrays import MASK32
 from tile2cu_runtime.amdgcn.code_object import Kernel
 from tile2cu_runtime.amdgcn.errors import SimulatorError
-
-Extent = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Pointer:
-    """An argument that points into an array, `offset` bytes from its start."""
-
-    array: Array
-    offset: int
-
-
-ArgumentValue = int | float | bytes | np.generic | Array | Pointer
 
 # The kernel_code_properties bits and how many scalar registers each enables, in the order of the registers.
 _PRIVATE_BUFFER, _DISPATCH, _QUEUE, _KERNARG, _DISPATCH_ID, _FLAT_SCRATCH, _PRIVATE_SIZE = (
@@ -47,16 +32,14 @@ class Launch:
         return self.block[0] * self.block[1] * self.block[2]
 
 
-def kernarg_bytes(kernel: Kernel, values: Sequence[ArgumentValue], addresses: dict[int, int], launch: Launch) -> bytes:
+def kernarg_bytes(kernel: Kernel, arguments: Arguments, addresses: dict[int, int], launch: Launch) -> bytes:
     """The kernarg segment. `addresses` has the address of each argument that is an array, by its number."""
     explicit = [argument for argument in kernel.arguments if not argument.is_hidden]
-    if len(explicit) != len(values):
-        raise SimulatorError(f"{kernel.name} takes {len(explicit)} arguments, not {len(values)}")
+    if len(explicit) != len(arguments.values):
+        raise SimulatorError(f"{kernel.name} takes {len(explicit)} arguments, not {len(arguments.values)}")
     raw = bytearray(kernel.kernarg_bytes)
-    for number, (argument, value) in enumerate(zip(explicit, values, strict=True)):
-        content = struct.pack("<Q", addresses[number]) if number in addresses else _scalar(value, argument.size)
-        if len(content) != argument.size:
-            raise SimulatorError(f"argument {number} of {kernel.name} has {argument.size} bytes, not {len(content)}")
+    for number, argument in enumerate(explicit):
+        content = arguments.bytes_of(number, argument.size, addresses, kernel.name)
         raw[argument.offset : argument.offset + argument.size] = content
     hidden = hidden_values(launch)
     for argument in kernel.arguments:
@@ -73,18 +56,6 @@ def hidden_values(launch: Launch) -> dict[str, int]:
         values[f"hidden_block_count_{axis}"] = count
         values[f"hidden_group_size_{axis}"] = size
     return values
-
-
-def _scalar(value: ArgumentValue, size: int) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, np.generic):
-        return value.tobytes()
-    if isinstance(value, float):
-        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
-    if isinstance(value, int):
-        return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    raise SimulatorError(f"an argument of type {type(value).__name__} has no address here")
 
 
 def dispatch_packet(launch: Launch) -> bytes:

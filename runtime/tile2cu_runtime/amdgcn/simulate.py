@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tile2cu_runtime.amdgcn.arguments import Arguments, ArgumentValue, Extent, extent_of
 from tile2cu_runtime.amdgcn.arrays import I64, LANES, MASK32, U32, WAVE_SIZE, Array, pair_of_lanes, round_up
 from tile2cu_runtime.amdgcn.batch import Batch, poisoned_registers
 from tile2cu_runtime.amdgcn.block import Program
@@ -21,18 +22,10 @@ from tile2cu_runtime.amdgcn.cost import CostReport, Measured, cost_report, lds_b
 from tile2cu_runtime.amdgcn.disassembly import source_frames
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.findings import CodePlace, Recorder, SimulatorFinding
-from tile2cu_runtime.amdgcn.global_memory import Buffer, GlobalMemory
+from tile2cu_runtime.amdgcn.global_memory import GlobalMemory
 from tile2cu_runtime.amdgcn.instruction import EXEC
 from tile2cu_runtime.amdgcn.instructions.registers import Context
-from tile2cu_runtime.amdgcn.kernarg import (
-    ArgumentValue,
-    Extent,
-    Launch,
-    Pointer,
-    dispatch_packet,
-    kernarg_bytes,
-    user_scalars,
-)
+from tile2cu_runtime.amdgcn.kernarg import Launch, dispatch_packet, kernarg_bytes, user_scalars
 from tile2cu_runtime.amdgcn.lds import Lds
 from tile2cu_runtime.amdgcn.lds_banks import BANKS, BankUse
 from tile2cu_runtime.amdgcn.machine import Machine
@@ -83,15 +76,9 @@ def simulate(
     Errors: SimulatorError for what cannot be simulated: unknown instructions, more than `limit` wave instructions.
     """
     loaded = code_object if isinstance(code_object, CodeObject) else CodeObject.load(code_object)
-    launch = Launch(grid=_extent(grid), block=_extent(block), dynamic_lds=dynamic_lds)
+    launch = Launch(grid=extent_of(grid), block=extent_of(block), dynamic_lds=dynamic_lds)
     with np.errstate(all="ignore"):
         return _Simulation(loaded, loaded.kernel(kernel), launch, args, names, check=check, measure=measure).run(limit)
-
-
-def _extent(value: int | Sequence[int]) -> Extent:
-    given = (value,) if isinstance(value, int) else tuple(value)
-    x, y, z = (*given, 1, 1, 1)[:3]
-    return x, y, z
 
 
 class _Simulation:
@@ -115,34 +102,28 @@ class _Simulation:
             raise SimulatorError(
                 f"{kernel.name} wants {self._lds_bytes} bytes of LDS, {code.target} has {LDS_BYTES[code.target]}"
             )
-        self._pointers = _pointers(args)
-        self._names = names or [f"argument {number}" for number in range(len(args))]
-        self._memory, self._buffers = self._load(args)
+        self._arguments = Arguments(args, names)
+        self._memory = self._load()
         self._program = _decoded(code, kernel)
         self._recorder = Recorder()
         self._global_lines, self._bank_use = 0, BankUse()
 
     # ---- before -------------------------------------------------------------------------------------------------
 
-    def _load(self, args: Sequence[ArgumentValue]) -> tuple[GlobalMemory, dict[int, Buffer]]:
+    def _load(self) -> GlobalMemory:
         """Memory with the code object, the arguments and their arrays in it."""
         contents: list[tuple[str, bytes | Array]] = [
             ("the code object", bytes(round_up(self._code.elf.memory_size, 64))),
             ("the kernel arguments", bytes(round_up(self._kernel.kernarg_bytes, 64))),
             ("the dispatch packet", dispatch_packet(self._launch)),
         ]
-        named = {id(pointer.array): (self._names[number], pointer.array) for number, pointer in self._pointers.items()}
-        contents += named.values()
-        memory = GlobalMemory(contents)
-        buffers = dict(zip(named, memory.buffers[3:], strict=True))
-        addresses = {
-            number: buffers[id(pointer.array)].address + pointer.offset for number, pointer in self._pointers.items()
-        }
-        kernarg = kernarg_bytes(self._kernel, args, addresses, self._launch)
+        memory = GlobalMemory(contents + self._arguments.contents)
+        addresses = self._arguments.place(memory.buffers[len(contents) :])
+        kernarg = kernarg_bytes(self._kernel, self._arguments, addresses, self._launch)
         memory.write(memory.buffers[1], kernarg)
         self._user_scalars = user_scalars(self._kernel, kernarg, memory.buffers[1].address, memory.buffers[2].address)
         self._load_code(memory)
-        return memory, buffers
+        return memory
 
     def _load_code(self, memory: GlobalMemory) -> None:
         image = memory.buffers[0]
@@ -168,9 +149,7 @@ class _Simulation:
             self._global_lines += batch.global_lines
             self._bank_use += batch.lds.bank_use
         seconds = time.perf_counter() - begun
-        for array in {id(pointer.array): pointer.array for pointer in self._pointers.values()}.values():
-            if array.flags.writeable:
-                array.reshape(-1).view(np.uint8)[:] = self._memory.read(self._buffers[id(array)])
+        self._arguments.write_back(self._memory)
         executed = [(self._program.block(address), count) for address, count in machine.executed.items()]
         measured = Measured(global_lines=self._global_lines, lds=self._bank_use) if self._measure else None
         cost = cost_report(self._kernel.name, self._code.target, waves, executed, measured)
@@ -260,18 +239,6 @@ def _decoded(code: CodeObject, kernel: Kernel) -> Program:
     if kernel.name not in code.decoded:
         code.decoded[kernel.name] = Program(code.listing, Context(code.target, kernel.accumulation_offset))
     return code.decoded[kernel.name]
-
-
-def _pointers(args: Sequence[ArgumentValue]) -> dict[int, Pointer]:
-    """The arguments that are pointers, by number. Those into one array share its buffer."""
-    pointers = {}
-    for number, value in enumerate(args):
-        pointer = Pointer(value, 0) if isinstance(value, np.ndarray) else value
-        if isinstance(pointer, Pointer):
-            if not pointer.array.flags.c_contiguous:
-                raise SimulatorError(f"argument {number} must be a contiguous array")
-            pointers[number] = pointer
-    return pointers
 
 
 def _lds_width(name: str) -> int:

@@ -76,8 +76,6 @@ template <int m, int n, int k> void multiply_add(float* c, const float* a, const
 
 template void multiply_add<16, 8, 8>(float*, const float*, const float*);
 template void multiply_add<16, 8, 16>(float*, const float*, const float*);
-template void multiply_add<16, 16, 16>(float*, const float*, const float*);
-template void multiply_add<32, 32, 8>(float*, const float*, const float*);
 template void multiply_add<64, 8, 16>(float*, const float*, const float*);
 template void multiply_add<64, 64, 16>(float*, const float*, const float*);
 template void multiply_add<64, 128, 16>(float*, const float*, const float*);

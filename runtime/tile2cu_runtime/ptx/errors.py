@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tile2cu_runtime.amdgcn.errors import SimulatorError
 
-class PtxError(Exception):
+
+class PtxError(SimulatorError):
     """PTX that the machine does not understand, or a fault of the kernel: then with instruction, line and thread."""

@@ -71,9 +71,10 @@ def parse(text: str) -> dict[str, Kernel]:
     text = _COMMENT.sub("", text)
     kernels: dict[str, Kernel] = {}
     outside = list(_variables(_outside(text)))
+    line, counted = 1, 0
     for found in _KERNEL.finditer(text):
         end = _closing(text, found.end())
-        line = text.count("\n", 0, found.end()) + 1
+        line, counted = line + text.count("\n", counted, found.end()), found.end()
         kernels[found[1]] = _Body(found[1], found[2], outside).read(text[found.end() : end], line)
     return kernels
 
@@ -200,12 +201,14 @@ class _Body:
 
 def _statements(text: str, line: int) -> Iterator[tuple[str, int]]:
     """Statements with their lines: labels end in a colon, braces of blocks stand alone, the rest has no semicolon."""
-    start = 0
+    start = counted = 0
     for found in re.finditer(r"[;{}:\n]", text):
         at, head = found.start(), text[start : found.start()].strip()
         if found[0] == ";":
             if head:
-                yield " ".join(head.split()), line + text.count("\n", 0, start + _indent(text[start:at]))
+                begin = start + _indent(text[start:at])
+                line, counted = line + text.count("\n", counted, begin), begin
+                yield " ".join(head.split()), line
             start = at + 1
         elif found[0] in "{}" and not head:
             yield found[0], line

@@ -7,15 +7,14 @@ a branch parted meet again where its ways join; a barrier waits for all threads 
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tile2cu_runtime.amdgcn.arguments import Arguments, ArgumentValue, extent_of
 from tile2cu_runtime.amdgcn.global_memory import GlobalMemory
-from tile2cu_runtime.amdgcn.kernarg import ArgumentValue, Pointer
 from tile2cu_runtime.ptx import memory, warp
 from tile2cu_runtime.ptx.arithmetic import build_arithmetic
 from tile2cu_runtime.ptx.errors import PtxError
@@ -25,8 +24,6 @@ from tile2cu_runtime.ptx.state import WARP, Step, Threads
 
 THREADS_AT_ONCE = 1024
 STEP_LIMIT = 50_000_000
-
-Argument = ArgumentValue
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Module:
         kernel: str,
         grid: Sequence[int],
         block: Sequence[int],
-        arguments: Sequence[Argument],
+        arguments: Sequence[ArgumentValue],
         *,
         shared_bytes: int = 0,
         limit: int = STEP_LIMIT,
@@ -71,22 +68,14 @@ class Module:
 
         Shapes: `grid` in blocks, `block` in threads, up to three extents each; `shared_bytes` of dynamic memory.
         Errors: PtxError for a fault of the kernel (out of bounds, misaligned, a warp that is not whole where it must
-        be), and for what the machine does not have.
+        be), and for what the machine does not have; SimulatorError for arguments that do not fit the kernel.
         """
         chosen = self.kernels[kernel]
         program = self._programs.setdefault(kernel, _Program(chosen))
-        pointers = {
-            number: Pointer(value, 0) if isinstance(value, np.ndarray) else value
-            for number, value in enumerate(arguments)
-            if isinstance(value, np.ndarray | Pointer)
-        }
-        called = names or [f"argument {number}" for number in range(len(arguments))]
-        # Pointers into one array share its buffer.
-        arrays = {id(pointer.array): (called[number], pointer.array) for number, pointer in pointers.items()}
-        store = GlobalMemory(list(arrays.values()))
-        buffers = dict(zip(arrays, store.buffers, strict=True))
-        addresses = {number: buffers[id(each.array)].address + each.offset for number, each in pointers.items()}
-        counts, threads = _three(grid), _three(block)
+        called = Arguments(arguments, names)
+        store = GlobalMemory(called.contents)
+        addresses = called.place(store.buffers)
+        counts, threads = extent_of(grid), extent_of(block)
         ids = [(x, y, z) for z, y, x in itertools.product(*map(range, reversed(counts)))]
         a_block = threads[0] * threads[1] * threads[2]
         if a_block % WARP:
@@ -99,41 +88,21 @@ class Module:
                     blocks=ids[first : first + at_once],
                     grid=counts,
                     block=threads,
-                    parameters=_parameter_bytes(chosen, arguments, addresses),
+                    parameters=_parameter_bytes(chosen, called, addresses),
                     memory=store,
                     shared_bytes=chosen.shared_bytes + shared_bytes,
                 )
                 executed += program.run(state, limit - executed)
-        for key, (_, array) in arrays.items():
-            if array.flags.writeable:
-                array.reshape(-1).view(np.uint8)[:] = store.read(buffers[key])
+        called.write_back(store)
         return executed
 
 
-def _three(extents: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*extents, 1, 1, 1)[:3]
-    return x, y, z
-
-
-def _parameter_bytes(kernel: Kernel, arguments: Sequence[Argument], addresses: dict[int, int]) -> bytes:
-    if len(arguments) != len(kernel.parameters):
-        raise PtxError(f"{kernel.name} takes {len(kernel.parameters)} arguments, not {len(arguments)}")
+def _parameter_bytes(kernel: Kernel, arguments: Arguments, addresses: dict[int, int]) -> bytes:
+    if len(arguments.values) != len(kernel.parameters):
+        raise PtxError(f"{kernel.name} takes {len(kernel.parameters)} arguments, not {len(arguments.values)}")
     raw = bytearray(sum(each.bytes for each in kernel.parameters) + 64)
-    for number, (parameter, value) in enumerate(zip(kernel.parameters, arguments, strict=True)):
-        if number in addresses:
-            content = struct.pack("<Q", addresses[number])
-        elif isinstance(value, np.generic):
-            content = value.tobytes()
-        elif isinstance(value, bytes):
-            content = value
-        elif isinstance(value, float):
-            content = struct.pack({4: "<f", 8: "<d"}[parameter.bytes], value)
-        elif isinstance(value, int):
-            content = (value & ((1 << 8 * parameter.bytes) - 1)).to_bytes(parameter.bytes, "little")
-        else:
-            raise PtxError(f"argument {number} of {kernel.name} is a {type(value).__name__}")
-        if len(content) != parameter.bytes:
-            raise PtxError(f"argument {number} of {kernel.name} has {parameter.bytes} bytes, not {len(content)}")
+    for number, parameter in enumerate(kernel.parameters):
+        content = arguments.bytes_of(number, parameter.bytes, addresses, kernel.name)
         raw[parameter.offset : parameter.offset + parameter.bytes] = content
     return bytes(raw)
 

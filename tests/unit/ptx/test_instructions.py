@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tile2cu_runtime.amdgcn import SimulatorError
 from tile2cu_runtime.ptx import Module, PtxError
 
 THREADS = 64
@@ -276,3 +277,21 @@ def test_what_it_has_not_is_named() -> None:
     a = np.zeros(THREADS, np.uint32)
     with pytest.raises(PtxError, match="the instruction wgmma.fence.sync.aligned"):
         execute("wgmma.fence.sync.aligned;", a, a, a, np.uint32)
+
+
+def test_each_instruction_keeps_its_line() -> None:
+    """In every kernel of a text, behind labels and blocks, and where several statements share a line."""
+    text = KERNEL.format(
+        text="{ mov.b32 %d, 1;\n\n again: mov.b32 %d, 2; mov.b32 %d,\n 3; }", of=32, to=32, of_bytes=4, to_bytes=4
+    )
+    kernels = Module(text + text.replace(" op(", " other(")).kernels
+    for name, before in (("op", 0), ("other", text.count("\n"))):
+        lines = [each.line for each in kernels[name].instructions if each.operation == "mov" and "%d" in each.operands]
+        first = text[: text.index("mov.b32 %d")].count("\n") + 1 + before
+        assert lines == [first, first + 2, first + 2], name
+
+
+def test_arrays_with_gaps_are_refused() -> None:
+    a = np.zeros((THREADS, 2), np.uint32)
+    with pytest.raises(SimulatorError, match="argument 1 must be a contiguous array"):
+        execute("mov.b32 %d, %a;", a[:, 0].copy(), a[:, 0], a[:, 0].copy(), np.uint32)
