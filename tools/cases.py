@@ -41,10 +41,18 @@ GEMM_SIZES = (
     {"M": 1, "N": 8, "K": 1},
     {"M": 129, "N": 384, "K": 0},
 )
+ROW_SIZES = ({"M": 13}, {"M": 1}, {"M": 0})
 ATTENTION_SIZES = (
     {"batch": 2, "seq_len": 200, "heads": 4},
     {"batch": 1, "seq_len": 173, "heads": 4},
     {"batch": 1, "seq_len": 1, "heads": 4},
+)
+TERNARY = Case(
+    sizes=({"M": 3, "N": 72, "K": 2064}, {"M": 1, "N": 5, "K": 4}),
+    reference=references.w2a8,
+    integers=inputs.two_bits,
+    random=inputs.two_bits,
+    tolerance=0,
 )
 CASES = {
     "vector_add": Case(
@@ -93,6 +101,70 @@ CASES = {
         reference=references.mla_decode,
         random=inputs.cache,
         tolerance=4e-3,
+    ),
+    "linear_attention": Case(
+        sizes=(
+            {"batch": 2, "seq_len": 200, "heads": 2, "dim_v": 64},
+            {"batch": 1, "seq_len": 5, "heads": 1, "dim_v": 72},
+        ),
+        reference=references.linear_attention,
+        tolerance=4e-3,
+    ),
+    "gemm": Case(sizes=GEMM_SIZES, reference=references.gemm, tolerance=4e-3),
+    "gemm_batched": Case(
+        sizes=tuple({"batch": 3, **sizes} for sizes in GEMM_SIZES[1:3]),
+        reference=references.product,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
+    "gemm_grouped": Case(
+        sizes=(
+            {"tokens": 300, "groups": 5, "N": 200, "K": 104},
+            {"tokens": 1, "groups": 2, "N": 8, "K": 8},
+        ),
+        reference=references.gemm_grouped,
+        random=inputs.grouped,
+        tolerance=2e-3,
+    ),
+    "gemm_splitk": Case(
+        sizes=({"M": 130, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
+        reference=references.product,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
+    "gemm_streamk": Case(
+        sizes=({"M": 257, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
+        reference=references.product,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
+    "dequant_gemm": Case(
+        sizes=({"M": 70, "N": 72, "K": 320}, {"M": 1, "N": 5, "K": 32}),
+        reference=references.dequant,
+        random=inputs.four_bits,
+        tolerance=2e-3,
+    ),
+    "dequant_gemv": Case(
+        sizes=({"M": 2, "N": 37, "K": 1312}, {"M": 1, "N": 1, "K": 32}),
+        reference=references.dequant,
+        random=inputs.four_bits,
+        tolerance=2e-3,
+    ),
+    "w2a8_gemm": TERNARY,
+    "w2a8_gemv": TERNARY,
+    "layernorm": Case(sizes=ROW_SIZES, reference=references.layernorm, tolerance=2e-3),
+    "rmsnorm_silu": Case(sizes=ROW_SIZES, reference=references.rmsnorm_silu, tolerance=2e-3),
+    "reduce_rows": Case(
+        sizes=({"M": 13, "N": 3001}, {"M": 1, "N": 1}, {"M": 2, "N": 0}),
+        reference=references.reduce_rows,
+        integers=inputs.small_integers,
+        tolerance=1e-5,
+    ),
+    "cross_entropy": Case(
+        sizes=({"M": 9, "vocab": 5003}, {"M": 3, "vocab": 7}),
+        reference=references.cross_entropy,
+        random=inputs.logits,
+        tolerance=2e-3,
     ),
 }
 

@@ -34,7 +34,7 @@ class Row:
 
 
 def on_gpu(kernel: Prebuilt) -> Runner:
-    """Launches on torch's GPU; the output is filled with NaN (or 77) before, so that holes show."""
+    """Launches on torch's GPU; outputs that are not added to are filled with NaN (or 77) before: holes show."""
     import torch
 
     def run(arrays: Arrays, sizes: Mapping[str, int]) -> Arrays:
@@ -43,8 +43,9 @@ def on_gpu(kernel: Prebuilt) -> Runner:
             for spec, array in zip(kernel.tensors, arrays, strict=True)
         ]
         outputs = [tensors[position] for position in output_positions(kernel)]
-        for output in outputs:
-            output.fill_(float("nan") if output.dtype.is_floating_point else 77)
+        for output, position in zip(outputs, output_positions(kernel), strict=True):
+            if kernel.tensors[position]["access"] == "write":
+                output.fill_(float("nan") if output.dtype.is_floating_point else 77)
         kernel.bind(tensors, sizes, torch.cuda.current_stream().cuda_stream)()
         torch.cuda.synchronize()
         return [output.double().cpu().numpy() for output in outputs]

@@ -51,6 +51,34 @@ def paged_cache(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     return [*normals(rng, tensors), table.astype(np.float64), _lengths(rng, batch, max_pages * page_size)]
 
 
+def grouped(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Rows, a matrix for each group, and where groups start; one of them may be empty."""
+    rows, matrices, (starts,) = shapes
+    cuts = np.sort(rng.integers(0, rows[0] + 1, starts - 2))
+    return [*normals(rng, [rows, matrices]), np.concatenate([[0], cuts, [rows[0]]]).astype(np.float64)]
+
+
+def four_bits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Rows, packed weights, their scales, and zeros between 0 and 15."""
+    rows, packed, *others = shapes
+    found = [rng.standard_normal(rows), rng.integers(0, 256, packed).astype(np.float64)]
+    found += [rng.uniform(0.01, 0.1, others[0])]
+    return found + [rng.integers(0, 16, shape).astype(np.float64) for shape in others[1:]]
+
+
+def two_bits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Rows of int8, and weights that are 0, 1 or 2, four in a byte."""
+    rows, packed = shapes
+    weights = rng.integers(0, 3, (*packed, 4)) << np.array([0, 2, 4, 6])
+    return [rng.integers(-128, 128, rows).astype(np.float64), weights.sum(axis=-1).astype(np.float64)]
+
+
+def logits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Rows of logits, and their labels: some are ignored."""
+    rows, (count,) = shapes
+    return [3 * rng.standard_normal(rows), rng.integers(-1, rows[1], count).astype(np.float64)]
+
+
 def _lengths(rng: np.random.Generator, batch: int, longest: int) -> np.ndarray:
     lengths = rng.integers(1, longest + 1, batch)
     lengths[0], lengths[-1] = 1, longest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -35,6 +36,86 @@ def row_softmax(inputs: Arrays, bindings: Bindings) -> Array:
 
 def gemm_relu(inputs: Arrays, bindings: Bindings) -> Array:
     return np.maximum(inputs[0] @ inputs[1], 0)
+
+
+def gemm(inputs: Arrays, bindings: Bindings) -> Array:
+    """Of A and B, each stored as it is or transposed, and of a bias if there is one."""
+    a, b = (x.T if number(bindings, f"transpose_{n}") else x for x, n in zip(inputs[:2], "AB", strict=True))
+    c = a @ b + (inputs[2] if len(inputs) > 2 else 0)
+    activation = bindings.get("activation", "")
+    return np.maximum(c, 0) if activation == "relu" else gelu(c) if activation == "gelu" else c
+
+
+def gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
+
+
+def product(inputs: Arrays, bindings: Bindings) -> Array:
+    return np.asarray(inputs[0] @ inputs[1])
+
+
+def gemm_grouped(inputs: Arrays, bindings: Bindings) -> Array:
+    rows, matrices, starts = inputs
+    parts = np.split(rows, starts[1:-1].astype(int))
+    return np.concatenate([part @ matrix for part, matrix in zip(parts, matrices, strict=True)])
+
+
+# The numbers of e2m1, by their bits; those of nf4 are the caller's.
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+FP4 = np.concatenate([FP4, -FP4])
+
+
+def dequant(inputs: Arrays, bindings: Bindings) -> Array:
+    """X @ W^T with weights of 4 bits; after the scales come zeros, or for "nf4" the table."""
+    x, packed, scales, *more = inputs
+    bits = packed.astype(int)
+    nibbles = np.stack([bits & 15, bits >> 4], axis=-1).reshape(len(packed), -1)
+    group = number(bindings, "group", 32)
+    match bindings.get("weights", "int4"):
+        case "int4":
+            values = nibbles - np.repeat(more[0], group, axis=1)
+        case "fp4":
+            values = FP4[nibbles]
+        case _:
+            values = more[0][nibbles]
+    return np.asarray(x @ (values * np.repeat(scales, group, axis=1)).T)
+
+
+def w2a8(inputs: Arrays, bindings: Bindings) -> Array:
+    x, packed = inputs
+    weights = packed.astype(int)[:, :, None] >> np.array([0, 2, 4, 6]) & 3
+    return np.asarray(x @ (weights.reshape(len(packed), -1) - 1).T)
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def layernorm(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """The result, the means, and one over the roots of the variances."""
+    x, w, b = inputs
+    mean, rstd = x.mean(axis=1), 1 / np.sqrt(x.var(axis=1) + 1e-5)
+    return [(x - mean[:, None]) * rstd[:, None] * w + b, mean, rstd]
+
+
+def rmsnorm_silu(inputs: Arrays, bindings: Bindings) -> Array:
+    x, w = inputs
+    y = x / np.sqrt(np.mean(x**2, axis=1, keepdims=True) + 1e-6) * w
+    return y / (1 + np.exp(-y))
+
+
+def reduce_rows(inputs: Arrays, bindings: Bindings) -> Array:
+    return np.asarray(inputs[0].sum(axis=1))
+
+
+def cross_entropy(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """The losses and their gradients; a row with a negative label has none."""
+    x, labels = inputs
+    rows, seen = np.arange(len(x)), labels >= 0
+    columns = np.maximum(labels, 0).astype(int)
+    gradient = softmax(x)
+    loss = np.where(seen, -np.log(gradient[rows, columns]), 0)
+    gradient[rows, columns] -= 1
+    return [loss, gradient * seen[:, None]]
 
 
 # ---- attention ------------------------------------------------------------------------------------------------------
@@ -100,6 +181,14 @@ def flash_decoding(inputs: Arrays, bindings: Bindings) -> Array:
         attend(q[b].reshape(1, kv_heads * group, dim), k[b, : int(n)], v[b, : int(n)]) for b, n in enumerate(lengths)
     ]
     return np.stack(each).reshape(q.shape)
+
+
+def linear_attention(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """The output, and the state after the last token."""
+    q, k, v = inputs
+    scores = np.einsum("bshd,bthd->bhst", q, k) / np.sqrt(q.shape[-1])
+    seen = np.tril(np.ones(scores.shape[-2:]))
+    return [np.einsum("bhst,bthv->bshv", scores * seen, v), np.einsum("bthd,bthv->bhdv", k, v)]
 
 
 def mla_decode(inputs: Arrays, bindings: Bindings) -> Array:

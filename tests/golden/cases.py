@@ -30,6 +30,7 @@ class Golden:
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
+EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
 GOLDEN = (
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
@@ -51,6 +52,19 @@ GOLDEN = (
     Golden("cuda/sm_80", "mla_decode.py", bindings={"block_N": 32, "num_split": 4}),
     Golden("cuda/sm_90a", "attention_varlen.py", "cuda:sm_90a", HOPPER_ATTENTION | {"group": 4, "is_causal": True}),
     Golden("cuda/sm_90a", "flash_decoding.py", "cuda:sm_90a", {"dim": 128, "group": 8}),
+    Golden("cuda/sm_80", "gemm.py", bindings=EPILOGUE),
+    Golden("cuda/sm_80", "gemm_batched.py"),
+    Golden("cuda/sm_80", "gemm_splitk.py"),
+    Golden("cuda/sm_80", "dequant.py"),
+    Golden("cuda/sm_80", "w2a8.py"),
+    Golden("cuda/sm_80", "layernorm.py", bindings={"dim": 1024}),
+    Golden("cuda/sm_80", "rmsnorm_silu.py", bindings={"dim": 160}),
+    Golden("cuda/sm_80", "reduce_rows.py"),
+    Golden("cuda/sm_80", "cross_entropy.py"),
+    Golden("cuda/sm_80", "linear_attention.py", bindings={"dim": 64}),
+    Golden("cuda/sm_90a", "gemm.py", "cuda:sm_90a", EPILOGUE | {"dtype": "bfloat16"}),
+    Golden("cuda/sm_90a", "gemm_batched.py", "cuda:sm_90a", {"block_K": 64}),
+    Golden("cuda/sm_90a", "linear_attention.py", "cuda:sm_90a", {"dim": 64}),
     Golden("cuda/sm_100a", "gemm_relu.py", "cuda:sm_100a", {"block_K": 64, "threads": 256}),
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),

@@ -86,23 +86,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
-  // attention_varlen.py:59
+  // attention_varlen.py:59-61
   const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
-
-  // attention_varlen.py:60
   const int start_k = cu_seqlens_k(bz);
-
-  // attention_varlen.py:61
   const int length_k = cu_seqlens_k(bz + 1) - start_k;
 
   // attention_varlen.py:63  The last key that query i of the block sees is key i + diagonal.
   const int diagonal = bx * block_M + length_k - length;
 
-  // attention_varlen.py:73  A block without queries has no turn; a causal one stops at the last key that its last
-  // query sees.
+  // attention_varlen.py:73-74  A block without queries has no turn; a causal one stops at the last key that its
+  // last query sees.
   const int last = tl::min(length_k, diagonal + block_M);
-
-  // attention_varlen.py:74
   const int loop_range = bx * block_M < length ? tl::ceildiv(tl::max(0, last), block_N) : 0;
 
   // attention_varlen.py:76  for k in T.Pipelined(loop_range, num_stages=num_stages):

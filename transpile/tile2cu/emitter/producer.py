@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions, lets_for, variables
-from tile2cu.core.program import Let, Loop
+from tile2cu.core.prelude import before, loaded_by, prelude
+from tile2cu.core.program import Loop, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.emitter.settled import Settled
@@ -23,7 +23,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     loop, pipeline = found
     settled, names = statements.settled, statements.printer.names
     file = settled.program.source.name
-    lets = [statements.statement(let, heading((let,), file)) for let in hoisted_lets(settled)]
+    shared = statements.paragraphs(hoisted(settled))
     with statements.turns(loop, pipeline) as turns:
         loads = statements.body(pipeline.loads)
     own = rings(settled, statements.printer)
@@ -37,7 +37,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
     view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
-    return tuple(replace(view, gap=bool(number)) for number, view in enumerate([*lets, view]))
+    return (*shared, replace(view, gap=bool(shared)))
 
 
 def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
@@ -53,11 +53,10 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     return f"{text}; no barrier of the whole block follows  {rule}. {share}"
 
 
-def hoisted_lets(settled: Settled) -> tuple[Let, ...]:
-    """The values computed before a producer's loop that its loads and turns need: both parts of the kernel see them."""
+def hoisted(settled: Settled) -> tuple[Stmt, ...]:
+    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it."""
     found = producer_loop(settled)
     if found is None:
         return ()
     loop, pipeline = found
-    needed = variables(loop.start, loop.stop, *(expr for load in pipeline.loads for expr in expressions(load)))
-    return lets_for(needed, settled.launch.body)
+    return prelude(loaded_by(loop, pipeline.loads), before(settled.launch.body, loop))

@@ -44,7 +44,7 @@ from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlap import overlapped
-from tile2cu.emitter.producer import hoisted_lets
+from tile2cu.emitter.producer import hoisted
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import stages_name
@@ -67,12 +67,16 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
         self.maps = maps
-        self._hoisted = hoisted_lets(settled)
+        self._hoisted = hoisted(settled)
         self._staged: dict[int, StagedTile] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle) and stmt not in self._hoisted)
+        return self.paragraphs(tuple(stmt for stmt in body if stmt not in self._hoisted))
+
+    def paragraphs(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
+        """The same of these statements, wherever they stand in the program."""
+        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle))
         barriers = frozenset(id(stmt) for stmt in shown if self.facts.get(stmt, "barrier") is not None)
         views: list[StatementView] = []
         for group in groups(shown, barriers):

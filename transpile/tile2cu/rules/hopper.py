@@ -6,6 +6,7 @@ from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.expr import Var, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
+from tile2cu.core.prelude import before, loaded_by, why_no_prelude
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scan, Scope
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -213,7 +214,8 @@ def _why_not(launch: Launch, context: Context) -> str:
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
     refusal = _product_refusal if context.target.wgmma else _mma_refusal
-    refusals = [refusal(op, context) for op in products]
+    refusals = [why_no_prelude(loaded_by(loops[0], pipeline.loads), before(launch.body, loops[0]))]
+    refusals += [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [_load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")

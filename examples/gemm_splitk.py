@@ -1,0 +1,134 @@
+"""Products with few tiles and a long K, whose turns are shared out: split-K and stream-K."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def gemm_splitk(
+    M,
+    N,
+    K,
+    splits=4,  # blocks that share a tile
+    block_M=128,
+    block_N=128,
+    block_K=32,
+    num_stages=3,
+    threads=256,
+    dtype="float16",
+):
+    """C = A @ B. Parts of K are summed by a second kernel, always in the same order."""
+    accum_dtype = "float32"
+
+    @T.prim_func
+    def gemm_splitk_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
+        parts = T.alloc_global((splits, M, N), accum_dtype)
+
+        # multiply
+        # grid dims: (#blocks along N, #blocks along M, parts of K)
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), splits, threads=threads) as (bx, by, bz):
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
+
+            part = T.ceildiv(T.ceildiv(K, block_K), splits)
+            first = bz * part
+            T.clear(C_local)
+            for ko in T.Pipelined(part, num_stages=num_stages):
+                T.copy(A[by * block_M, (first + ko) * block_K], A_shared)
+                T.copy(B[(first + ko) * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, parts[bz, by * block_M, bx * block_N])
+
+        # add
+        # grid dims: (#blocks along N, #blocks along M)
+        with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 8), threads=128) as (bx, by):
+            total = T.alloc_fragment((8, 128), accum_dtype)
+            T.clear(total)
+            for s in T.serial(splits):
+                for i, j in T.Parallel(8, 128):
+                    total[i, j] += parts[s, by * 8 + i, bx * 128 + j]
+            T.copy(total, C[by * 8, bx * 128])
+
+    return gemm_splitk_kernel
+
+
+@tilelang.jit
+def gemm_splitk_atomic(
+    M, N, K, splits=4, block_M=128, block_N=128, block_K=32, num_stages=3, threads=256, dtype="float16"
+):
+    """C += A @ B in float32, in an order that differs from run to run: no workspace. C holds zeros before, or a sum."""
+    accum_dtype = "float32"
+
+    @T.prim_func
+    def gemm_splitk_atomic_kernel(
+        A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum_dtype)
+    ):
+        # grid dims: (#blocks along N, #blocks along M, parts of K)
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), splits, threads=threads) as (bx, by, bz):
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
+
+            part = T.ceildiv(T.ceildiv(K, block_K), splits)
+            first = bz * part
+            T.clear(C_local)
+            for ko in T.Pipelined(part, num_stages=num_stages):
+                T.copy(A[by * block_M, (first + ko) * block_K], A_shared)
+                T.copy(B[(first + ko) * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.atomic_add(C[by * block_M, bx * block_N], C_local)
+
+    return gemm_splitk_atomic_kernel
+
+
+@tilelang.jit
+def gemm_streamk(
+    M,
+    N,
+    K,
+    programs=132,  # blocks, as many as the chip runs at once
+    block_M=128,
+    block_N=128,
+    block_K=32,
+    num_stages=3,
+    threads=256,
+    dtype="float16",
+):
+    """C += A @ B in float32. Every block gets the same number of turns, or one less, wherever tiles begin.
+
+    C holds zeros before, or a sum. Tiles of several blocks are added in an order that differs from run to run.
+    """
+    accum_dtype = "float32"
+
+    @T.prim_func
+    def gemm_streamk_kernel(
+        A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum_dtype)
+    ):
+        # grid dims: (blocks)
+        with T.Kernel(programs, threads=threads) as block:
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
+
+            # Turns are numbered over all tiles, one tile after the other. This block's are `turn` to `last`.
+            per_tile = T.ceildiv(K, block_K)
+            total = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) * per_tile
+            last = (block + 1) * (total // programs) + T.min(block + 1, total % programs)
+            turn = T.alloc_var("int32", init=block * (total // programs) + T.min(block, total % programs))
+
+            while turn < last:
+                tile = turn // per_tile
+                start = turn % per_tile
+                count = T.min(per_tile - start, last - turn)
+                m = tile // T.ceildiv(N, block_N) * block_M
+                n = tile % T.ceildiv(N, block_N) * block_N
+                T.clear(C_local)
+                for ko in T.Pipelined(count, num_stages=num_stages):
+                    T.copy(A[m, (start + ko) * block_K], A_shared)
+                    T.copy(B[(start + ko) * block_K, n], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                T.atomic_add(C[m, n], C_local)
+                turn += count
+
+    return gemm_streamk_kernel

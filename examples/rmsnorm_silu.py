@@ -1,0 +1,31 @@
+"""RMSNorm and SiLU in one pass over memory, for rows of any multiple of 32 channels that stay in registers."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def rmsnorm_silu(M, dim, block_M=4, threads=128, eps=1e-6, dtype="float16"):
+    """Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y))."""
+    accum_dtype = "float32"
+
+    @T.prim_func
+    def rmsnorm_silu_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):
+        # grid dims: (#blocks of rows)
+        with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
+            x = T.alloc_fragment((block_M, dim), accum_dtype)
+            squares = T.alloc_fragment((block_M, dim), accum_dtype)
+            scale = T.alloc_fragment((block_M,), accum_dtype)
+
+            T.copy(X[bx * block_M, 0], x)
+            for i, j in T.Parallel(block_M, dim):
+                squares[i, j] = x[i, j] * x[i, j]
+            T.reduce_sum(squares, scale, dim=1)
+            for i in T.Parallel(block_M):
+                scale[i] = T.rsqrt(scale[i] / dim + eps)
+            for i, j in T.Parallel(block_M, dim):
+                y = x[i, j] * scale[i] * W[j]
+                x[i, j] = y / (1 + T.exp(-y))
+            T.copy(x, Y[bx * block_M, 0])
+
+    return rmsnorm_silu_kernel

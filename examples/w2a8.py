@@ -1,0 +1,77 @@
+"""Products of 8-bit activations with ternary weights in 2 bits, as BitNet b1.58 stores them: X @ W^T in integers.
+
+W[n, k] is -1, 0 or 1, stored as itself plus 1 in bits 2 (k % 4) and up of byte k // 4 of its row. Y is exact; its user
+multiplies it with the scales of X and W.
+"""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def w2a8_gemm(M, N, K, block_M=64, block_N=64, block_K=128, num_stages=2, threads=128):
+    """Y = X @ W^T, for many rows of X."""
+
+    @T.prim_func
+    def w2a8_gemm_kernel(
+        X: T.Tensor((M, K), "int8"),
+        W: T.Tensor((N, K // 4), "uint8"),
+        Y: T.Tensor((M, N), "int32"),
+    ):
+        # grid dims: (#blocks along N, #blocks along M)
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            X_shared = T.alloc_shared((block_M, block_K), "int8")
+            packed = T.alloc_shared((block_N, block_K // 4), "uint8")
+            W_shared = T.alloc_shared((block_N, block_K), "int8")
+            Y_local = T.alloc_fragment((block_M, block_N), "int32")
+
+            T.clear(Y_local)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(X[by * block_M, ko * block_K], X_shared)
+                T.copy(W[bx * block_N, ko * (block_K // 4)], packed)
+                # Weights past the end are -1, and meet zeros of X.
+                for i, j in T.Parallel(block_N, block_K):
+                    W_shared[i, j] = T.cast((T.cast(packed[i, j // 4], "int32") >> (2 * (j % 4)) & 3) - 1, "int8")
+                T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+            T.copy(Y_local, Y[by * block_M, bx * block_N])
+
+    return w2a8_gemm_kernel
+
+
+@tilelang.jit(out_idx=[-1])
+def w2a8_gemv(
+    M,
+    N,
+    K,
+    block_N=4,  # rows of W a block
+    block_K=2048,  # columns a turn
+    threads=128,
+):
+    """Y = X @ W^T, one row of X a block."""
+
+    @T.prim_func
+    def w2a8_gemv_kernel(
+        X: T.Tensor((M, K), "int8"),
+        W: T.Tensor((N, K // 4), "uint8"),
+        Y: T.Tensor((M, N), "int32"),
+    ):
+        # grid dims: (#blocks of rows of W, rows of X)
+        with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
+            x = T.alloc_shared((block_K,), "int8")
+            packed = T.alloc_fragment((block_N, block_K // 4), "uint8")
+            partial = T.alloc_fragment((block_N, block_K // 4), "int32")
+            total = T.alloc_fragment((block_N,), "int32")
+
+            T.clear(partial)
+            for ko in T.serial(T.ceildiv(K, block_K)):
+                T.copy(X[m, ko * block_K], x)
+                T.copy(W[bn * block_N, ko * (block_K // 4)], packed)
+                # Each thread sums the columns that it holds; they meet once, at the end.
+                for i, j in T.Parallel(block_N, block_K // 4):
+                    for part in T.unroll(4):
+                        weight = (T.cast(packed[i, j], "int32") >> (2 * part) & 3) - 1
+                        partial[i, j] += weight * T.cast(x[4 * j + part], "int32")
+            T.reduce_sum(partial, total, dim=1)
+            T.copy(total, Y[m, bn * block_N])
+
+    return w2a8_gemv_kernel

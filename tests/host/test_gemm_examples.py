@@ -1,0 +1,97 @@
+"""The products among the examples on the CPU engine against float64, in the variants that emitted/ does not have."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import inputs
+import references
+from tests.host.example_calls import assert_close
+from tests.host.examples import assert_clean, halves, load, run
+
+
+def random(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "transposed", "bindings"),
+    [
+        ("bfloat16", "A", {"bias": True, "activation": "relu"}),
+        ("float16", "AB", {"activation": "gelu", "block_N": 64}),
+        ("float8_e4m3fn", "B", {"out_dtype": "float32"}),
+        ("float8_e5m2", "", {"bias": True}),
+        ("int8", "B", {"accum_dtype": "int32", "out_dtype": "int32", "bias": True}),
+        ("int8", "A", {"accum_dtype": "int32", "out_dtype": "int32"}),
+        ("bfloat16", "B", {"bias": True, "target": "cuda:sm_90a"}),
+        ("float16", "A", {"block_N": 256, "threads": 256, "target": "cuda:sm_90a"}),
+    ],
+)
+def test_gemm(dtype: str, transposed: str, bindings: dict[str, object]) -> None:
+    flags = {f"transpose_{name}": name in transposed for name in "AB"}
+    kernel = load("gemm.py", dtype=dtype, **flags, **bindings)
+    for m, n, k in ((152, 136, 208), (8, 8, 16)):
+        shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
+        integers = dtype == "int8"
+        data = inputs.small_integers(random(m), shapes) if integers else inputs.normals(random(m), shapes)
+        data = halves(data, getattr(ml_dtypes, dtype, dtype))
+        bias = inputs.small_integers(random(n), [(n,)]) if "bias" in bindings else []
+        expected = references.gemm([*data, *bias], {**flags, **bindings})
+        types = [dtype, dtype, str(bindings.get("accum_dtype", "float32"))][: 2 + len(bias)]
+        assert_close(run(kernel, [*data, *bias], types)[0], expected, 0.0 if integers else 2e-3)
+        if dtype.endswith("16") or transposed == "B":
+            assert_clean(kernel)
+        else:  # lanes gather elements of 8 bits whose K lies across rows: some banks meet
+            assert kernel.report is not None and not kernel.report.findings
+
+
+def test_gemm_of_groups_on_hopper() -> None:
+    kernel = load("gemm_batched.py", "gemm_grouped", target="cuda:sm_90a", block_N=64, block_K=64)
+    assert "wgmma" in kernel.source
+    for tokens, groups in ((300, 5), (3, 7), (64, 1)):
+        data = halves(inputs.grouped(random(tokens), [(tokens, 72), (groups, 72, 104), (groups + 1,)]))
+        found = run(kernel, data, ["float16", "float16", "int32"], groups=groups)[0]
+        assert_close(found, references.gemm_grouped(data, {}), 2e-3)
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize("splits", [1, 7])
+def test_gemm_in_parts_of_k(splits: int) -> None:
+    kernel = load("gemm_splitk.py", "gemm_splitk", splits=splits, block_M=64, block_N=64)
+    for m, n, k in ((100, 72, 500), (3, 8, 1), (64, 64, 0)):
+        data = inputs.small_integers(random(k), [(m, k), (k, n)])
+        np.testing.assert_array_equal(run(kernel, data)[0], data[0] @ data[1])
+        assert_clean(kernel)
+
+
+@pytest.mark.parametrize("programs", [1, 5])
+def test_stream_k_adds_to_what_c_holds(programs: int) -> None:
+    kernel = load("gemm_splitk.py", "gemm_streamk", programs=programs, block_M=64, block_N=64)
+    for m, n, k in ((100, 72, 500), (200, 200, 40), (3, 8, 1)):
+        a, b, c = inputs.small_integers(random(k), [(m, k), (k, n), (m, n)])
+        sums = c.astype(np.float32)
+        kernel(a.astype(np.float16), b.astype(np.float16), sums)
+        np.testing.assert_array_equal(sums, a @ b + c)
+        assert kernel.report is not None and not kernel.report.findings
+
+
+NF4 = np.linspace(-1, 1, 16) ** 3  # any table will do
+
+
+@pytest.mark.parametrize("form", ["gemm", "gemv"])
+@pytest.mark.parametrize(
+    ("weights", "dtype", "target"), [("fp4", "float16", "cuda:sm_80"), ("nf4", "bfloat16", "cuda:sm_90a")]
+)
+def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) -> None:
+    sizes = {"block_K": 128} if form == "gemv" else {}
+    kernel = load("dequant.py", f"dequant_{form}", weights=weights, group=64, dtype=dtype, target=target, **sizes)
+    numpy = getattr(ml_dtypes, dtype, dtype)
+    for m, n, k in ((5, 72, 448), (1, 3, 64)):
+        x, packed, scales = inputs.four_bits(random(n), [(m, k), (n, k // 2), (n, k // 64)])
+        table = [NF4] if weights == "nf4" else []
+        x, scales, *table = halves([x, scales, *table], numpy)
+        expected = references.dequant([x, packed, scales, *table], {"weights": weights, "group": 64})
+        types = [dtype, "uint8", dtype, *([dtype] if table else [])]
+        found = run(kernel, [x, packed, scales, *table], types)[0]
+        assert_close(found, expected, 2e-3 if dtype == "float16" else 1e-2)
+        assert kernel.report is not None and not kernel.report.findings
