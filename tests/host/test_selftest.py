@@ -115,7 +115,7 @@ import tilelang.language as T
 N = T.dynamic("N")
 
 @T.prim_func
-def bits(X: T.Tensor((N, 32), "int32"), Y: T.Tensor((N, 6), "uint32")):
+def bits(X: T.Tensor((N, 32), "int32"), Y: T.Tensor((N, 6), "uint32"), Z: T.Tensor((N,), "int32")):
     with T.Kernel(N, threads=32) as bx:
         x = T.alloc_fragment((1, 32), "uint32")
         rows = T.alloc_fragment((1,), "uint32")
@@ -136,6 +136,9 @@ def bits(X: T.Tensor((N, 32), "int32"), Y: T.Tensor((N, 6), "uint32")):
         T.finalize_reducer(every)
         Y[bx, 4] = every[0]
         Y[bx, 5] = 0
+        for i in T.Parallel(32):
+            T.atomic_add(Z[bx], X[bx, i] << 1)
+            T.atomic_add(Z[bx], X[bx, i] & 3)
 """
 
 

@@ -29,6 +29,7 @@ def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str
     flags = [f"-I{ROOT / 'headers'}", *(f"-I{path}" for path in includes)]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
     shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
+    kind = kind.replace("-", "_")
     objects = ["linear_int4.o", f"linear_int4_{kind}.o"]
     for command in (kernel, [*shim, *flags, "-c", f"linear_int4_{kind}.cpp"]):
         subprocess.run(command, cwd=folder, check=True)
@@ -68,6 +69,18 @@ def test_torch(gxx: str, tmp_path: Path) -> None:
     for wrong in ((x.float(), w, s, y), (x, w[:, :8], s, y), (x, w, s, y.t()), (x.t().contiguous().t(), w, s, y)):
         with pytest.raises(RuntimeError, match="must|another element type"):
             run(*wrong)
+
+
+@pytest.mark.needs("torch")
+def test_torch_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
+    """The part that the CPU engine does not run: the current stream, and the guard of the device."""
+    look = Look(shims=("torch",))
+    (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    for file, text in one.files.items():
+        (tmp_path / file).write_text(text)
+    includes = [f"-I{ROOT / 'headers'}", "-isystem", str(torch_include())]
+    flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([gxx, *flags, *includes, "linear_int4_torch.cpp"], cwd=tmp_path, check=True)
 
 
 class DLTensor(ctypes.Structure):
@@ -110,6 +123,21 @@ def test_dlpack(gxx: str, tmp_path: Path) -> None:
     assert call(x, w, tensor(arrays[2][:5], 2), y) == 1  # TL_INVALID_SIZE
     assert call(tensor(arrays[0], 2, [1, 5]), w, s, y) == 3
     assert call(tensor(arrays[0], 2, [64, 1]), w, s, y) == 0
+
+
+def test_tvm_ffi(gxx: str, tmp_path: Path) -> None:
+    tvm_ffi = pytest.importorskip("tvm_ffi")
+    folder = Path(tvm_ffi.__file__).parent
+    link = [f"-L{folder / 'lib'}", "-ltvm_ffi", f"-Wl,-rpath,{folder / 'lib'}"]
+    library = build(gxx, tmp_path, "tvm-ffi", [str(folder / "include")], link, "shim.so")
+    run = tvm_ffi.load_module(str(library)).linear_int4
+    *arrays, expected = inputs()
+    x, w, s, y = map(tvm_ffi.from_dlpack, arrays)
+    run(x, w, s, y)
+    np.testing.assert_array_equal(arrays[3], expected)
+    for wrong in (arrays[0].astype(np.float32), arrays[0][:, :32].copy(), arrays[0].T):
+        with pytest.raises(ValueError, match="linear_int4: a size is"):
+            run(tvm_ffi.from_dlpack(wrong), w, s, y)
 
 
 @pytest.mark.needs("torch")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-SHIMS = ("dlpack", "pybind11", "torch")
+SHIMS = ("dlpack", "pybind11", "torch", "tvm-ffi")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,7 +165,9 @@ class Reference:
                 return self._set(stmt.buffer, [self.text(index) for index in stmt.indices], self.text(value))
             case Atomic():
                 indices = [self.text(index) for index in stmt.indices]
-                combined = _combine(stmt.kind, self._get(stmt.buffer, indices), self.text(stmt.value))
+                text, precedence = self._text(stmt.value)
+                new = text if precedence == 12 else f"({text})"
+                combined = _combine(stmt.kind, self._get(stmt.buffer, indices), new)
                 return self._set(stmt.buffer, indices, combined)
         raise TypeError(type(stmt).__name__)
 
@@ -382,13 +384,14 @@ class Reference:
 
 
 def _combine(kind: Reduction, old: str, new: str) -> str:
+    """Two values, neither an open operation, as one."""
     match kind:
         case Reduction.SUM | Reduction.ABSSUM:
             return f"{old} + {new}"
         case Reduction.MIN:
             return f"minimum({old}, {new})"
         case Reduction.BITAND | Reduction.BITOR | Reduction.BITXOR:
-            return f"{old} {kind.operator} ({new})"
+            return f"{old} {kind.operator} {new}"
         case _:
             return f"maximum({old}, {new})"
 

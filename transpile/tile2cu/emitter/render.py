@@ -46,7 +46,7 @@ def render_test(view: TestView, look: Look) -> str:
 
 def render_shims(view: ShimView, look: Look) -> dict[str, str]:
     """The shims that the look asks for, by file name."""
-    names = [f"{kind}.cpp" for kind in look.shims]
+    names = [f"{kind.replace('-', '_')}.cpp" for kind in look.shims]
     return dict(zip((f"{view.name}_{name}" for name in names), _rendered(look, names, s=view), strict=True))
 
 

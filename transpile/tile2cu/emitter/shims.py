@@ -1,4 +1,4 @@
-"""NAME_torch.cpp, NAME_dlpack.cpp and NAME_pybind11.cpp: a kernel as other libraries call it, each in one thin file."""
+"""NAME_torch.cpp, NAME_tvm_ffi.cpp and the like: a kernel as other libraries call it, each in one thin file."""
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
@@ -35,6 +35,7 @@ def shim(launches: tuple[Settled, ...], printer: Printer, provenance: tuple[str,
         sizes=sizes,
         params=tuple(printer.names(param.name) for param in program.params),
         schema=_schema(program, launches, sizes),
+        device={"cuda": "kDLCUDA", "hip": "kDLROCM"}[launches[0].target.name.partition(":")[0]],
     )
 
 

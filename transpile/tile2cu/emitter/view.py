@@ -224,7 +224,7 @@ class ShimSizeView:
 
 @dataclass(frozen=True, kw_only=True)
 class ShimView:
-    """A shim. `params` are the launcher's tensors and scalars in order; `schema` is torch's signature."""
+    """A shim. `params` are the launcher's tensors and scalars in order, `schema` torch's, `device` DLPack's."""
 
     name: str
     provenance: tuple[str, ...]
@@ -233,6 +233,7 @@ class ShimView:
     sizes: tuple[ShimSizeView, ...]
     params: tuple[str, ...]
     schema: str
+    device: str
 
     @property
     def size_names(self) -> tuple[str, ...]:
