@@ -95,3 +95,18 @@ def test_scans(device: str, tmp_path: Path) -> None:
     kernel = load(tmp_path, SCANS, params, device)
     x = RNG.integers(-9, 10, (8, 100)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x[:, ::-1].cumsum(axis=1)[:, ::-1].cumsum(axis=0))
+
+
+def test_lanes_exchange_values(device: str, tmp_path: Path) -> None:
+    """By DPP within rows of 16 lanes, by a swizzle within 32, by an address where neither reaches."""
+    masks = (1, 2, 4, 8, 16, 32, 5)
+    statements = "tx = T.get_thread_binding()\n" + "".join(
+        f"Y[{line}, tx] = T.shfl_xor(X[tx], {mask})\n" for line, mask in enumerate(masks)
+    )
+    params = f'X: T.Tensor((128,), "float64"), Y: T.Tensor(({len(masks)}, 128), "float64")'
+    kernel = load(tmp_path, statements, params, device)
+    x = RNG.standard_normal(128)
+    np.testing.assert_array_equal(kernel(x), [x[np.arange(128) ^ mask] for mask in masks])
+    if device == "sim":  # two words of each value, in two waves
+        (cost,) = kernel.costs
+        assert (cost.executed("ds_swizzle_b32"), cost.executed("ds_bpermute_b32")) == (2 * 2, 2 * 2 * 2)

@@ -54,7 +54,10 @@ __global__ void __launch_bounds__(threads)
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
-  const int bx = blockIdx.x, by = blockIdx.y;
+  // the hardware deals blocks to 8 dies in turn, each with its own L2: each die takes a stretch of the tiles, in
+  // panels of 6 rows, so that its operands meet there  [schedule.grid.dies]
+  const auto block = tl::panel_order<6, tl::Panels::rows, 8>();
+  const int bx = block.x, by = block.y;
 
   tl::Fragment<float, C_local_layout> C_local;
 

@@ -11,12 +11,20 @@ struct BlockTile {
   int x, y;
 };
 
+// Where a block is in an order of `blocks`, if each of so many dies takes a stretch of it. The hardware deals blocks to
+// the dies in turn: this one is number block / dies of die block % dies.
+template <int dies> TL_DEVICE unsigned place_on_its_die(unsigned block, unsigned blocks) {
+  const unsigned die = block % dies, least = blocks / dies, longer = blocks % dies;
+  return die * least + (die < longer ? die : longer) + block / dies;
+}
+
 // Blocks that run at the same time should share operands in L2, so they go through the grid in panels of `panel` rows
 // (or columns) of tiles: down the panel first, then along it; every other panel runs backwards, where the last one
-// ended. Each tile is taken by one block, whatever the grid. Any thread.
-template <int panel, Panels across = Panels::rows> TL_DEVICE BlockTile panel_order() {
+// ended. On a chip of several dies, each with an L2, that is what the blocks of one die do. Each tile is taken by one
+// block, whatever the grid. Any thread.
+template <int panel, Panels across = Panels::rows, int dies = 1> TL_DEVICE BlockTile panel_order() {
   static_assert(panel > 0, "a panel has at least one row of tiles");
-  const unsigned block = blockIdx.x + blockIdx.y * gridDim.x;
+  const unsigned block = place_on_its_die<dies>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
   const unsigned length = across == Panels::rows ? gridDim.x : gridDim.y;  // of a panel, in tiles
   const unsigned breadth = across == Panels::rows ? gridDim.y : gridDim.x;
   const unsigned index = block / (panel * length), place = block % (panel * length);

@@ -5,16 +5,36 @@
 namespace tl {
 
 namespace hip {
-// What lane `from` brought. [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane's number times 4]
-template <class T> TL_DEVICE T value_of_lane(T value, int from) {
+// `move` of each of the value's words.
+template <class T, class Move> TL_DEVICE T moved(T value, const Move& move) {
   static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 3, "a shuffled value has 1, 2 or a multiple of 4 bytes");
   constexpr int words = (sizeof(T) + 3) / 4;
   int bits[words] = {};
   __builtin_memcpy(bits, &value, sizeof(T));
   TL_UNROLL
-  for (int word = 0; word < words; ++word) bits[word] = __builtin_amdgcn_ds_bpermute(from * 4, bits[word]);
+  for (int word = 0; word < words; ++word) bits[word] = move(bits[word]);
   __builtin_memcpy(&value, bits, sizeof(T));
   return value;
+}
+// What lane `from` brought. [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane's number times 4]
+template <class T> TL_DEVICE T value_of_lane(T value, int from) {
+  return moved(value, [&](int word) { return __builtin_amdgcn_ds_bpermute(from * 4, word); });
+}
+
+// DPP: an operand's lanes are permuted within rows of 16 on their way to the vector unit, without the LDS. Combined
+// with the operation that follows it costs no instruction. [AMD Instinct MI300 ISA, "Data Parallel Processing (DPP)"]
+enum Dpp { quad_1032 = 0xb1, quad_2301 = 0x4e, quad_3210 = 0x1b, row_rotate_8 = 0x128, row_half_mirror = 0x141 };
+template <Dpp control> TL_DEVICE int dpp(int word) { return __builtin_amdgcn_mov_dpp(word, control, 0xf, 0xf, true); }
+
+// The word of lane() ^ mask, if there is a shorter way to it than by an address. `mask` is a constant where it is
+// called, so that one case is left. [The same, "DS_SWIZZLE_B32", bit mode: a lane's number xor bits 10 to 14]
+constexpr bool has_short_way(int mask) { return mask == 1 || mask == 2 || mask == 4 || mask == 8 || mask == 16; }
+TL_DEVICE int exchanged(int word, int mask) {
+  if (mask == 1) return dpp<quad_1032>(word);
+  if (mask == 2) return dpp<quad_2301>(word);
+  if (mask == 4) return dpp<row_half_mirror>(dpp<quad_3210>(word));  // 7 ^ 3
+  if (mask == 8) return dpp<row_rotate_8>(word);
+  return __builtin_amdgcn_ds_swizzle(word, 16 << 10 | 0x1f);
 }
 }  // namespace hip
 
@@ -24,6 +44,8 @@ template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane_
   return hip::value_of_lane(value, (lane() & ~(width - 1)) | (lane_ & (width - 1)));
 }
 template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask) {
+  if (__builtin_constant_p(mask) && hip::has_short_way(mask) && mask < width)
+    return hip::moved(value, [&](int word) { return hip::exchanged(word, mask); });
   const int from = lane() ^ mask;
   return hip::value_of_lane(value, from > (lane() | (width - 1)) ? lane() : from);
 }

@@ -79,19 +79,27 @@ def test_an_empty_grid_is_no_launch(kernels: Callable[[str], Kernels]) -> None:
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (4, 3), (5, 7), (7, 2), (1, 9), (6, 8)])
-@pytest.mark.parametrize(("name", "panel"), [("order_rows", 3), ("order_columns", 2)])
+@pytest.mark.parametrize(("name", "panel"), [("order_rows", 3), ("order_columns", 2), ("order_on_dies", 3)])
 def test_panels_are_a_serpentine(
     kernels: Callable[[str], Kernels], name: str, panel: int, grid: tuple[int, int]
 ) -> None:
     run = kernels("loops")(name, Written(shape=(grid[1], grid[0]), dtype=np.int32), *grid)
-    tiles = run.written[0] if name == "order_rows" else run.written[0].T
+    tiles = run.written[0].T if name == "order_columns" else run.written[0]
     breadth, length = tiles.shape
     expected = np.empty_like(tiles)
-    block = 0
+    # Dealt to 4 dies in turn, and then taken die after die.
+    order = [block for die in range(4) for block in range(die, tiles.size, 4)] if "dies" in name else range(tiles.size)
+    blocks = iter(order)
     for first in range(0, breadth, panel):
         backwards = first // panel % 2 == 1
         for along in reversed(range(length)) if backwards else range(length):
             for far in range(first, min(first + panel, breadth)):
-                expected[far, along] = block
-                block += 1
+                expected[far, along] = next(blocks)
     np.testing.assert_array_equal(tiles, expected)
+
+
+def test_blocks_that_run_on_one_die_share_operands(kernels: Callable[[str], Kernels]) -> None:
+    """Nine blocks at once on the first of four dies: as the grid comes they need 9 columns and 2 rows of tiles."""
+    run = kernels("loops")("order_on_dies", Written(shape=(16, 33), dtype=np.int32), 33, 16)
+    rows, columns = np.nonzero((run.written[0] % 4 == 0) & (run.written[0] < 4 * 9))
+    assert (len(rows), len({*rows.tolist()}), len({*columns.tolist()})) == (9, 3, 3)

@@ -263,6 +263,12 @@ def _block_order(settled: Settled) -> tuple[str, str] | None:
     if panels is None:
         return None
     panel, kind, reason = panels
+    dies = settled.target.dies
+    if reason and dies > 1:
+        return f"panel_order<{panel}, tl::Panels::{kind}, {dies}>", (
+            f"the hardware deals blocks to {dies} dies in turn, each with its own L2: each die takes a stretch of the "
+            f"tiles, in panels of {panel} {kind}, so that its operands meet there{reason}"
+        )
     about = f"blocks take their tiles in panels of {panel} {kind}, so that their operands meet in L2{reason}"
     return f"panel_order<{panel}, tl::Panels::{kind}>", about
 

@@ -6,7 +6,7 @@ it here.
 
 from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, mfma_rows, registers
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
-from tile2cu.rules.grid import grid_panels, longest_first
+from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
 from tile2cu.rules.hopper import (
     producer_warp,
     share_among_warpgroups,
@@ -98,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     copy_cp_async,
     tma_store,
     grid_panels,
+    grid_dies,
     longest_first,
     copy_synchronous,
     gemm_parts,

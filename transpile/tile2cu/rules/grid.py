@@ -1,6 +1,7 @@
 """In which order blocks take the tiles of their grid. Results do not depend on it."""
 
 from collections.abc import Iterator
+from math import sqrt
 
 from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
@@ -36,9 +37,28 @@ def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
     """
     if is_specialised(context):
-        ordered = any(isinstance(op, Swizzle) for op in context.statements)
-        plain = len(launch.grid) == 2 and not ordered and _longest_axis(launch, context) is None
-        yield launch, "panel", _PANEL if plain else None
+        yield launch, "panel", _PANEL if _is_plain(launch, context) else None
+
+
+@rule(
+    "schedule.grid.dies",
+    phase=Phase.SELECT,
+    on=Launch,
+    source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go to the XCDs in turn (Modular, chiplet_transform)",
+    examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "panel", "None", target="hip:gfx942"),),
+)
+def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
+    """On a chip of several dies each takes tiles of a product that lie together, so that they meet in its own L2.
+
+    Of c blocks that run at once on a die, a square shares the most operands: panels have as many rows as its side, for
+    one block on each compute unit.
+
+    Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
+    """
+    target = context.target
+    if target.dies > 1 and any(isinstance(op, Gemm) for op in context.statements):
+        side = round(sqrt(target.multiprocessors / target.dies))
+        yield launch, "panel", side if _is_plain(launch, context) else None
 
 
 @rule(
@@ -58,6 +78,12 @@ def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     if _longest_axis(launch, context) is not None and not any(isinstance(op, Swizzle) for op in context.statements):
         yield launch, "order", LongestFirst(_GROUP)
+
+
+def _is_plain(launch: Launch, context: Context) -> bool:
+    """Whether the grid has rows and columns of tiles, whose order nothing else decides."""
+    ordered = any(isinstance(op, Swizzle) for op in context.statements)
+    return len(launch.grid) == 2 and not ordered and _longest_axis(launch, context) is None
 
 
 def _longest_axis(launch: Launch, context: Context) -> Var | None:

@@ -51,6 +51,7 @@ FP8_THROUGH_HALF = tuple(
     Mfma("v_mfma_f32_16x16x16_f16", operand, FLOAT32, size=16, k=16, through=FLOAT16) for operand in OCP_FLOATS
 )
 
+# AMD CDNA 3 white paper, "XCD": 8 dies in an MI300X, each with 4 MB of L2; workgroups go to them in turn.
 GFX942 = replace(
     GFX90A,
     name="hip:gfx942",
@@ -62,4 +63,5 @@ GFX942 = replace(
     "amd-instinct-mi300-cdna3-instruction-set-architecture.pdf",
     capability=(9, 4),
     multiprocessors=304,
+    dies=8,
 )

@@ -109,6 +109,7 @@ class Target:
     load_lds: tuple[int, ...] = ()
     fp8: Literal["ocp", "fnuz", ""] = "ocp"
     banks: int = 32
+    dies: int = 1  # to which the hardware deals blocks in turn, each with an L2 of its own
 
     def __post_init__(self) -> None:
         if self.mfma and (self.warp_size != 64 or self.mma or self.wgmma):

@@ -126,13 +126,16 @@ extern "C" tl_status empty_grid(const void*, void*) {
 }
 
 // Each block writes its number where its tile is.
-template <int panel, tl::Panels across> __global__ void order(int* Y_data) {
+template <int panel, tl::Panels across, int dies = 1> __global__ void order(int* Y_data) {
   const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, int(gridDim.y), int(gridDim.x));
-  const auto tile = tl::panel_order<panel, across>();
+  const auto tile = tl::panel_order<panel, across, dies>();
   Y(tile.y, tile.x) = int(blockIdx.x + blockIdx.y * gridDim.x);
 }
 extern "C" tl_status order_rows(void* Y, int x, int y) {
   return tl::launch(order<3, tl::Panels::rows>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+}
+extern "C" tl_status order_on_dies(void* Y, int x, int y) {
+  return tl::launch(order<3, tl::Panels::rows, 4>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
 extern "C" tl_status order_columns(void* Y, int x, int y) {
   return tl::launch(order<2, tl::Panels::columns>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
