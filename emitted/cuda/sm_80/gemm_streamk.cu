@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads)
     const int n = tl::floormod(tile, tl::ceildiv(N, block_N)) * block_N;
     tl::clear(C_local);
 
-    // A_shared was read, B_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // A_shared and B_shared were read by other threads: a barrier before they are used again  [sync.shared.hazard]
     tl::sync_threads();
     // gemm_splitk.py:127  for ko in T.Pipelined(count, num_stages=num_stages):
     auto load = [&](int ko) {

@@ -23,6 +23,11 @@ def wrapped(text: str, width: int = WIDTH - 6) -> list[str]:
     return wrap(ascii_only(text), width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
+def listed(words: list[str]) -> str:
+    """Words as a list in a sentence."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
 def ascii_only(text: str) -> str:
     """Text with everything outside ASCII escaped, so that emitted files are ASCII whatever the user wrote."""
     return text.encode("ascii", "backslashreplace").decode("ascii").rstrip("\\")

@@ -5,7 +5,7 @@ from textwrap import wrap
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.comments import WIDTH, ascii_only, wrapped
+from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.sections import tensors, touched
@@ -81,7 +81,7 @@ def _flags(look: Look) -> str:
 def _hashes(program: Program, tool: Tool) -> str:
     """The content of everything else that decided these bytes."""
     others = [(name, digest) for name, digest in (*program.source.imports, ("tile2cu", tool.sha256)) if digest]
-    return "With " + _list([f"{name} (sha256 {digest[:12]})" for name, digest in others]) + "." if others else ""
+    return "With " + listed([f"{name} (sha256 {digest[:12]})" for name, digest in others]) + "." if others else ""
 
 
 def _doc(program: Program) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _doc(program: Program) -> tuple[str, ...]:
 
 def _compiled_in(program: Program) -> tuple[str, ...]:
     """The values given with -D, which are no arguments any more."""
-    given = _list([f"{name} = {value}" for name, value in program.bindings])
+    given = listed([f"{name} = {value}" for name, value in program.bindings])
     return (*_paragraph(f"Compiled in: {given}."), "") if given else ()
 
 
@@ -106,9 +106,9 @@ def _parts(launches: tuple[Settled, ...]) -> str:
     if len(launches) == 1:
         return ""
     program = launches[0].program
-    names = _list([f"{launch.namespace} (line {launch.launch.span.line})" for launch in launches])
+    names = listed([f"{launch.namespace} (line {launch.launch.span.line})" for launch in launches])
     text = f"{len(launches)} kernels run one after the other: {names}."
-    kept = _list([f"{tensor.name} ({tensor.dtype})" for tensor in program.workspaces])
+    kept = listed([f"{tensor.name} ({tensor.dtype})" for tensor in program.workspaces])
     return text + (f" The workspace holds {kept} between them." if kept else "")
 
 
@@ -140,9 +140,9 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
     free = [printer.names(size.name) for size in sizes if size not in multiples]
-    text = f"{_list(free)} may be any size from 0. " if free else ""
+    text = f"{listed(free)} may be any size from 0. " if free else ""
     if unknown:
-        text += f"No tensor's shape gives {_list(unknown)}: callers pass it by name. "
+        text += f"No tensor's shape gives {listed(unknown)}: callers pass it by name. "
     for size, factor in multiples.items():
         text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
@@ -165,19 +165,15 @@ def _numerics(launches: tuple[Settled, ...]) -> str:
     found, file = numerics(launches), launches[0].program.source.name
     parts: list[str] = []
     if found.products:
-        parts.append(f"Products accumulate in {_list(list(found.products))}.")
+        parts.append(f"Products accumulate in {listed(list(found.products))}.")
     if found.reductions:
-        parts.append(f"Reductions accumulate in {_list(list(found.reductions))}.")
+        parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:
         places = [f"{name} ({dtype}, {file}:{line})" for name, dtype, line in found.rounded]
-        parts.append(f"Rounded to nearest even: {_list(places)}.")
+        parts.append(f"Rounded to nearest even: {listed(places)}.")
     if found.extrema:
-        parts.append(f"tl::{_list(list(found.extrema))} of NaN and a number is the number.")
+        parts.append(f"tl::{listed(list(found.extrema))} of NaN and a number is the number.")
     return " ".join(parts)
-
-
-def _list(words: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
 
 
 def _paragraph(text: str) -> list[str]:

@@ -40,7 +40,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Hazard, Overlap, Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, wrapped
+from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlap import overlapped
@@ -94,12 +94,20 @@ class Statements:
         """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
         hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
         if hazards is not None:
-            reason = ", ".join(f"{self.printer.names(hazard.buffer)} was {hazard.kind}" for hazard in hazards)
-            rule = self.facts.rule(stmt, "barrier")
-            again = "its memory" if any(hazard.taken_over for hazard in hazards) else "it"
-            about = wrapped(f"{reason} by other threads: a barrier before {again} is used again  [{rule}]", BODY_WIDTH)
+            about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
             yield StatementView("barrier", {"call": self._barrier_call()}, stmt.span.line, tuple(about))
         yield self.statement(stmt, above)
+
+    def _because(self, hazards: tuple[Hazard, ...]) -> str:
+        """Why there is a barrier: what other threads did to which tiles."""
+        done: dict[str, list[str]] = {}
+        for hazard in hazards:
+            done.setdefault(hazard.kind, []).append(self.printer.names(hazard.buffer))
+        parts = [f"{listed(names)} {'was' if len(names) == 1 else 'were'} {kind}" for kind, names in done.items()]
+        again = "it is" if len(hazards) == 1 else "they are"
+        if any(hazard.taken_over for hazard in hazards):
+            again = "its memory is" if len(hazards) == 1 else "their memory is"
+        return f"{', '.join(parts)} by other threads: a barrier before {again} used again"
 
     def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
