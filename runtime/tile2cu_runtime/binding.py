@@ -248,7 +248,8 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
             shutil.copy(header, temporary)
         for step in build.before:
             run_compiler(step, temporary, f"the emitted text {manifest.text_file}")
-        headers = precompiled_headers(build) if device == "cpu" else ()
+        plain = b"#define TL_" not in sources[manifest.text_file]  # else the headers say something else
+        headers = precompiled_headers(build) if device == "cpu" and plain else ()
         command = (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")

@@ -71,6 +71,67 @@ def test_for_nvidia(arch: str, nvcc: str, tmp_path: Path) -> None:
     assert "warning" not in compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o")).lower()
 
 
+GROUPS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def work_in_groups(M, N, K):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=256) as (bx, by):
+            A_shared = T.alloc_shared((2, 64, 32), "float16")
+            B_shared = T.alloc_shared((2, 32, 64), "float16")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            tx = T.get_thread_binding()
+{bars}
+            with T.ws(0):
+                T.clear(C_local)
+            for ko in range(T.ceildiv(K, 32)):
+                with T.ws(1):
+{loads}
+                with T.ws(0):
+{waits}
+                    T.gemm(A_shared[ko % 2, :, :], B_shared[ko % 2, :, :], C_local)
+                    T.sync_threads(3, 128)
+            with T.ws(0):
+                T.copy(C_local, C[by * 64, bx * 64])
+            if tx < 32:
+                T.named_barrier_arrive(1, 64)
+            elif tx < 64:
+                T.sync_threads(1, 64)
+
+    return main
+"""
+BY_TMA = {
+    "bars": "            bars = T.alloc_barrier([128, 128])",
+    "loads": """                    T.tma_copy(A[by * 64, ko * 32], A_shared[ko % 2, :, :], barrier=bars[ko % 2])
+                    T.tma_copy(B[ko * 32, bx * 64], B_shared[ko % 2, :, :], barrier=bars[ko % 2])
+                    T.mbarrier_expect_tx(bars[0], 0)
+                    T.fence_proxy_async()
+                    T.barrier_arrive(bars[ko % 2])""",
+    "waits": "                    T.barrier_wait(bars[ko % 2], ko // 2 % 2)",
+}
+BY_THREADS = {
+    "bars": "",
+    "loads": """                    T.copy(A[by * 64, ko * 32], A_shared[ko % 2, :, :])
+                    T.copy(B[ko * 32, bx * 64], B_shared[ko % 2, :, :])""",
+    "waits": "",
+}
+
+
+@pytest.mark.parametrize(("arch", "parts"), [("80", BY_THREADS), ("90a", BY_TMA)])
+def test_groups_for_nvidia(arch: str, parts: dict[str, str], nvcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "groups.py"
+    source.write_text(GROUPS.format(**parts))
+    (made,) = tile2cu.emit(source, target=f"cuda:sm_{arch}").values()
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    printed = compiles(nvcc_command(nvcc, arch, tmp_path / "work_in_groups.cu", tmp_path / "kernel.o"))
+    assert "warning" not in printed.lower()
+
+
 def test_for_amd(clang_hip: str, tmp_path: Path) -> None:
     text = emitted(tmp_path, "hip:gfx942", "1")
     command = [

@@ -17,8 +17,16 @@ namespace tl {
 constexpr int warp_size = 32;
 
 // Emitted blocks are one-dimensional, so threadIdx.x is the thread's number in the block.
-TL_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
-TL_DEVICE int lane() { return static_cast<int>(threadIdx.x % warp_size); }
-TL_DEVICE int warp() { return static_cast<int>(threadIdx.x / warp_size); }
+TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
+
+// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block.
+#ifdef TL_GROUP
+TL_DEVICE int group() { return thread_of_block() / TL_GROUP; }
+TL_DEVICE int thread() { return thread_of_block() % TL_GROUP; }
+#else
+TL_DEVICE int thread() { return thread_of_block(); }
+#endif
+TL_DEVICE int lane() { return static_cast<int>(static_cast<unsigned>(thread()) % warp_size); }
+TL_DEVICE int warp() { return static_cast<int>(static_cast<unsigned>(thread()) / warp_size); }
 
 }  // namespace tl

@@ -6,7 +6,7 @@ namespace tl {
 
 // Waits for all threads of the block; what they wrote to shared and global memory before it is visible after it.
 // Who: every thread of the block. [CUDA C++ Programming Guide, "Synchronization Functions"]
-TL_DEVICE void sync_threads() { __syncthreads(); }
+TL_DEVICE void sync_block() { __syncthreads(); }
 
 // Waits until `threads` threads have come to barrier `id` (1..15; 0 is sync_threads'), by sync or by arrive; orders
 // shared memory among them. Who: whole warps, `threads` is a multiple of 32.
@@ -19,6 +19,13 @@ TL_DEVICE void barrier_sync(int id, int threads) {
 TL_DEVICE void barrier_arrive(int id, int threads) {
   asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+
+// The same among the threads that tile operations see: of the block, or of a group. The groups' barriers are the last.
+#ifdef TL_GROUP
+TL_DEVICE void sync_threads() { barrier_sync(15 - group(), TL_GROUP); }
+#else
+TL_DEVICE void sync_threads() { sync_block(); }
+#endif
 
 // A barrier of the block that tells in how many threads the predicate holds, or whether it does in any, or in all.
 // Who: every thread of the block. [CUDA C++ Programming Guide, "Synchronization Functions"]

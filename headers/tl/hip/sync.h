@@ -19,6 +19,8 @@ template <class Predicate> TL_DEVICE int count_of_block(Predicate) {
 template <class Predicate> TL_DEVICE int any_of_block(Predicate here) { return count_of_block(here); }
 template <class Predicate> TL_DEVICE int all_of_block(Predicate here) { return count_of_block(here); }
 
+TL_DEVICE void sync_block() { sync_threads(); }
+
 // Orders memory among the lanes of a wave, which run in step. Who: every lane of the wave.
 TL_DEVICE void sync_warp() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");

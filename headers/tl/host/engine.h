@@ -127,6 +127,7 @@ void tl_engine_cp_async_wait(int groups_left);
 
 void tl_engine_mbarrier_init(void* barrier, int arrivals);
 void tl_engine_mbarrier_arrive(void* barrier);
+void tl_engine_mbarrier_expect(void* barrier, int bytes);
 void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes);
 void tl_engine_mbarrier_wait(void* barrier, int parity);
 void tl_engine_fence_async_proxy(void);

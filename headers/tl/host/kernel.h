@@ -74,7 +74,15 @@ TL_ENGINE_VARIABLE int tl_engine_thread;  // linear in the block
 
 namespace tl {
 constexpr int warp_size = TL_WARP_SIZE;
-TL_DEVICE int thread() { return tl_engine_thread; }
-TL_DEVICE int lane() { return int(unsigned(tl_engine_thread) % warp_size); }
-TL_DEVICE int warp() { return int(unsigned(tl_engine_thread) / warp_size); }
+TL_DEVICE int thread_of_block() { return tl_engine_thread; }
+
+// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block.
+#ifdef TL_GROUP
+TL_DEVICE int group() { return thread_of_block() / TL_GROUP; }
+TL_DEVICE int thread() { return thread_of_block() % TL_GROUP; }
+#else
+TL_DEVICE int thread() { return thread_of_block(); }
+#endif
+TL_DEVICE int lane() { return static_cast<int>(static_cast<unsigned>(thread()) % warp_size); }
+TL_DEVICE int warp() { return static_cast<int>(static_cast<unsigned>(thread()) / warp_size); }
 }  // namespace tl

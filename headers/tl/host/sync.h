@@ -6,7 +6,7 @@
 namespace tl {
 
 // Who: every thread of the block.
-TL_DEVICE void sync_threads() { tl_engine_sync_threads(); }
+TL_DEVICE void sync_block() { tl_engine_sync_threads(); }
 // A barrier of the block that tells in how many threads the predicate holds, or whether it does in any, or in all.
 TL_DEVICE int count_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate); }
 TL_DEVICE int any_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate) != 0; }
@@ -15,6 +15,12 @@ TL_DEVICE int all_of_block(bool predicate) { return tl_engine_sync_threads_count
 TL_DEVICE void barrier_sync(int id, int threads) { tl_engine_barrier_sync(id, threads); }
 // Arrives without waiting. It releases what this thread wrote; it acquires nothing.
 TL_DEVICE void barrier_arrive(int id, int threads) { tl_engine_barrier_arrive(id, threads); }
+// Among the threads that tile operations see: of the block, or of a group.
+#ifdef TL_GROUP
+TL_DEVICE void sync_threads() { barrier_sync(15 - group(), TL_GROUP); }
+#else
+TL_DEVICE void sync_threads() { sync_block(); }
+#endif
 // Who: every lane of the warp.
 TL_DEVICE void sync_warp() { tl_engine_sync_warp(~uint64_t(0)); }
 

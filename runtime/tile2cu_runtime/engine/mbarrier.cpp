@@ -66,6 +66,11 @@ void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_b
   complete_if_done(worker, state);
 }
 
+void MemoryBarriers::expect(Worker& worker, const void* barrier, int announced_bytes, Site site) {
+  MemoryBarrier& state = find(worker, barrier, site);
+  if (state.initialised) state.pending_bytes += announced_bytes;
+}
+
 void MemoryBarriers::complete_if_done(Worker& worker, MemoryBarrier& barrier) {
   if (barrier.pending_arrivals != 0 || barrier.pending_bytes != 0) return;
   auto& waiting = barrier.waiting[barrier.phase & 1];
@@ -129,6 +134,11 @@ void tl_engine_mbarrier_arrive(void* barrier) {
 void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes) {
   Worker& worker = current_worker();
   worker.memory_barriers.arrive(worker, barrier, bytes, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_mbarrier_expect(void* barrier, int bytes) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.expect(worker, barrier, bytes, TILE2CU_CALL_SITE);
 }
 
 void tl_engine_mbarrier_wait(void* barrier, int parity) {

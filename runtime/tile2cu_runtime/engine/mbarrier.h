@@ -30,6 +30,7 @@ class MemoryBarriers {
   void reset();
   void initialise(Worker& worker, const void* barrier, int arrivals, Site site);
   void arrive(Worker& worker, const void* barrier, int announced_bytes, Site site);
+  void expect(Worker& worker, const void* barrier, int announced_bytes, Site site);
   void wait(Worker& worker, const void* barrier, int parity, Site site);
   MemoryBarrier& find(Worker& worker, const void* barrier, Site site);
   // A copy delivered its bytes; it had seen what `knows` says.

@@ -35,10 +35,14 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
+    group_of,
     walk_stmts,
 )
 
 _ONE = np.ones(1, bool)
+# One statement after the other, all threads side by side: what orders them has nothing left to do.
+_BARRIERS = frozenset(("sync_warp", "mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_expect"))
+_BARRIERS |= {"fence_async_proxy", "barrier_sync", "barrier_arrive"}
 
 
 def interpret(program: Program, arguments: Mapping[str, object], *, seconds: float = 60.0) -> dict[str, Array]:
@@ -151,13 +155,18 @@ class Block:
                 self.left |= mask
             case Parallel():
                 self._parallel(stmt, mask)
-            case Sync() | Swizzle() | Print() | Effect(call=Call(function="sync_warp")):
+            case Sync() | Swizzle() | Print():
+                pass
+            case Effect(call=Call(function=name)) if name in _BARRIERS:
                 pass
             case _:
                 return False
         return True
 
     def _branch(self, stmt: If, mask: Array) -> None:
+        if group_of(stmt) is not None:  # each group's turn comes, in the order of the text
+            self.run(stmt.then, mask)
+            return
         taken = self.values.of(stmt.condition, mask).astype(bool)
         for arm, chosen in ((stmt.then, mask & taken), (stmt.orelse, mask & ~taken)):
             if chosen.any():

@@ -77,7 +77,9 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Gemm():
             return tuple(part.start for region in (stmt.a, stmt.b, stmt.c) for part in region.ranges)
         case Copy() | AtomicTile():
-            return tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
+            starts = tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
+            barrier = stmt.barrier if isinstance(stmt, Copy) else None
+            return starts if barrier is None else (*starts, *barrier.indices)
         case _:
             return _values(stmt)
 

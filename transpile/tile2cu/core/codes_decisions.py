@@ -133,7 +133,12 @@ _SELECT: Mapping[str, Explanation] = {
     "T2C-S006": Explanation(
         "the chip has no instruction for this",
         "What threads ask of one another, and what runs beside them, is not the same on every chip: barriers that "
-        "count, for instance, are NVIDIA's.",
+        "count, for instance, are NVIDIA's; barriers that count bytes, and TMA, came with sm_90.",
+    ),
+    "T2C-S007": Explanation(
+        "TMA cannot do a copy that is asked of it",
+        "TMA moves boxes of a tensor of up to five dimensions whose rows start at multiples of 16 bytes, without "
+        "converting, into all rows and columns of a shared tile.",
     ),
 }
 
@@ -177,6 +182,11 @@ _EMISSION: Mapping[str, Explanation] = {
         "a kernel cannot be called through a shim",
         "--shim writes the kernel as an operator of torch, a function of tvm-ffi or over DLPack, or a pybind11 module. "
         "These know dense tensors of the common element types, and scalars that plain C++ has.",
+    ),
+    "T2C-E032": Explanation(
+        "one kernel of a text has groups of threads, another has not",
+        "T.ws makes each warpgroup of a kernel work by itself, and tile operations see the threads of one. That is "
+        "said once for a whole text.",
     ),
     "T2C-E010": Explanation(
         "clang-format failed",

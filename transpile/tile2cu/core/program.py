@@ -10,7 +10,7 @@ from enum import Enum
 from math import inf
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Call, Expr, Number, Var, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, static_value
 from tile2cu.core.span import Span
 
 
@@ -21,6 +21,7 @@ class Scope(Enum):
     SHARED = "shared"  # one tile a block, in shared memory
     FRAGMENT = "fragment"  # one tile a block, spread over the registers of its threads
     LOCAL = "local"  # a private array in each thread
+    BARRIER = "barrier"  # memory barriers in shared memory that the user handles: T.alloc_barrier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,7 @@ class Buffer:
     strides: tuple[Expr, ...] | None = None
     reducer: "Reduction | None" = None
     of: "Buffer | None" = None
+    arrivals: tuple[int, ...] = ()  # of barriers: how many a phase of each takes
 
     @property
     def memory(self) -> "Buffer":
@@ -114,12 +116,13 @@ class Copy(Stmt):
     """`T.copy(src, dst)`: elements are converted to dst's type.
 
     Loads from outside a global tensor give zero, stores to outside are dropped. `reason` says why the copy is there
-    where the user did not write it.
+    where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there.
     """
 
     src: Region
     dst: Region
     reason: str = ""
+    barrier: Load | None = None
 
 
 class Policy(Enum):
@@ -397,11 +400,12 @@ class Launch:
 
     grid: tuple[Expr, ...]  # in blocks, x first
     blocks: tuple[Var, ...]  # the names of the grid's indices, x first
-    threads: int
+    threads: int  # of a group, where there are several: T.ws
     tiles: tuple[Buffer, ...]  # SHARED, FRAGMENT and LOCAL buffers in order of allocation
     body: tuple[Stmt, ...]
     span: Span
     comments: tuple[str, ...] = ()
+    groups: int = 1  # of threads that work each by itself
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
 
 
@@ -461,6 +465,15 @@ class Program:
     workspaces: tuple[Buffer, ...] = ()
     pasted: tuple[Pasted, ...] = ()
     alias_of: str = ""
+
+
+def group_of(stmt: Stmt) -> int | None:
+    """Which group of threads runs a branch that `with T.ws(group)` made; None for any other statement."""
+    match stmt:
+        case If(condition=Binary(op="==", lhs=Call(function="group"), rhs=group)):
+            return int(static_value(group) or 0)
+        case _:
+            return None
 
 
 def _static_extents(region: Region) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program, walk_stmts
@@ -87,10 +88,29 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 
 
 def _written(settled: Settled, used: list[str]) -> Written:
-    printer = Printer(Names(used, kept=_kept_names(settled), reserved=_called(settled)), settled.bounds)
+    names = Names(used, kept=_kept_names(settled), reserved=_called(settled) | _of_groups(settled))
+    printer = Printer(names, settled.bounds, groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
     return Written(settled, printer, tensor_maps(settled, printer))
+
+
+def _group(launches: tuple[Settled, ...]) -> int:
+    """The threads of a group, where groups work by themselves; 0 where they do not."""
+    found = {each.launch.threads if each.launch.groups > 1 else 0 for each in launches}
+    if len(found) > 1:
+        raise Tile2CuError(
+            "T2C-E032",
+            "one kernel of the text has groups of threads (T.ws), another has not",
+            launches[0].launch.span,
+            help="write them as two functions",
+        )
+    return found.pop()
+
+
+def _of_groups(settled: Settled) -> set[str]:
+    """The names that a kernel with groups of threads needs besides."""
+    return {"groups", "block_threads"} if settled.launch.groups > 1 else set()
 
 
 def _called(settled: Settled) -> set[str]:
@@ -105,6 +125,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     return KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
+        group=_group(launches),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),
@@ -132,7 +153,7 @@ def _launch_view(written: Written) -> LaunchView:
             line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
         ),
         template="class RowStart" if aligned_when(settled) else "",
-        bounds=f"{block_threads(settled)}, 1" if leading else "threads",
+        bounds=f"{block_threads(settled)}, 1" if leading else block_threads(settled),
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
         producer=leading,

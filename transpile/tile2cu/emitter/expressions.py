@@ -37,7 +37,10 @@ _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 _SPELLING = {"or": "||", "and": "&&", "//": "/"}
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
-_OWN = "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start"
+_OWN = (
+    "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start "
+    "mbarrier_wait mbarrier_arrive mbarrier_expect mbarrier_arrive_expect fence_async_proxy"
+)
 _OWN_TYPES = frozenset(_OWN.split())
 # C++ warns of these mixtures without parentheses, and people misread them.
 _CONFUSING = frozenset(
@@ -52,6 +55,7 @@ class Printer:
     names: Names
     bounds: Bounds
     slots: dict[str, str] = field(default_factory=dict)
+    groups: int = 1  # of threads that work by themselves
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -64,7 +68,7 @@ class Printer:
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """One element of a buffer, readable and assignable."""
         inside = ", ".join(self.index(index) for index in indices)
-        if buffer.scope is Scope.LOCAL:
+        if buffer.scope in (Scope.LOCAL, Scope.BARRIER):
             return self.tile(buffer) + "".join(f"[{self.index(index)}]" for index in indices)
         if buffer.scope is Scope.SHARED and buffer.rank > 2:
             inside = ", ".join(self.index(index) for index in indices[-2:])
@@ -179,6 +183,7 @@ class Printer:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
             case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD or name in _OWN_TYPES:
                 arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
+                name = "thread_of_block" if name == "thread" and self.groups > 1 else name
                 return f"{called(name)}({arguments})", _PRIMARY
             case _:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY

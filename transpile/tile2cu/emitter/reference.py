@@ -33,6 +33,7 @@ from tile2cu.core.program import (
     Continue,
     Copy,
     Declare,
+    Effect,
     Fill,
     Gemm,
     If,
@@ -51,6 +52,7 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
+    group_of,
     walk_stmts,
 )
 from tile2cu.emitter.names import Names
@@ -95,10 +97,10 @@ def require_reference(program: Program) -> None:
                     help="emit it without --with-test",
                 )
             for expr in expressions(stmt):
-                if is_of_thread(expr):
+                if isinstance(stmt, Effect) or group_of(stmt) is not None or is_of_thread(expr):
                     raise Tile2CuError(
                         "T2C-E030",
-                        f"`{program.name}` asks which thread it is, so it has no reference",
+                        f"`{program.name}` speaks of single threads, so it has no reference",
                         stmt.span,
                         help="emit it without --with-test, or write the loop with T.Parallel",
                     )

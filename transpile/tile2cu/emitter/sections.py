@@ -31,6 +31,10 @@ def sizes(settled: Settled, printer: Printer) -> Section:
     declared = [] if settled.namespace else [*_constants(settled, printer)]
     declared += _stages(settled)
     declared.append(Declaration(f"constexpr int threads = {settled.launch.threads};", _threads_about(settled)))
+    if settled.launch.groups > 1:
+        about = "of so many threads each, which work by themselves: T.ws"
+        text = f"constexpr int groups = {settled.launch.groups}, block_threads = threads * groups;"
+        declared.append(Declaration(text, (about,)))
     declared += _register_shares(settled)
     return Section(rule_line("sizes"), tuple(declared))
 
@@ -205,11 +209,26 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     for space in settled.facts[settled.launch, "workspaces"]:
         name = printer.names(space.name)
         declared.append(Declaration(f"auto& {name} = {place_of(space.name, settled, printer)};"))
+    declared += _started_barriers(settled, printer)
     declared += _block_indices(settled, printer)
     for let in settled.launch.prelude:
         value = printer.text(let.value, let.var.dtype)
         declared.append(Declaration(f"const {let.var.dtype.cpp} {printer.names(let.var.name)} = {value};"))
     return tuple(declared)
+
+
+def _started_barriers(settled: Settled, printer: Printer) -> Iterator[Declaration]:
+    """Names for the user's barriers, and their initialisation, which a barrier of the block shows to all threads."""
+    barriers = [tile for tile in settled.launch.tiles if tile.scope is Scope.BARRIER]
+    for tile in barriers:
+        name = printer.names(tile.name)
+        yield Declaration(f"auto& {name} = tl::shared<Shared>().{name};")
+    for number, tile in enumerate(barriers):
+        about = ("One thread initialises the barriers; tl::sync_block() shows them to all",) if not number else ()
+        counts = ", ".join(map(str, tile.arrivals))
+        yield Declaration(f"tl::mbarrier_start({printer.names(tile.name)}, {{{counts}}});", about)
+    if barriers:
+        yield Declaration("tl::sync_block();")
 
 
 def _tensors_about(settled: Settled) -> Iterator[str]:

@@ -37,6 +37,7 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
+    group_of,
     walk_stmts,
 )
 from tile2cu.core.schedule import Hazard, Overlap, Pipeline
@@ -69,6 +70,7 @@ class Statements:
         self.maps = maps
         self._hoisted = hoisted(settled)
         self._staged: dict[int, StagedTile] = {}
+        self._in_group = False
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -158,12 +160,20 @@ class Statements:
                 return StatementView("call", self._scan(op))
 
     def _conditional(self, stmt: While | If) -> StatementView:
+        group = group_of(stmt)
+        if group is not None and isinstance(stmt, If):
+            outside, self._in_group = self._in_group, True
+            body = self.body(stmt.then)
+            self._in_group = outside
+            return StatementView("branch", {"condition": f"tl::group() == {group}"}, body=body)
         parts = {"condition": self.printer.text(stmt.condition)}
         if isinstance(stmt, While):
             return StatementView("while", parts, body=self.body(stmt.body))
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
 
     def _barrier_call(self) -> str:
+        if self.settled.launch.groups > 1 and not self._in_group:
+            return "tl::sync_block()"
         return "tl::sync_consumers<threads>()" if is_producer(self.settled) else "tl::sync_threads()"
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
@@ -245,6 +255,11 @@ class Statements:
         if call == "tma_store":
             tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
             return {"name": call, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
+        if op.barrier is not None:
+            assert isinstance(op.barrier.buffer, Buffer)
+            barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)
+            arguments = f"{view.name}, {place}, {self._tile(op.dst)}, {barrier}"
+            return {"name": "tma_copy", "template": "", "arguments": arguments}
         tile = self.printer.tile(op.dst.buffer)
         own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
         arrival = f"{own[0].name}.acquire({self.printer.turn_of(op.dst.buffer)})" if own else "full"

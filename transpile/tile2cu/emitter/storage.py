@@ -29,6 +29,9 @@ def shared(settled: Settled, printer: Printer) -> Section:
     declared += _one_after_another(overlay, tiles, settled, printer)
     declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
     declared += _workspaces(settled, printer)
+    for tile in settled.launch.tiles:
+        if tile.scope is Scope.BARRIER:
+            declared.append(_barriers(tile, printer))
     found = producer_loop(settled)
     if found is not None:
         stages = stages_name(settled, found[1].stages)
@@ -105,6 +108,15 @@ def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, s
     array = f"[{stages_name(settled, slots)}]" if slots else ""
     array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
     return f"tl::{kind}<{parameters}>", array
+
+
+def _barriers(tile: Buffer, printer: Printer) -> Declaration:
+    """Barriers that the user handles."""
+    counts = sorted(set(tile.arrivals))
+    arrivals = " or ".join(f"{count:,}" for count in counts)
+    about = f"{8 * len(tile.arrivals)} bytes; a phase ends after {arrivals} arrivals and all bytes announced"
+    comments = [*(wrapped(tile.comment) if tile.comment else []), *wrapped(about)]
+    return Declaration(f"tl::Barrier {printer.names(tile.name)}[{len(tile.arrivals)}];", tuple(comments))
 
 
 def shared_view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration:

@@ -77,6 +77,8 @@ def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
 
 def block_threads(settled: Settled) -> str:
     """The threads of a block, the producer's among them."""
+    if settled.launch.groups > 1:
+        return "block_threads"
     if not is_producer(settled):
         return "threads"
     warpgroup = settled.facts.get(settled.launch, "registers") is not None
@@ -84,9 +86,11 @@ def block_threads(settled: Settled) -> str:
 
 
 def producer_threads(settled: Settled) -> int:
-    """headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
+    """Threads of a block besides those that tile operations see: the other groups', or a producer's.
+
+    headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
     if not is_producer(settled):
-        return 0
+        return settled.launch.threads * (settled.launch.groups - 1)
     return 32 if settled.facts.get(settled.launch, "registers") is None else 128
 
 
@@ -129,7 +133,8 @@ def _sides(op: Copy, settled: Settled, printer: Printer) -> tuple[Region, str]:
     if settled.facts[op, "call"] == "tma_store":
         return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
     slots = settled.facts.get(op.dst.buffer, "slots")
-    return op.src, type_place_of(op.dst.buffer.name, settled, printer) + ("[0]" if slots else "")
+    planes = "[0]" * (op.dst.buffer.rank - 2)
+    return op.src, type_place_of(op.dst.buffer.name, settled, printer) + ("[0]" if slots else "") + planes
 
 
 def staging_tiles(settled: Settled) -> tuple[Staging, ...]:

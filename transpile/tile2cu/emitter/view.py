@@ -80,12 +80,14 @@ class KernelView:
     """A whole .cu or .hip file and its header.
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
+    `group` are the threads of a group that works by itself, 0 where the block works as a whole.
     """
 
     name: str
     namespace: str
     provenance: tuple[str, ...]
     contract: tuple[str, ...]
+    group: int
     pasted: tuple[Section, ...]
     sizes: Section
     shared_limit: int

@@ -9,6 +9,7 @@ from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lower import (
     alloc,
     atomic,
+    barriers,
     copy,
     debug,
     elementwise,
@@ -47,6 +48,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | views.FUNCTIONS
     | thread.FUNCTIONS
     | debug.FUNCTIONS
+    | barriers.FUNCTIONS
     | warp.FUNCTIONS
     | extern.FUNCTIONS
     | random.FUNCTIONS

@@ -10,6 +10,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.groups import by_groups
 from tile2cu.frontend.values import Allocation, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
@@ -31,6 +32,7 @@ class _OpenLaunch:
     threads: tuple[int, ...]
     place: Place
     tiles: list[Buffer] = field(default_factory=list)
+    group: int = 0  # threads of a group, where T.ws makes some
 
 
 @dataclass(eq=False)
@@ -95,6 +97,11 @@ class Recorder:
         for block in self._blocks:
             yield from walk_stmts(tuple(block))
 
+    def work_in_groups(self, threads: int) -> None:
+        """The threads of the open launch work in groups of so many."""
+        assert self._launch is not None
+        self._launch.group = threads
+
     def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
         """Start a statement of the user's file: what is emitted next stands there."""
         self._span = span
@@ -151,13 +158,15 @@ class Recorder:
             self._launch = None
             self.placements.clear()
         comments = place.comments + ((place.trailing,) if place.trailing else ())
+        count = math.prod(threads)
         self.launches.append(
             Launch(
                 grid=grid,
                 blocks=blocks,
-                threads=math.prod(threads),
+                threads=opened.group or count,
+                groups=count // opened.group if opened.group else 1,
                 tiles=tuple(opened.tiles),
-                body=tuple(body),
+                body=by_groups(tuple(body)) if opened.group else tuple(body),
                 span=place.span,
                 comments=comments,
             )
@@ -220,7 +229,7 @@ class Recorder:
     def allocate(self, name: str, value: Allocation) -> Buffer:
         """A new tile of the open launch, or a workspace in global memory."""
         assert value.scope is not None
-        return self.allocate_at(self.take(), name, value.shape, value.dtype, value.scope, value.reducer)
+        return self.allocate_at(self.take(), name, value.shape, value.dtype, value.scope, value.reducer, value.arrivals)
 
     def allocate_at(
         self,
@@ -230,6 +239,7 @@ class Recorder:
         dtype: DType,
         scope: Scope,
         reducer: Reduction | None = None,
+        arrivals: tuple[int, ...] = (),
     ) -> Buffer:
         """As `allocate`, for a statement that does more than allocate."""
         assert self._launch is not None or scope is Scope.GLOBAL
@@ -242,6 +252,7 @@ class Recorder:
             span=place.span,
             comment=comment,
             reducer=reducer,
+            arrivals=arrivals,
         )
         if self._launch is None or scope is Scope.GLOBAL:
             self.workspaces.append(tile)

@@ -12,6 +12,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
+from tile2cu.frontend.groups import in_group
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.lower import debug, extern
 from tile2cu.frontend.operators import truth
@@ -21,6 +22,7 @@ from tile2cu.frontend.values import (
     Allocation,
     AttrFrame,
     Function,
+    GroupFrame,
     KernelFrame,
     PipelineFrame,
     describe,
@@ -241,6 +243,9 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
         trace_block(cx, node.body, env)
         cx.recorder.reducer = outer
         return
+    if isinstance(frame, GroupFrame):
+        _trace_group(cx, node, frame, env)
+        return
     if not isinstance(frame, KernelFrame):
         raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
     targets = [] if item.asname is None else target_names(cx, item.asname.name)
@@ -259,6 +264,19 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
             inner.bind(name, var, span)
         trace_block(cx, node.body, inner)
     inner.end_frame()
+
+
+def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> None:
+    """`with T.ws(group):`: one group of threads does what stands inside."""
+    at = cx.recorder.take()
+    inner = env.inner_frame(loop=False)
+    cx.recorder.depth += 1
+    with cx.recorder.block() as body:
+        trace_block(cx, node.body, inner)
+    cx.recorder.depth -= 1
+    inner.end_frame()
+    branch = If(condition=in_group(frame.group), then=tuple(body), span=at.span, comments=at.comments)
+    cx.recorder.emit(branch)
 
 
 def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env) -> None:

@@ -15,8 +15,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (_ATOMIC, "atomic_load atomic_store"),
     (
         _BARRIER,
-        "fence_proxy_async barrier_wait barrier_arrive mbarrier_wait_parity mbarrier_arrive "
-        "mbarrier_expect_tx mbarrier_arrive_expect_tx named_barrier_arrive alloc_barrier alloc_cluster_barrier "
+        ""
+        "alloc_cluster_barrier "
         "tma_store_arrive tma_store_wait ptx_wait_group ptx_commit_group cp_async_barrier_noinc tvm_storage_sync",
     ),
     (
@@ -25,10 +25,10 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         _COPY,
-        "async_copy tma_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async",
+        "async_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async",
     ),
     (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp "),
-    (_WARPS, "ws annotate_ws_schedule ws_op"),
+    (_WARPS, "annotate_ws_schedule ws_op"),
     (_LAYOUT, "annotate_safe_value"),
     ("write T.Parallel", ""),
     ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),

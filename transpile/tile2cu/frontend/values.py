@@ -237,6 +237,13 @@ class AttrFrame:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupFrame:
+    """`T.ws(group)`, before `with` enters it."""
+
+    group: int
+
+
+@dataclass(frozen=True, eq=False)
 class KernelFrame:
     """`T.Kernel(...)`, before `with` enters it."""
 
@@ -262,6 +269,7 @@ class Allocation:
     scope: Scope | None  # None for T.alloc_var
     init: Expr | None = None
     reducer: Reduction | None = None
+    arrivals: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -372,6 +380,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (KernelFrame, lambda value: "T.Kernel(...)"),
     (Reducer, lambda value: "a reducer"),
     (AttrFrame, lambda value: "T.attr(...)"),
+    (GroupFrame, lambda value: "T.ws(...)"),
     (PipelineFrame, lambda value: "T.pipeline(...)"),
     (TileValue, lambda value: "an expression of tiles"),
     (Transposed, lambda value: "a transposed tile, which only T.gemm takes"),

@@ -4,6 +4,7 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
+from tile2cu.rules.by_hand import by_hand, tma_by_hand
 from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, mfma_rows, registers
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
@@ -50,6 +51,7 @@ __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
     thread_available,
+    by_hand,
     block_threads,
     producer_warp,
     share_among_warpgroups,
@@ -65,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     fma,
     mma_accumulator,
     mma_operand,
+    tma_by_hand,
     shared_addressed,
     widest_swizzle,
     gathered_rows,

@@ -199,6 +199,8 @@ def warpgroups(launch: Launch) -> int:
 
 def _why_not(launch: Launch, context: Context) -> str:
     """The first reason against a producer warp; empty for none."""
+    if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
+        return "the kernel has groups of threads, or barriers, of its own"
     nested = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
     loops = [op for op in launch.body if op in nested and isinstance(op, Loop) and op.num_stages > 0]
     if len(nested) != 1 or len(loops) != 1:
@@ -315,19 +317,21 @@ def _load_refusal(load: Copy) -> str:
     line = f"the copy in line {load.span.line}"
     if not has_swizzle(tile):
         return f"{line} fills a tile whose rows are no multiple of 32 bytes"
-    return f"{line} {_box_refusal(load.src, tile)}" if _box_refusal(load.src, tile) else _rows_refusal(tensor)
+    refusal = box_refusal(load.src, load.dst)
+    return f"{line} {refusal}" if refusal else rows_refusal(tensor)
 
 
-def _box_refusal(region: Region, tile: Buffer) -> str:
-    tensor = region.buffer
-    if tensor.dtype != tile.dtype or tensor.rank > _TMA_RANK or tile.rank != 2:
+def box_refusal(region: Region, into: Region) -> str:
+    """Why TMA cannot move a box of a tensor into a tile, or a plane of one; empty if it can."""
+    tensor, tile = region.buffer, into.buffer
+    if tensor.dtype != tile.dtype or tensor.rank > _TMA_RANK or len(into.kept) != 2:
         return "changes the element type, or the rank of its tensor is over 5"
     if len(region.kept) != 2 or region.kept[-1] != tensor.rank - 1:
         return "does not run along the tensor's last dimension"
     return ""
 
 
-def _rows_refusal(tensor: Buffer) -> str:
+def rows_refusal(tensor: Buffer) -> str:
     """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
     if tensor.strides is not None or tensor.dtype != tensor.memory.dtype:
         return f"`{tensor.name}` is strided, or shows another type"
@@ -347,7 +351,7 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
         return False
     layout: WgmmaAccumulator = context.facts[src, "layout"]
     panels = src.static_shape[1] // layout.along_n % 64 == 0
-    return op.dst.kept[-1] == dst.rank - 1 and not _rows_refusal(dst) and panels
+    return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
 
 
 def _staging(op: Copy) -> Staging:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     AtomicTile,
@@ -20,6 +21,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
+    Print,
     Reduce,
     Scan,
     Stmt,
@@ -35,8 +37,8 @@ from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
 # Statements whose accesses to shared tiles the barriers' rule orders; others may synchronise in ways of their own.
 _ORDERED = (
-    Assign | Atomic | AtomicTile | Break | Continue | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce
-    | Scan | Store | Swizzle | Sync | While
+    Assert | Assign | Atomic | AtomicTile | Break | Continue | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel
+    | Print | Reduce | Scan | Store | Swizzle | Sync | While
 )  # fmt: skip
 _MOST_PARTS = 6
 
@@ -71,7 +73,7 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     workspaces = workspaces_of(context)
     plain = ledger_of(launch, context, workspaces, ())
-    if plain.total <= plain.limit or not all(map(_is_ordered, context.statements)):
+    if plain.total <= plain.limit or launch.groups > 1 or not all(map(_is_ordered, context.statements)):
         return
     lifetimes, earliest = _lifetimes(launch, context)
     cuts: tuple[int, ...] = ()

@@ -111,6 +111,10 @@ def ledger_of(
         rows[workspace.name] = workspace.bytes
         (own if overlay.parts and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
     struct.add_union(exchanged)
+    for tile in launch.tiles:
+        if tile.scope is Scope.BARRIER:
+            rows[tile.name] = len(tile.arrivals) * _BARRIER_BYTES
+            struct.add(rows[tile.name], _BARRIER_BYTES)
     barriers = _barriers(context) * _BARRIER_BYTES
     if barriers:
         rows[BARRIERS] = barriers

@@ -1,22 +1,25 @@
 """Where barriers stand: before a read or write of shared memory that another thread's access must precede."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.program import Buffer, If, Launch, Loop, Stmt, Sync, While
+from tile2cu.core.expr import Call
+from tile2cu.core.program import Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
 from tile2cu.core.schedule import Hazard, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
 
 
 @dataclass
 class _Pending:
     """What the block's threads may have done to shared tiles since the last barrier."""
 
-    written: dict[str, Buffer] = field(default_factory=dict)
-    read: dict[str, Buffer] = field(default_factory=dict)
+    written: dict[Key, Buffer] = field(default_factory=dict)
+    read: dict[Key, Buffer] = field(default_factory=dict)
 
     def copy(self) -> "_Pending":
         return _Pending(dict(self.written), dict(self.read))
@@ -25,9 +28,12 @@ class _Pending:
         return _Pending(self.written | other.written, self.read | other.read)
 
     def without(self, names: set[str]) -> "_Pending":
+        return self.kept(lambda key: key[0] not in names)
+
+    def kept(self, keep: Callable[[Key], bool]) -> "_Pending":
         return _Pending(
-            {name: buffer for name, buffer in self.written.items() if name not in names},
-            {name: buffer for name, buffer in self.read.items() if name not in names},
+            {key: buffer for key, buffer in self.written.items() if keep(key)},
+            {key: buffer for key, buffer in self.read.items() if keep(key)},
         )
 
 
@@ -51,7 +57,8 @@ class _Pending:
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     """A barrier stands exactly where a shared tile is read after other threads wrote it, or written after they used it.
 
-    Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier.
+    Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier, what several groups of threads
+    share by the user's barriers where there are some.
 
     Gives: the hazards that a barrier before the statement ends; nothing where none is needed.
     Errors: T2C-P002 when a barrier is needed where not all threads come.
@@ -70,6 +77,27 @@ class _Walker:
         self.uniformity = Uniformity(context.launch)
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
+        self.group: int | None = None
+        self.ordered = _ordered_by_hand(context)
+
+    def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
+        """The shared tiles whose accesses are ordered here, by name."""
+        return {buffer.name: buffer for buffer in shared(buffers) if buffer.name not in self.ordered}
+
+    def names(self, table: dict[Key, Buffer]) -> set[str]:
+        """The tiles of a table that the current threads have used; all, outside of a group."""
+        return {name for name, group in table if self.group is None or group == self.group}
+
+    def done(self, written: dict[str, Buffer], read: dict[str, Buffer]) -> _Pending:
+        """What the current threads have just done."""
+        return _Pending(
+            {(name, self.group): buffer for name, buffer in written.items()},
+            {(name, self.group): buffer for name, buffer in read.items()},
+        )
+
+    def after_barrier(self, pending: _Pending) -> _Pending:
+        """What is left of it after a barrier of the current threads."""
+        return _Pending() if self.group is None else pending.kept(lambda key: key[1] != self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
         for stmt in body:
@@ -84,28 +112,33 @@ class _Walker:
                 return self.branch(stmt, pending, divergent)
             case While():
                 return self.while_loop(stmt, pending, divergent)
-            case Sync():
-                return _Pending()
+            case Sync() | Effect(call=Call(function="barrier_sync")):
+                return self.after_barrier(pending)
             case _:
                 return self.simple(stmt, pending, divergent)
 
     def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
-        reads = {buffer.name: buffer for buffer in shared(buffers_read(stmt))}
-        writes = {buffer.name: buffer for buffer in shared(buffers_written(stmt))}
-        hazards = {name: Hazard(name, "written") for name in reads | writes if name in pending.written}
-        hazards |= {name: Hazard(name, "read") for name in writes if name in pending.read and name not in hazards}
+        reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
+        hazards = self.hazards(reads, writes, pending)
         hazards |= self.taken_over(writes, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
-            pending = _Pending()
-        return pending.merge(_Pending(writes, reads))
+            pending = self.after_barrier(pending)
+        return pending.merge(self.done(writes, reads))
+
+    def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: _Pending) -> dict[str, Hazard]:
+        """What of these accesses meets what others have done."""
+        written, read = self.names(pending.written), self.names(pending.read)
+        hazards = {name: Hazard(name, "written") for name in reads | writes if name in written}
+        return hazards | {name: Hazard(name, "read") for name in writes if name in read and name not in hazards}
 
     def taken_over(self, writes: Iterable[str], pending: _Pending) -> dict[str, Hazard]:
         """The tiles whose memory is written by another name."""
         mates = {mate for name in writes for mate in self.overlay.mates(name)}
-        found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in pending.read}
-        return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in pending.written}
+        written, read = self.names(pending.written), self.names(pending.read)
+        found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
+        return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | None) -> None:
         if divergent is not None:
@@ -119,7 +152,23 @@ class _Walker:
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
+    def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | None) -> _Pending:
+        """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
+        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        others = pending.kept(lambda key: key[1] != group)
+        hazards = self.hazards(reads, writes, others)
+        if hazards or id(stmt) in self.barriers:
+            self.barrier(stmt, hazards, divergent)
+            pending = _Pending()
+        self.group = group
+        pending = self.body(stmt.then, pending, None)
+        self.group = None
+        return pending
+
     def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
+        group = group_of(stmt)
+        if group is not None:
+            return self.work_of_group(stmt, group, pending, divergent)
         uniform = self.uniformity.holds(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
         inside = divergent if uniform else stmt
@@ -129,12 +178,12 @@ class _Walker:
     def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """The shared elements that the condition itself reads."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span)]
-        shared_reads = {buffer.name: buffer for buffer in shared(access.buffer for access in accesses)}
-        hazards = {name: Hazard(name, "written") for name in shared_reads if name in pending.written}
+        shared_reads = self.tracked(access.buffer for access in accesses)
+        hazards = self.hazards(shared_reads, {}, pending)
         if hazards:
             self.barrier(stmt, hazards, divergent)
-            pending = _Pending()
-        return pending.merge(_Pending({}, shared_reads))
+            pending = self.after_barrier(pending)
+        return pending.merge(self.done({}, shared_reads))
 
     def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
@@ -157,28 +206,57 @@ class _Walker:
 
     def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
-        read = shared(frozenset(buffer for part in stmt.body for buffer in buffers_read(part)))
-        written = {buffer.name for part in stmt.body for buffer in shared(buffers_written(part))}
-        names = {buffer.name for buffer in read} - written
-        hazards = {name: Hazard(name, "written") for name in names if name in pending.written}
+        read = self.tracked(buffer for part in stmt.body for buffer in buffers_read(part))
+        written = self.tracked(buffer for part in stmt.body for buffer in buffers_written(part))
+        hazards = self.hazards({name: read[name] for name in read.keys() - written.keys()}, {}, pending)
         if not hazards and id(stmt) not in self.barriers:
             return pending
         self.barrier(stmt, hazards, divergent)
-        return _Pending()
+        return self.after_barrier(pending)
 
     def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | None) -> _Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
         slots = {buffer.name: buffer for buffer in pipeline.buffers}
-        hazards = {name: Hazard(name, "read") for name in slots if name in pending.read}
-        hazards |= {name: Hazard(name, "written") for name in slots if name in pending.written}
+        written, read = self.names(pending.written), self.names(pending.read)
+        hazards = {name: Hazard(name, "read") for name in slots if name in read}
+        hazards |= {name: Hazard(name, "written") for name in slots if name in written}
         hazards |= self.taken_over(slots, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
-            pending = _Pending()
+            pending = self.after_barrier(pending)
         if divergent is not None:
             self.barrier(stmt, {}, divergent)
         before = pending
         after = pending if pipeline.producer else _Pending()  # a producer's slots have barriers of their own
         for _ in range(2):
             after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else _Pending(), divergent)
-        return before.merge(after).merge(_Pending({}, slots))
+        return before.merge(after).merge(self.done({}, slots))
+
+
+def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
+    """The buffers of all statements of a branch."""
+    return lambda stmt: {buffer for part in walk_stmts(stmt.then) for buffer in of(part)}
+
+
+def _ordered_by_hand(context: Context) -> frozenset[str]:
+    """The tiles that the user's own barriers order: those that TMA fills by hand, or that several groups use."""
+    if not context.facts.get(context.launch, "by_hand"):
+        return frozenset()
+    users: dict[str, set[int | None]] = {}
+
+    def note(body: tuple[Stmt, ...], group: int | None) -> None:
+        for stmt in body:
+            own = group_of(stmt)
+            if isinstance(stmt, If) and own is not None:
+                note(stmt.then, own)
+            elif isinstance(stmt, Loop | While):
+                note(stmt.body, group)
+            elif isinstance(stmt, If):
+                note((*stmt.then, *stmt.orelse), group)
+            else:
+                for buffer in shared(buffers_read(stmt) | buffers_written(stmt)):
+                    users.setdefault(buffer.name, set()).add(group)
+
+    note(context.launch.body, None)
+    filled = {op.dst.buffer.name for op in context.statements if isinstance(op, Copy) and op.barrier is not None}
+    return frozenset(filled | {name for name, groups in users.items() if len(groups) > 1})

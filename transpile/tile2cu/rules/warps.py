@@ -32,7 +32,7 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
     Errors: T2C-L021 when the threads are no multiple of a warp, or too many.
     """
     target = context.target
-    if launch.threads % target.warp_size or not 0 < launch.threads <= target.max_threads:
+    if launch.threads % target.warp_size or not 0 < launch.threads * launch.groups <= target.max_threads:
         raise Tile2CuError(
             "T2C-L021",
             f"a block cannot have {launch.threads} threads",

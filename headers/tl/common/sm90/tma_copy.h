@@ -23,6 +23,24 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
+// Starts to load a tile, and announces its bytes at the user's barrier: the phase ends when they, and all arrivals, are
+// there. Who: any threads that tile operations see; the first of them does it.
+template <int rank, class Tile>
+TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier) {
+  if (thread() != 0) return;
+  mbarrier_expect(barrier, int(sizeof(Tile)));
+  tma_load(map, from, to, barrier);
+}
+
+// Initialises the user's barriers: each phase of barrier i takes arrivals[i]. Who: every thread of the block, before a
+// barrier of the block, which shows them to all.
+template <int n> TL_DEVICE void mbarrier_start(Barrier (&barriers)[n], const int (&arrivals)[n]) {
+  if (thread_of_block() != 0) return;
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) mbarrier_init(barriers[i], arrivals[i]);
+  mbarrier_init_fence();
+}
+
 // Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
 template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {

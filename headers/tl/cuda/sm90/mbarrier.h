@@ -22,6 +22,11 @@ TL_DEVICE void mbarrier_arrive_expect(Barrier& barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
 }
+// The phase also waits for `bytes` bytes of TMA; no arrival. Who: one thread, before its phase is over.
+TL_DEVICE void mbarrier_expect(Barrier& barrier, int bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
+               : "memory");
+}
 // Waits until the phase of this parity (0 for the first) has completed. Who: anyone.
 TL_DEVICE void mbarrier_wait(Barrier& barrier, int parity) {
   uint32_t done = 0;

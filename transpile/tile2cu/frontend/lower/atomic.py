@@ -8,6 +8,7 @@ from tile2cu.core.expr import binary as add
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Loop, LoopKind, Reduction, Scope, Sync
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import barriers
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.operand import as_flag, as_number
 from tile2cu.frontend.lower.spread import is_placed, spread
@@ -112,9 +113,8 @@ def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = 
     """`T.sync_threads()`: a barrier of the whole block."""
     cx.recorder.require_kernel("T.sync_threads")
     if barrier_id is not None or arrive_count is not None:
-        raise Fault(
-            "T2C-F011", "T.sync_threads of a part of the block is not supported yet", help="write T.sync_threads()"
-        )
+        barriers.sync_threads(cx, barrier_id, arrive_count)
+        return None
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.sync_threads cannot stand inside T.Parallel")
     at = cx.recorder.take()

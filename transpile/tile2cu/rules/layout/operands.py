@@ -46,9 +46,9 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for each shared operand that some product reads by ldmatrix or wgmma.
     """
     for buffer in (op.a.buffer, op.b.buffer):
-        swizzled = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
-        if swizzled and not (context.target.mfma and reads_wide_rows(buffer, context)):
-            layout = _swizzled(buffer)
+        free = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
+        if free and not (context.target.mfma and reads_wide_rows(buffer, context)):
+            layout = swizzled(buffer)
             yield buffer, "layout", layout
             if layout.swizzle < 128:
                 row, elements = buffer.static_shape[-1] * buffer.dtype.bytes, 128 // buffer.dtype.bytes
@@ -109,7 +109,7 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
             isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)
             or any(op is load for load in loads_ahead(context))
         ):
-            yield tile, "layout", _swizzled(tile)
+            yield tile, "layout", swizzled(tile)
 
 
 def _is_stored_freely(buffer: Buffer, context: Context) -> bool:
@@ -172,7 +172,7 @@ def _products(context: Context) -> list[Gemm]:
     return [op for op in context.statements if isinstance(op, Gemm)]
 
 
-def _swizzled(buffer: Buffer) -> SharedLayout:
+def swizzled(buffer: Buffer) -> SharedLayout:
     shape = buffer.static_shape
     row = shape[-1] * buffer.dtype.bytes
     span = next((span for span in (128, 64, 32) if row % span == 0), 0)

@@ -195,7 +195,7 @@ def _direct(region: Region) -> bool:
             return region.is_shared_part
         case Scope.FRAGMENT:
             return region.whole and region.buffer.rank <= 3
-        case Scope.LOCAL:
+        case Scope.LOCAL | Scope.BARRIER:
             return False
 
 

@@ -1,0 +1,186 @@
+"""Pipelines that the user writes by hand: groups of threads, memory barriers, TMA copies, named barriers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError, Kernel, LaunchError
+
+RNG = np.random.default_rng(0)
+GEMM = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")'
+ONE_SLOT = """
+    A_shared = T.alloc_shared((64, 32), "float16")
+    B_shared = T.alloc_shared((32, 64), "float16")
+    C_local = T.alloc_fragment((64, 64), "float32")
+    ready = T.alloc_barrier(arrive_count=128)
+    done = T.alloc_barrier(arrive_count=128)
+    with T.ws({consumer}):
+        T.clear(C_local)
+    for ko in T.Pipelined(T.ceildiv(K, 32), num_stages={stages}):
+        with T.ws({producer}):
+            T.barrier_wait(done, (ko + 1) % 2)
+            T.tma_copy(A[by * 64, ko * 32], A_shared, barrier=ready)
+            T.tma_copy(B[ko * 32, bx * 64], B_shared, barrier=ready)
+            T.barrier_arrive(ready)
+        with T.ws({consumer}):
+            T.barrier_wait(ready, ko % 2)
+            T.gemm(A_shared, B_shared, C_local)
+            T.barrier_arrive(done)
+    with T.ws({consumer}):
+        T.copy(C_local, C[by * 64, bx * 64])
+"""
+RING = """
+    A_shared = T.alloc_shared((2, 64, 32), "float16")
+    B_shared = T.alloc_shared((2, 32, 64), "float16")
+    C_local = T.alloc_fragment((64, 64), "float32")
+    bars = T.alloc_barrier([128, 128, 128, 128])
+    with T.ws(0):
+        T.clear(C_local)
+    for ko in range(T.ceildiv(K, 32)):
+        with T.ws(1):
+            T.mbarrier_wait_parity(mbarrier=bars[ko % 2 + 2], parity=((ko // 2) % 2) ^ 1)
+            T.tma_copy(A[by * 64 : by * 64 + 64, ko * 32 : ko * 32 + 32], A_shared[ko % 2, :, :], barrier=bars[ko % 2])
+            T.tma_copy(B[ko * 32 : ko * 32 + 32, bx * 64 : bx * 64 + 64], B_shared[ko % 2, :, :], barrier=bars[ko % 2])
+            T.mbarrier_arrive(mbarrier=bars[ko % 2])
+        with T.ws(0):
+            T.mbarrier_wait_parity(mbarrier=bars[ko % 2], parity=(ko // 2) % 2)
+            T.gemm(A_shared[ko % 2, :, :], B_shared[ko % 2, :, :], C_local)
+            T.mbarrier_arrive(mbarrier=bars[ko % 2 + 2])
+    with T.ws(0):
+        T.copy(C_local, C[by * 64, bx * 64])
+"""
+
+
+def gemm(folder: Path, statements: str, *, target: str = "cuda:sm_90a", threads: int = 256) -> Kernel:
+    return load_body(
+        folder,
+        statements,
+        GEMM,
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        threads=threads,
+        target=target,
+    )
+
+
+def operands(m: int = 100, n: int = 72, k: int = 88) -> tuple[np.ndarray, np.ndarray]:
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    return a, b
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+@pytest.mark.parametrize(("producer", "consumer", "stages"), [(0, 1, 0), (1, 0, 2)])
+def test_one_group_copies_and_one_multiplies(producer: int, consumer: int, stages: int, tmp_path: Path) -> None:
+    kernel = gemm(tmp_path, ONE_SLOT.format(producer=producer, consumer=consumer, stages=stages))
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    assert "sync_threads" not in kernel.source.partition("__global__")[2], "the user's barriers are enough"
+
+
+def test_a_ring_of_slots(tmp_path: Path) -> None:
+    a, b = operands()
+    np.testing.assert_array_equal(gemm(tmp_path, RING)(a, b), product(a, b))
+
+
+@pytest.mark.parametrize(
+    ("left_out", "finding"),
+    [
+        ("T.barrier_wait(ready, ko % 2)", "race|in-flight|uninitialised"),
+        ("T.barrier_wait(done, (ko + 1) % 2)", "race|in-flight|over-arrival"),
+        ("T.barrier_arrive(done)", "deadlock"),
+    ],
+)
+def test_the_engine_finds_a_barrier_that_is_left_out(left_out: str, finding: str, tmp_path: Path) -> None:
+    statements = ONE_SLOT.format(producer=0, consumer=1, stages=0)
+    assert statements.count(left_out) == 1
+    kernel = gemm(tmp_path, statements.replace(left_out, "pass"))
+    with pytest.raises((CheckError, LaunchError), match=finding):
+        kernel(*operands())
+
+
+def test_a_barrier_that_counts_too_many_is_a_deadlock(tmp_path: Path) -> None:
+    statements = ONE_SLOT.format(producer=0, consumer=1, stages=0).replace("arrive_count=128", "arrive_count=129", 1)
+    with pytest.raises((CheckError, LaunchError), match="deadlock"):
+        gemm(tmp_path, statements)(*operands())
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_groups_that_share_a_tile_meet_at_barriers_of_the_block(target: str, tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_0 = T.alloc_shared((32, 32), "float16")
+        B_1 = T.alloc_shared((32, 32), "float16")
+        C_0 = T.alloc_fragment((64, 32), "float32")
+        C_1 = T.alloc_fragment((64, 32), "float32")
+        with T.ws(1):
+            T.clear(C_1)
+        with T.ws(0):
+            T.clear(C_0)
+        for ko in T.Pipelined(T.ceildiv(K, 32), num_stages=0):
+            T.copy(A[by * 64, ko * 32], A_shared)
+            with T.ws(1):
+                T.copy(B[ko * 32, bx * 64], B_1)
+                T.gemm(A_shared, B_1, C_1)
+            with T.ws(0):
+                T.copy(B[ko * 32, bx * 64 + 32], B_0)
+                T.gemm(A_shared, B_0, C_0)
+        with T.ws(1):
+            T.copy(C_1, C[by * 64, bx * 64])
+        with T.ws(0):
+            T.copy(C_0, C[by * 64, bx * 64 + 32])
+    """
+    kernel = gemm(tmp_path, statements, target=target)
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    body = kernel.source.partition("__global__")[2]
+    assert body.count("tl::sync_block();") == 2  # A_shared was written; it is written again
+    assert body.count("tl::sync_threads();") == 2  # B_0 and B_1 were written, by their group
+
+
+def test_all_threads_wait_for_tma(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((64, 64), "float32")
+        first = T.alloc_barrier(1)
+        tx = T.get_thread_binding()
+        T.tma_copy(X[bx * 64, 0], S, barrier=first)
+        if tx == 0:
+            T.barrier_arrive(first)
+        T.barrier_wait(first, 0)
+        for i, j in T.Parallel(64, 64):
+            S[i, j] = S[i, j] * 2.0
+        T.copy(S, Y[bx * 64, 0])
+    """
+    params = 'X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")'
+    kernel = load_body(
+        tmp_path, statements, params, grid="T.ceildiv(M, 64)", arguments="M", target="cuda:sm_90a", threads=64
+    )
+    x = RNG.standard_normal((100, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x * 2)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_named_barriers(target: str, tmp_path: Path) -> None:
+    """One warp hands values to another through shared memory, turn by turn; a third has nothing to do with it."""
+    statements = """
+        S = T.alloc_shared((32,), "float32")
+        tx = T.get_thread_binding()
+        for k in T.serial(5):
+            if tx < 32:
+                T.sync_threads(2, 64)
+                S[tx] = X[k, tx]
+                T.named_barrier_arrive(1, 64)
+            elif tx < 64:
+                T.named_barrier_arrive(2, 64)
+                T.sync_threads(1, 64)
+                Y[k, tx - 32] = S[63 - tx]
+    """
+    params = 'X: T.Tensor((5, 32), "float32"), Y: T.Tensor((5, 32), "float32")'
+    x = RNG.standard_normal((5, 32)).astype(np.float32)
+    kernel = load_body(tmp_path, statements, params, target=target, threads=96)
+    np.testing.assert_array_equal(kernel(x), x[:, ::-1])

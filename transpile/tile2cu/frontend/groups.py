@@ -1,0 +1,55 @@
+"""Kernels whose groups of threads work each by itself: who does what stands outside of `with T.ws(...)`."""
+
+from dataclasses import replace
+
+from tile2cu.core.accesses import buffers_written
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Expr, binary, int_const
+from tile2cu.core.program import (
+    AtomicTile,
+    Copy,
+    Fill,
+    If,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    Stmt,
+    While,
+    group_of,
+)
+
+_MEMORY = (Scope.GLOBAL, Scope.SHARED)
+
+
+def in_group(group: int) -> Expr:
+    """The condition that a thread is of a group."""
+    return binary("==", Call(INT32, "group", ()), int_const(group))
+
+
+def by_groups(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Operations on whole tiles that all groups come to: the first one does those that write memory.
+
+    Each group does those that write fragments, of which it has its own.
+    """
+    return tuple(_by_groups(stmt) for stmt in body)
+
+
+def _by_groups(stmt: Stmt) -> Stmt:
+    match stmt:
+        case If() if group_of(stmt) is None:
+            return replace(stmt, then=by_groups(stmt.then), orelse=by_groups(stmt.orelse))
+        case Loop() | While():
+            return replace(stmt, body=by_groups(stmt.body))
+        case Copy() | Fill() | AtomicTile() | Reduce() | Scan() | Parallel() if _writes_memory(stmt):
+            inner = replace(stmt, comments=(), trailing="")
+            return If(
+                condition=in_group(0), then=(inner,), span=stmt.span, comments=stmt.comments, trailing=stmt.trailing
+            )
+        case _:
+            return stmt
+
+
+def _writes_memory(stmt: Stmt) -> bool:
+    return any(buffer.scope in _MEMORY for buffer in buffers_written(stmt))

@@ -1,0 +1,143 @@
+"""Barriers and copies that the user handles: T.alloc_barrier, T.tma_copy, T.ws, named barriers."""
+
+from collections.abc import Callable
+
+from tile2cu.core.dtype import INT32, UINT64
+from tile2cu.core.expr import Call, Expr, Load, int_const
+from tile2cu.core.program import Buffer, Copy, Scope
+from tile2cu.frontend import builtins
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower.copy import operands
+from tile2cu.frontend.lower.effect import perform
+from tile2cu.frontend.lower.operand import as_count, as_integer
+from tile2cu.frontend.values import Allocation, GroupFrame, describe
+
+_GROUP = 128  # threads: T.ws counts warpgroups
+
+
+def alloc_barrier(cx: Context, arrive_count: object) -> object:
+    """`T.alloc_barrier(n)`: a barrier whose phases take n arrivals; `T.alloc_barrier([n, m])`: several."""
+    cx.recorder.require_kernel("T.alloc_barrier")
+    listed = builtins.items(cx, arrive_count) if isinstance(arrive_count, tuple | list) else [arrive_count]
+    counts = tuple(as_count(count, "the arrivals of T.alloc_barrier", least=1) for count in listed)
+    if not counts:
+        raise Fault("T2C-F023", "T.alloc_barrier of no barriers")
+    return Allocation((int_const(len(counts)),), UINT64, Scope.BARRIER, arrivals=counts)
+
+
+def _barrier(cx: Context, value: object, what: str) -> Load:
+    if isinstance(value, Buffer) and value.scope is Scope.BARRIER:
+        return Load(value.dtype, value, (int_const(0),))
+    if isinstance(value, Load) and isinstance(value.buffer, Buffer) and value.buffer.scope is Scope.BARRIER:
+        return value
+    raise Fault("T2C-F023", f"{what} is a barrier of T.alloc_barrier, not {describe(value)}")
+
+
+def _perform(cx: Context, name: str, function: str, *arguments: Expr) -> None:
+    cx.recorder.require_kernel(name)
+    if cx.recorder.parallel:
+        raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
+    perform(cx, Call(INT32, function, arguments))
+
+
+def barrier_wait(cx: Context, mbarrier: object, parity: object) -> object:
+    """`T.barrier_wait(bar, parity)`: until the phase of this parity is over."""
+    bar = _barrier(cx, mbarrier, "the first argument of T.barrier_wait")
+    _perform(cx, "T.barrier_wait", "mbarrier_wait", bar, as_integer(parity, "`parity` of T.barrier_wait"))
+    return None
+
+
+def barrier_arrive(cx: Context, mbarrier: object, cta_id: object = None) -> object:
+    """`T.barrier_arrive(bar)`: an arrival by each thread that comes there."""
+    if cta_id is not None:
+        raise Fault("T2C-F011", "T.mbarrier_arrive at another block of the cluster is not supported yet")
+    _perform(cx, "T.barrier_arrive", "mbarrier_arrive", _barrier(cx, mbarrier, "the argument of T.barrier_arrive"))
+    return None
+
+
+def _expect(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context, mbarrier: object, tx: object) -> object:
+        """`T.mbarrier_expect_tx(bar, bytes)`: the phase also waits for so many bytes."""
+        _perform(
+            cx, name, function, _barrier(cx, mbarrier, f"the barrier of {name}"), as_integer(tx, f"`tx` of {name}")
+        )
+        return None
+
+    return run
+
+
+def tma_copy(cx: Context, src: object, dst: object, *, barrier: object = None, **options: object) -> object:
+    """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier."""
+    cx.recorder.require_kernel("T.tma_copy")
+    cx.recorder.require_tile_operation("T.tma_copy")
+    source, target = operands(cx, "T.tma_copy", src, dst)
+    if source.buffer.scope is not Scope.GLOBAL or target.buffer.scope is not Scope.SHARED:
+        raise Fault(
+            "T2C-F011",
+            f"T.tma_copy from {describe(source.buffer)} to {describe(target.buffer)} is not supported yet",
+            help="it loads from a tensor to a shared tile; write T.copy for the way back",
+        )
+    bar = _barrier(cx, barrier, "`barrier` of T.tma_copy")
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Copy(src=source, dst=target, barrier=bar, span=at.span, comments=at.comments, trailing=at.trailing)
+    )
+    return None
+
+
+def ws(cx: Context, *groups: object) -> object:
+    """`with T.ws(g):`: for the threads of warpgroup g, 128 g to 128 g + 127."""
+    cx.recorder.require_kernel("T.ws")
+    numbers = [as_count(group, "a group of T.ws") for group in groups]
+    threads = 1
+    for extent in cx.recorder.thread_shape:
+        threads *= extent
+    if threads % _GROUP or any(number >= threads // _GROUP for number in numbers):
+        raise Fault("T2C-F023", f"T.ws counts groups of {_GROUP} threads; the block has {threads} threads")
+    if len(numbers) != 1:
+        raise Fault("T2C-F011", "T.ws of several groups is not supported yet", help="write a block for each group")
+    cx.recorder.work_in_groups(_GROUP)
+    return GroupFrame(numbers[0])
+
+
+def fence_proxy_async(cx: Context) -> object:
+    """`T.fence_proxy_async()`: what this thread wrote to shared memory is there for TMA and wgmma."""
+    _perform(cx, "T.fence_proxy_async", "fence_async_proxy")
+    return None
+
+
+def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
+    """`T.sync_threads(id, n)`: a barrier of n threads."""
+    number = as_count(barrier_id, "`barrier_id` of T.sync_threads")
+    if arrive_count is None or not 1 <= number <= 12:
+        raise Fault(
+            "T2C-F023",
+            "T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, and how many threads meet",
+            help="write T.sync_threads() for the whole block",
+        )
+    count = as_count(arrive_count, "`arrive_count` of T.sync_threads", least=1)
+    _perform(cx, "T.sync_threads", "barrier_sync", int_const(number), int_const(count))
+
+
+def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) -> object:
+    """`T.named_barrier_arrive(id, n)`: counts at a barrier of n threads without waiting."""
+    number = as_count(barrier_id, "`barrier_id` of T.named_barrier_arrive", least=1)
+    count = as_count(thread_count, "`thread_count` of T.named_barrier_arrive", least=1)
+    _perform(cx, "T.named_barrier_arrive", "barrier_arrive", int_const(number), int_const(count))
+    return None
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "alloc_barrier": alloc_barrier,
+    "barrier_wait": barrier_wait,
+    "mbarrier_wait_parity": barrier_wait,
+    "barrier_arrive": barrier_arrive,
+    "mbarrier_arrive": barrier_arrive,
+    "mbarrier_expect_tx": _expect("T.mbarrier_expect_tx", "mbarrier_expect"),
+    "mbarrier_arrive_expect_tx": _expect("T.mbarrier_arrive_expect_tx", "mbarrier_arrive_expect"),
+    "tma_copy": tma_copy,
+    "ws": ws,
+    "fence_proxy_async": fence_proxy_async,
+    "named_barrier_arrive": named_barrier_arrive,
+}

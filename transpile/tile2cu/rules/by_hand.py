@@ -1,0 +1,89 @@
+"""Pipelines by hand: what the user's barriers, TMA copies and groups of threads ask of the chip and of tiles."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import static_value
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Copy, Launch, Scope
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import box_refusal, rows_refusal, rows_when
+from tile2cu.rules.layout.operands import swizzled
+
+_BY_HAND = """\
+S = T.alloc_shared((64, 64), "float16")
+L = T.alloc_fragment((64, 64), "float16")
+there = T.alloc_barrier(128)
+T.tma_copy(Y[bx * 64, 0], S, barrier=there)
+T.barrier_arrive(there)
+T.barrier_wait(there, 0)
+T.copy(S, L)"""
+
+
+@rule(
+    "launch.by-hand.available",
+    phase=Phase.WARPS,
+    on=Launch,
+    source="PTX ISA, 'mbarrier' with transactions and 'cp.async.bulk.tensor': sm_90; 'barrier': all",
+    examples=(Example(_BY_HAND, "launch", "by_hand", "True", target="cuda:sm_90a"),),
+)
+def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Barriers with transactions and TMA are there from sm_90 on; groups of threads have barriers on NVIDIA's chips.
+
+    Gives: that the user orders the accesses to shared memory, where there are barriers.
+    Errors: T2C-S006 where the chip lacks them.
+    """
+    barriers = [tile for tile in launch.tiles if tile.scope is Scope.BARRIER]
+    if barriers and not context.target.tma:
+        raise Tile2CuError(
+            "T2C-S006",
+            f"{context.target.arch} has no barriers that count bytes, and no TMA that arrives there",
+            barriers[0].span,
+            help="write T.copy in a T.Pipelined loop, which tile2cu pipelines on every chip, or take cuda:sm_90a",
+        )
+    if launch.groups > 1 and context.target.mfma:
+        raise Tile2CuError(
+            "T2C-S006",
+            f"{context.target.arch} has one barrier a block: groups of its threads cannot work by themselves",
+            launch.span,
+            help="leave T.ws out, and let all threads do the work",
+        )
+    if barriers:
+        yield launch, "by_hand", True
+
+
+@rule(
+    "select.copy.tma-by-hand",
+    phase=Phase.STRICT,
+    on=Copy,
+    source="PTX ISA, 'Tensor Size, Dimension and Stride', 'Swizzling Modes'",
+    examples=(Example(_BY_HAND, 4, "call", "tma_load", target="cuda:sm_90a"),),
+)
+def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
+    """T.tma_copy is a load by TMA into a tile with the widest swizzle that divides its rows.
+
+    Gives: the call, the layout of the tile, and what must hold for its tensor's rows.
+    Errors: T2C-S007 where TMA cannot do it.
+    """
+    if op.barrier is None:
+        return
+    tile, tensor = op.dst.buffer, op.src.buffer
+    whole = all(
+        static_value(part.extent) == static_value(extent)
+        for part, extent in zip(op.dst.ranges[-2:], tile.shape[-2:], strict=True)
+    )
+    reason = box_refusal(op.src, op.dst) or rows_refusal(tensor)
+    if not whole or tile.rank < 2:
+        reason = f"fills a part of `{tile.name}`, not all its rows and columns"
+    rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
+    if rows > 256 or columns * tile.dtype.bytes % 16:
+        reason = f"fills `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
+    if reason:
+        raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
+    yield op, "call", "tma_load"
+    yield tile, "layout", swizzled(tile) if columns * tile.dtype.bytes % 32 == 0 else _plain(tile)
+    yield tensor, "tma_when", rows_when(tensor)
+
+
+def _plain(tile: Buffer) -> SharedLayout:
+    return SharedLayout(tile.static_shape, tile.dtype.bytes)
