@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2cu.project.job import Outcome, Selection
-from tile2cu.project.on_disk import content_of, manifests, placed, read_manifest, sha256
+from tile2cu.project.on_disk import content_of, left_beside, manifests, placed, read_manifest, sha256
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
@@ -83,7 +83,7 @@ def _difference(path: Path, state: State, why: str, there: bytes | None, now: st
 
 
 def _unlisted(selection: Selection, outcomes: Sequence[Outcome]) -> Iterator[Difference]:
-    """Manifests in a project's folders that no entry of it emits."""
+    """Manifests in a project's folders that no entry of it emits, and tests and shims that none asks for any more."""
     if not selection.listed:
         return
     expected = {outcome.job.folder / f"{one.kernel}.json" for outcome in outcomes for one in outcome.emitted}
@@ -92,6 +92,10 @@ def _unlisted(selection: Selection, outcomes: Sequence[Outcome]) -> Iterator[Dif
             if path not in expected:
                 why = "no entry of [tool.tile2cu] emits this kernel"
                 yield _difference(path, State.UNLISTED, why, path.read_bytes(), None)
+    for outcome in outcomes:
+        for one in outcome.emitted:
+            for path in left_beside(outcome.job.folder, one.kernel, one.files):
+                yield _difference(path, State.UNLISTED, "no entry asks for it", path.read_bytes(), None)
 
 
 def _why(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> str:
