@@ -184,3 +184,39 @@ def test_named_barriers(target: str, tmp_path: Path) -> None:
     x = RNG.standard_normal((5, 32)).astype(np.float32)
     kernel = load_body(tmp_path, statements, params, target=target, threads=96)
     np.testing.assert_array_equal(kernel(x), x[:, ::-1])
+
+
+def test_copies_of_cp_async(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((2, 64, 8), "float16")
+        tx = T.get_thread_binding()
+        for k in T.serial(3):
+            source = T.access_ptr(X[bx * 64 + tx, k * 8], "r", 8)
+            T.ptx_cp_async(T.access_ptr(S[k % 2, tx, 0], "w", 8), source, 8, tx < 50)
+            T.ptx_commit_group()
+            T.ptx_wait_group(0)
+            for i, j in T.Parallel(64, 8):
+                Y[bx * 64 + i, k * 8 + j] = S[k % 2, 63 - i, j]
+    """
+    params = 'X: T.Tensor((M, 24), "float16"), Y: T.Tensor((M, 24), "float16")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 64)", arguments="M", threads=64, M=100)
+    x = RNG.integers(-9, 10, (100, 24)).astype(np.float16)
+    read = np.zeros((128, 24), np.float16)
+    read[:100] = x
+    read = read.reshape(2, 64, 24)
+    read[:, 50:] = 0
+    np.testing.assert_array_equal(kernel(x), read[:, ::-1].reshape(128, 24)[:100])
+
+
+def test_the_engine_finds_a_copy_that_nobody_waited_for(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((64, 8), "float16")
+        tx = T.get_thread_binding()
+        T.ptx_cp_async(T.access_ptr(S[tx, 0], "w", 8), T.access_ptr(X[tx, 0], "r", 8), 8)
+        T.ptx_commit_group()
+        T.copy(S, Y)
+    """
+    params = 'X: T.Tensor((64, 8), "float16"), Y: T.Tensor((64, 8), "float16")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    with pytest.raises((CheckError, LaunchError), match="in-flight"):
+        kernel(np.ones((64, 8), np.float16))

@@ -131,6 +131,25 @@ def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, 
     np.testing.assert_array_equal(kernel(x), expected)
 
 
+@pytest.mark.parametrize(("threads", "axis"), [((2, 32), 1), ((3, 32), 0), ((8, 12), 1), ((64, 1), 0)])
+def test_the_reduction_over_threads_that_are_no_neighbours(threads: tuple[int, int], axis: int, tmp_path: Path) -> None:
+    statements = """
+        own = T.alloc_local((1,), "int32")
+        all = T.alloc_local((1,), "int32")
+        tx, ty = T.get_thread_binding(0), T.get_thread_binding(1)
+        for k in T.serial(3):
+            own[0] = X[k, ty, tx]
+            with T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", T.reinterpret(T.uint64(0), "handle")):
+                T.evaluate(T.tvm_thread_allreduce(T.uint32(1), own[0], True, all[0], AXIS, dtype="handle"))
+            Y[k, ty, tx] = all[0]
+    """
+    shape = (3, threads[1], threads[0])
+    params = f'X: T.Tensor({shape}, "int32"), Y: T.Tensor({shape}, "int32")'
+    kernel = load_body(tmp_path, statements.replace("AXIS", ["tx", "ty"][axis]), params, threads=threads)
+    x = RNG.integers(-9, 10, shape, dtype=np.int32)
+    np.testing.assert_array_equal(kernel(x), np.broadcast_to(x.sum(axis=2 - axis, keepdims=True), shape))
+
+
 def philox(counter: list[int], key: list[int]) -> list[int]:
     """Philox-4x32-10, after Salmon et al., table 2 and section 3."""
     c, k = list(counter), list(key)
@@ -188,3 +207,67 @@ def test_random_numbers_of_distributions(tmp_path: Path) -> None:
     angle = drawn[:, 2] * 2 * np.pi
     expected = np.stack([drawn[:, 0], np.sin(angle) * radius, np.cos(angle) * radius, drawn[:, 3]], axis=1)
     np.testing.assert_allclose(kernel(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int16"])
+def test_quotients_and_remainders_round_down_whatever_the_signs(dtype: str, tmp_path: Path) -> None:
+    statements = """
+        for i in T.Parallel(128):
+            if i < M:
+                Q[i] = A[i] // B[i]
+                R[i] = A[i] % B[i]
+    """
+    params = ", ".join(f'{name}: T.Tensor((M,), "{dtype}")' for name in "ABRQ")
+    kernel = load_body(tmp_path, statements, params, arguments="M", M=100)
+    a = np.repeat(np.arange(-10, 10, dtype=dtype), 5)
+    b = np.tile(np.array([-7, -2, 1, 3, 9], dtype), 20)
+    remainder = np.zeros_like(a)
+    np.testing.assert_array_equal(kernel(a, b, remainder), a // b)
+    np.testing.assert_array_equal(remainder, a % b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_quotients_and_remainders_of_floats(dtype: str, tmp_path: Path) -> None:
+    statements = """
+        for i in T.Parallel(128):
+            if i < M:
+                Q[i] = A[i] // B[i] + A[i] % 2.5
+                R[i] = A[i] % B[i]
+    """
+    params = ", ".join(f'{name}: T.Tensor((M,), "{dtype}")' for name in "ABRQ")
+    kernel = load_body(tmp_path, statements, params, arguments="M", M=100)
+    a = np.repeat(np.arange(-10, 10).astype(dtype), 5)
+    b = np.tile(np.array([-7, -2, 0.5, 4, 8], dtype), 20)
+    remainder = np.zeros_like(a)
+    np.testing.assert_array_equal(kernel(a, b, remainder), np.floor(a / b) + a % np.array(2.5, dtype))
+    np.testing.assert_array_equal(remainder, a % b)
+
+
+def test_coordinates_of_an_element(tmp_path: Path) -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        i, j, k = T.index_to_coordinates(tx, (4, 3, 8))
+        Y[tx] = X[i, j, k]
+    """
+    params = 'X: T.Tensor((4, 3, 8), "float32"), Y: T.Tensor((96,), "float32")'
+    x = RNG.standard_normal((4, 3, 8)).astype(np.float32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params, threads=96)(x), x.reshape(-1))
+
+
+def test_a_macro_assigns_to_what_it_is_given_by_reference(tmp_path: Path) -> None:
+    head = """
+@T.macro
+def count(x: T.Ref, y, by):
+    y = y + by
+    x = x + y
+"""
+    statements = """
+        tx = T.get_thread_binding()
+        total = T.alloc_var("int32", init=1)
+        step = T.alloc_var("int32", init=10)
+        for i in T.serial(3):
+            count(total, step, i)
+        Y[tx] = total * 100 + step
+    """
+    kernel = load_body(tmp_path, statements, 'Y: T.Tensor((32,), "int32")', threads=32, head=head)
+    np.testing.assert_array_equal(kernel(), np.full(32, (1 + 10 + 11 + 12) * 100 + 10))

@@ -6,11 +6,11 @@ namespace tl {
 
 // Sizes and indices, on the host too. Division rounds up, or towards minus infinity; divisors are positive.
 TL_BOTH constexpr int ceildiv(int a, int b) { return a / b + (a % b > 0); }
-TL_BOTH constexpr int floordiv(int a, int b) { return a / b - (a % b < 0); }
-TL_BOTH constexpr int floormod(int a, int b) { return a % b + (a % b < 0 ? b : 0); }
+TL_BOTH constexpr int floordiv(int a, int b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+TL_BOTH constexpr int floormod(int a, int b) { return a - floordiv(a, b) * b; }
 TL_BOTH constexpr int64_t ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); }
-TL_BOTH constexpr int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a % b + (a % b < 0 ? b : 0); }
+TL_BOTH constexpr int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 
@@ -130,6 +130,8 @@ struct Sign {
   template <class A, class B> TL_DEVICE auto name(A a, B b) { return apply(Name{}, a, b); }
 TL_FUNCTION_2(Atan2, atan2, ::atan2f(x, y), ::atan2(x, y))
 TL_FUNCTION_2(Fmod, fmod, ::fmodf(x, y), ::fmod(x, y))  // the sign of x
+// Of the sign of y, as Python's %. [TVM, tirx.floormod of floating-point numbers]
+TL_FUNCTION_2(Mod, mod, x - ::floorf(x / y) * y, x - ::floor(x / y) * y)
 TL_FUNCTION_2(CopySign, copysign, ::copysignf(x, y), ::copysign(x, y))
 TL_FUNCTION_2(PowOfFloat, pow_of_float, ::powf(x, y), ::pow(x, y))
 // 2^(y log2 x), of positive x: the error of the logarithm times y.

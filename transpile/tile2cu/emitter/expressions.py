@@ -39,6 +39,7 @@ _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in FLOATS_
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
 _OWN = (
     "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start "
+    "cp_async cp_async_commit cp_async_wait "
     "mbarrier_wait mbarrier_arrive mbarrier_expect mbarrier_arrive_expect fence_async_proxy"
 )
 _OWN_TYPES = frozenset(_OWN.split())
@@ -132,9 +133,11 @@ class Printer:
         operands = self._operand_type(expr, dtype)
         if expr.op == "**":
             return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
+        if expr.op == "//" and operands.is_float:
+            return f"tl::floor({self._binary(replace(expr, op='/'), operands)[0]})", _PRIMARY
+        if expr.op == "%" and operands.is_float:
+            return f"tl::mod({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         if expr.op in ("//", "%") and not self._truncates(expr):
-            if operands.is_float and expr.op == "//":
-                return f"tl::floor({self._binary(replace(expr, op='/'), operands)[0]})", _PRIMARY
             name = "floordiv" if expr.op == "//" else "floormod"
             return f"tl::{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         own = _PRECEDENCE[expr.op]
@@ -181,7 +184,7 @@ class Printer:
             case "ceildiv" | "floordiv" | "floormod":
                 common = promote(expr.args[0].dtype, expr.args[1].dtype)
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
-            case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD or name in _OWN_TYPES:
+            case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD | _OWN_TYPES:
                 arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name
                 return f"{called(name)}({arguments})", _PRIMARY

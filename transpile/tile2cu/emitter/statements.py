@@ -183,11 +183,15 @@ class Statements:
 
     def _effect(self, stmt: Effect) -> StatementView:
         """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
-        line = StatementView("line", {"text": f"{self.printer.text(stmt.call)};"}, stmt.span.line)
         places = [part for part in walk(stmt.call) if isinstance(part, Address) and self._may_lie_outside(part)]
+        condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
+        text = self.printer.text(stmt.call)
+        if places and stmt.call.function.startswith("cp_async<"):  # fills with zeros what it does not read
+            *given, count = (self.printer.argument(arg, arg.dtype) for arg in stmt.call.args)
+            text, places = f"tl::{stmt.call.function}({', '.join(given)}, {condition} ? {count} : 0)", []
+        line = StatementView("line", {"text": f"{text};"}, stmt.span.line)
         if not places:
             return line
-        condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
         return StatementView("branch", {"condition": condition}, 0, (), (line,))
 
     def _may_lie_outside(self, place: Address) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, walk
+from tile2cu.core.expr import Address, Const, Expr, Load, Role, Var, is_of_thread, walk
 from tile2cu.core.program import Assign, Buffer, Declare, Let, Scope, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
@@ -123,7 +123,7 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return _view(cx, name, value, span)
         case Var(role=Role.MUTABLE):
             return let(cx, name, value)
-        case Var() | Const():
+        case Var() | Const() | Address():
             return value
         case Expr() if cx.recorder.in_kernel:
             return let(cx, name, value)

@@ -4,7 +4,7 @@ import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, static_value
-from tile2cu.core.program import Break, Continue, If, While
+from tile2cu.core.program import Break, Buffer, Continue, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
 from tile2cu.frontend.assignments import annotated, assign, augmented, let
@@ -286,12 +286,29 @@ def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env)
     cx.recorder.pipelined = outer
 
 
+def _references(node: cst.FunctionDef) -> set[str]:
+    """The parameters of a macro that are annotated with T.Ref: the macro assigns to what is passed."""
+    noted = ((param.name.value, param.annotation) for param in node.params.params)
+    return {
+        name
+        for name, note in noted
+        if note is not None and isinstance(note.annotation, cst.Attribute) and note.annotation.attr.value == "Ref"
+    }
+
+
 def call_macro(cx: Context, function: Function, values: dict[str, object]) -> object:
     """Inline a macro: its statements are traced here, its names are its own."""
     assert isinstance(function.node, cst.FunctionDef)
     env = Env(function.env)
     for param, value in values.items():
-        changeable = isinstance(value, Var) and value.role is Role.MUTABLE
+        by_reference = param in _references(function.node)
+        changeable = isinstance(value, Var) and value.role is Role.MUTABLE and not by_reference
+        if by_reference and not isinstance(value, Load | Buffer) and getattr(value, "role", None) is not Role.MUTABLE:
+            raise Fault(
+                "T2C-F023",
+                f"`{param}` is T.Ref, and gets {describe(value)}",
+                help="pass a variable of T.alloc_var, or an element of a buffer",
+            )
         computed = isinstance(value, Expr) and not isinstance(value, Var | Const | Load)
         if (changeable or computed) and cx.recorder.in_kernel:
             assert isinstance(value, Expr)

@@ -15,9 +15,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (_ATOMIC, "atomic_load atomic_store"),
     (
         _BARRIER,
-        ""
-        "alloc_cluster_barrier "
-        "tma_store_arrive tma_store_wait ptx_wait_group ptx_commit_group cp_async_barrier_noinc tvm_storage_sync",
+        "alloc_cluster_barrier tma_store_arrive tma_store_wait cp_async_barrier_noinc tvm_storage_sync",
     ),
     (
         _THREAD,
@@ -25,7 +23,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         _COPY,
-        "async_copy copy_cluster tma_load tma_gather4 tma_scatter4 ptx_cp_async",
+        "async_copy copy_cluster tma_load tma_gather4 tma_scatter4 ",
     ),
     (_GEMM, "wgmma_gemm wait_wgmma tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp "),
     (_WARPS, "annotate_ws_schedule ws_op"),
@@ -33,17 +31,21 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write T.Parallel", ""),
     ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),
     ("write T.cast, which converts the value", ""),
-    ("write T.if_then_else", ""),
+    (
+        "end the kernel there, and go on in a second `with T.Kernel(...)`: T.alloc_global keeps what they share",
+        "sync_grid",
+    ),
+    ("give the kernel the tensors themselves, or one tensor and offsets into it", "make_tensor ptr"),
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",
-        "SharedBuffer FragmentBuffer handle ptr Var Ref make_tensor func_attr writes reads sblock "
+        "SharedBuffer FragmentBuffer handle Var func_attr writes reads sblock "
         "sblock_attr sblock_alloc_buffer type_annotation let If Then While target PrimExpr tir dtypes alloc_tmem "
         "deallocate_tmem any_of all_of "
         ""
-        "sync_grid cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync "
+        "cluster_sync cluster_arrive cluster_wait pdl_trigger pdl_sync "
         "block_rank_in_cluster call_intrin "
-        "index_to_coordinates "
+        ""
         "fast_rcp Broadcast Ramp Shuffle extract_lane float16x2 bfloat16x2 "
         "float32x2 float32x4 add2 sub2 mul2 fma2 max2 min2 abs2 tvm_access_ptr ldg32 ldg64 ldg128 ldg256 "
         ""

@@ -11,10 +11,12 @@ from tile2cu.core.program import Buffer, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _CHUNK_BYTES = 16  # what a swizzle leaves in one piece: headers/tl/common/swizzle.h
-_ONLY_NVIDIA: Mapping[str, str] = MappingProxyType(
-    {name: "count in a shared tile with T.atomic_add, then T.sync_threads()"
-     for name in ("count_of_block", "any_of_block", "all_of_block")}
-)  # fmt: skip
+_VOTES = ("count_of_block", "any_of_block", "all_of_block")
+_ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
+    dict.fromkeys(_VOTES, ("barrier that counts", "count in a shared tile with T.atomic_add, then T.sync_threads()"))
+    | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
+    | dict.fromkeys(("barrier_sync", "barrier_arrive"), ("barrier of a part of the block", "write T.sync_threads()"))
+)
 
 
 @rule(
@@ -60,15 +62,17 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
     Errors: T2C-S006 where the chip lacks it.
     """
     for part in _parts(op):
-        if isinstance(part, Call) and part.function in _ONLY_NVIDIA:
+        function = part.function.partition("<")[0] if isinstance(part, Call) else ""
+        if function in _ONLY_NVIDIA:
             if context.target.mfma:
                 raise Tile2CuError(
                     "T2C-S006",
-                    f"{context.target.arch} has no barrier that counts",
+                    f"{context.target.arch} has no {_ONLY_NVIDIA[function][0]}",
                     op.span,
-                    help=_ONLY_NVIDIA[part.function],
+                    help=_ONLY_NVIDIA[function][1],
                 )
-            yield op, "meets", "block"
+            if function in _VOTES:
+                yield op, "meets", "block"
 
 
 def _parts(op: Stmt) -> Iterator[object]:

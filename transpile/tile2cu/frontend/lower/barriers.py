@@ -1,16 +1,18 @@
 """Barriers and copies that the user handles: T.alloc_barrier, T.tma_copy, T.ws, named barriers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile2cu.core.dtype import INT32, UINT64
-from tile2cu.core.expr import Call, Expr, Load, int_const
+from tile2cu.core.expr import Address, Call, Expr, Load, int_const
 from tile2cu.core.program import Buffer, Copy, Scope
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.effect import perform
-from tile2cu.frontend.lower.operand import as_count, as_integer
+from tile2cu.frontend.lower.elementwise import select
+from tile2cu.frontend.lower.operand import as_count, as_integer, as_number
 from tile2cu.frontend.values import Allocation, GroupFrame, describe
 
 _GROUP = 128  # threads: T.ws counts warpgroups
@@ -128,6 +130,41 @@ def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) 
     return None
 
 
+def ptx_cp_async(cx: Context, dst: object, src: object, num_elems: object, predicate: object = None) -> object:
+    """`T.ptx_cp_async(T.access_ptr(S[i], "w", n), T.access_ptr(A[i], "r", n), n)`: begins to copy n elements.
+
+    Where the predicate does not hold it fills them with zeros.
+    """
+    name = "T.ptx_cp_async"
+    if not isinstance(dst, Address) or not isinstance(src, Address):
+        raise Fault("T2C-F023", f"{name} takes two addresses, T.access_ptr(...), and how many elements")
+    places = [place.buffer.scope for place in (dst, src) if isinstance(place.buffer, Buffer)]
+    if places != [Scope.SHARED, Scope.GLOBAL] or dst.dtype.bytes != src.dtype.bytes:
+        raise Fault("T2C-F023", f"{name} copies from a tensor to a shared tile, without converting")
+    count = as_count(num_elems, f"`num_elems` of {name}", least=1)
+    size = count * dst.dtype.bytes
+    if size not in (4, 8, 16):
+        raise Fault("T2C-F023", f"{name} copies 4, 8 or 16 bytes, not {size}", help="write T.copy")
+    given: Expr = int_const(size)
+    if predicate is not None:
+        given = select(cx, as_number(predicate, f"`predicate` of {name}"), size, 0)  # type: ignore[assignment]
+    ends = (replace(dst, access="w", extent=count), replace(src, access="r", extent=count))
+    _perform(cx, name, f"cp_async<{size}>", *ends, given)
+    return None
+
+
+def ptx_commit_group(cx: Context) -> object:
+    """`T.ptx_commit_group()`: closes this thread's group of copies."""
+    _perform(cx, "T.ptx_commit_group", "cp_async_commit")
+    return None
+
+
+def ptx_wait_group(cx: Context, num: object = 0) -> object:
+    """`T.ptx_wait_group(n)`: until at most n of this thread's groups are in flight."""
+    _perform(cx, "T.ptx_wait_group", f"cp_async_wait<{as_count(num, 'the number of T.ptx_wait_group')}>")
+    return None
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "alloc_barrier": alloc_barrier,
     "barrier_wait": barrier_wait,
@@ -140,4 +177,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "ws": ws,
     "fence_proxy_async": fence_proxy_async,
     "named_barrier_arrive": named_barrier_arrive,
+    "ptx_cp_async": ptx_cp_async,
+    "ptx_commit_group": ptx_commit_group,
+    "ptx_wait_group": ptx_wait_group,
 }

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from tile2cu.core.dtype import BOOL, FLOAT32, DType
-from tile2cu.core.expr import Call, Const, Expr, Role, Var, is_weak, result_dtype, static_value
+from tile2cu.core.expr import Call, Const, Expr, Role, Var, binary, is_weak, result_dtype, static_value
 from tile2cu.frontend import builtins, operators
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
-from tile2cu.frontend.lower.operand import as_dtype, as_number
+from tile2cu.frontend.lower.operand import as_dtype, as_number, as_shape
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.values import Builtin, Opaque, as_expr, describe, from_expr
 
@@ -155,6 +155,16 @@ def bitwise_not(cx: Context, value: object) -> object:
     return operators.unary(cx.budget, "~", value)
 
 
+def index_to_coordinates(cx: Context, index: object, shape: object) -> object:
+    """`T.index_to_coordinates(i, shape)`: the coordinates of the i-th element in row-major order."""
+    rest = as_number(index, "the index of T.index_to_coordinates")
+    found: list[object] = []
+    for extent in reversed(as_shape(cx, shape, "the shape of T.index_to_coordinates")[1:]):
+        found.insert(0, from_expr(cx.expression(binary("%", rest, extent))))
+        rest = binary("//", rest, extent)
+    return [from_expr(cx.expression(rest)), *found]
+
+
 def _cast_to_first(cx: Context, dtype: object, value: object) -> object:
     """`T.Cast(dtype, value)`, the older order."""
     return cast(cx, value, dtype)
@@ -185,6 +195,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": _extreme("min"),
     "clamp": clamp,
     "abs": absolute,
+    "index_to_coordinates": index_to_coordinates,
     "bitwise_not": bitwise_not,
     **{name: _operator(name, op) for name, op in _OPERATORS.items()},
     "Select": if_then_else,

@@ -149,6 +149,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "annotate_pass_configs": hint,
     "annotate_producer_reg_dealloc": hint,
     "annotate_consumer_reg_alloc": hint,
+    "Ref": not_called("Ref"),
     "prim_func": not_called("prim_func"),
     "macro": not_called("macro"),
     "GemmWarpPolicy": not_called("GemmWarpPolicy"),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tile2cu.core.dtype import BOOL, INT32, UINT32, UINT64, DType
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Let, Store
+from tile2cu.core.program import Assign, Buffer, Declare, Let, Loop, LoopKind, Scope, Stmt, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.effect import perform
@@ -164,27 +164,49 @@ def thread_allreduce(
         raise Fault("T2C-F025", f'{name} stands outside of `with T.attr(T.comm_reducer(...), "reduce_scope", ...)`')
     if not isinstance(out, Load) or not as_flag(condition, f"the condition of {name}"):
         raise Fault("T2C-F023", f"{name} writes an element of a private array, with the condition True")
-    lanes = _lanes_along(cx, axes)
-    assert isinstance(out.buffer, Buffer)
-    what: Expr = as_number(value, f"the value of {name}")
-    if lanes > 1:
+    what = as_number(value, f"the value of {name}")
+    axis = _axis_of(cx, axes)
+    shape = cx.recorder.thread_shape
+    lanes = shape[axis] if axis < len(shape) else 1
+    if lanes > 1 and not (axis == 0 and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size):
+        what = _through_shared(cx, what, axis)
+    elif lanes > 1:
         what = Call(what.dtype, f"{cx.recorder.reducer.kind}_of_lanes<{lanes}>", (what,))
-    at = cx.recorder.take()
-    cx.recorder.emit(
-        Store(
-            buffer=out.buffer,
-            indices=out.indices,
-            value=cx.expression(what),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
-        )
-    )
+    assert isinstance(out.buffer, Buffer)
+    _emit(cx, Store, buffer=out.buffer, indices=out.indices, value=cx.expression(what))
     return None
 
 
-def _lanes_along(cx: Context, axes: tuple[object, ...]) -> int:
-    """How many neighbouring lanes lie along the axes: x, and further ones where they have one thread."""
+def _through_shared(cx: Context, value: Expr, axis: int) -> Expr:
+    """The values of threads that are no neighbours in a warp, combined one after the other by each of them."""
+    assert cx.recorder.reducer is not None
+    kind, shape, dtype = cx.recorder.reducer.kind, cx.recorder.thread_shape, value.dtype
+    place = cx.recorder.peek()
+    count, stride = shape[axis], math.prod(shape[:axis])
+    parts = cx.recorder.allocate_at(place, "parts", (int_const(math.prod(shape)),), dtype, Scope.SHARED)
+    thread: Expr = Call(INT32, "thread", ())
+    _emit(cx, Store, buffer=parts, indices=(thread,), value=value)
+    combined = cx.recorder.variable("combined", dtype, Role.MUTABLE)
+    first = binary("-", thread, binary("*", thread_index(cx, axis), int_const(stride)))
+    _emit(cx, Declare, var=combined, init=Load(dtype, parts, (first,)))
+    other = cx.recorder.variable("other", INT32, Role.LOOP)
+    element = Load(dtype, parts, (binary("+", first, binary("*", other, int_const(stride))),))
+    operator = next(op for op, word in _REDUCTIONS.items() if word == kind)
+    both = (combined, element)
+    result = Call(dtype, kind, both) if kind in ("max", "min") else binary(operator, *both)
+    step = Assign(var=combined, value=result, span=place.span)
+    bounds = {"start": int_const(1), "stop": int_const(count), "step": int_const(1)}
+    _emit(cx, Loop, kind=LoopKind.SERIAL, var=other, body=(step,), **bounds)
+    return combined
+
+
+def _emit(cx: Context, make: Callable[..., Stmt], **parts: object) -> None:
+    at = cx.recorder.take()
+    cx.recorder.emit(make(**parts, span=at.span, comments=at.comments, trailing=at.trailing))
+
+
+def _axis_of(cx: Context, axes: tuple[object, ...]) -> int:
+    """The axis of threads along which values are combined; one past the last where it has a single thread."""
     shape = cx.recorder.thread_shape
     known = {thread_index(cx, axis): axis for axis in range(len(shape))}
     lets = {let.var: let.value for let in cx.recorder.statements if isinstance(let, Let)}
@@ -195,16 +217,14 @@ def _lanes_along(cx: Context, axes: tuple[object, ...]) -> int:
         if written not in known and static_value(written) != 0:
             raise Fault("T2C-F023", "an axis of T.tvm_thread_allreduce is a thread index of T.get_thread_binding")
         found.add(known.get(written, len(shape)))
-    wide = [axis for axis in sorted(found) if axis < len(shape) and shape[axis] > 1]
-    lanes = math.prod(shape[axis] for axis in wide)
-    if wide not in ([], [0]) or lanes & (lanes - 1) or lanes > cx.machine.warp_size:
+    wide = [axis for axis in found if axis < len(shape) and shape[axis] > 1]
+    if len(wide) > 1:
         raise Fault(
             "T2C-F011",
-            f"T.tvm_thread_allreduce along {lanes} threads that are no power of two of neighbours in a warp is not "
-            "supported yet",
-            help="reduce along threadIdx.x, with 2, 4, 8, 16 or 32 threads, or a fragment with T.reduce_sum",
+            "T.tvm_thread_allreduce along several axes is not supported yet",
+            help="reduce along one axis after the other",
         )
-    return lanes
+    return wide[0] if wide else len(shape)
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
