@@ -1,7 +1,7 @@
 // What the test beside an emitted kernel (NAME_test.cpp) is written with: arrays of a reference in double precision,
 // random data, memory of the device, comparison and timing. Plain C++17; shares nothing with the kernel's own headers.
 //
-// With TL_ON_GPU the kernel runs on the current GPU, through the CUDA runtime; else on tile2cu's CPU engine.
+// With TL_ON_GPU the kernel runs on the current GPU, through CUDA's or HIP's runtime; else on tile2cu's CPU engine.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -16,8 +16,13 @@
 #include <vector>
 #include "status.h"
 
-#if defined(TL_ON_GPU)
+// TL_GPU(Malloc) is cudaMalloc or hipMalloc.
+#if defined(TL_ON_GPU) && (defined(__HIP__) || defined(__HIP_PLATFORM_AMD__))
+#include <hip/hip_runtime_api.h>
+#define TL_GPU(name) hip##name
+#elif defined(TL_ON_GPU)
 #include <cuda_runtime_api.h>
+#define TL_GPU(name) cuda##name
 #else
 #include "host/engine.h"
 #endif
@@ -195,6 +200,11 @@ inline void require(bool is_fine, const char* what) {
   std::exit(2);
 }
 
+#if defined(TL_ON_GPU)
+// Ends the program where a call of the GPU's runtime has failed.
+inline void require_done(TL_GPU(Error_t) error) { require(error == TL_GPU(Success), TL_GPU(GetErrorString)(error)); }
+#endif
+
 // A tensor's bytes on the device.
 template <class Type> class OnDevice {
  public:
@@ -205,8 +215,8 @@ template <class Type> class OnDevice {
       std::memcpy(&content[i * Type::bytes], &bits, Type::bytes);  // little-endian
     }
 #if defined(TL_ON_GPU)
-    require(bytes_ == 0 || cudaMalloc(&data_, bytes_) == cudaSuccess, "no memory on the GPU");
-    if (bytes_) cudaMemcpy(data_, content.data(), bytes_, cudaMemcpyHostToDevice);
+    if (bytes_) require_done(TL_GPU(Malloc)(&data_, bytes_));
+    if (bytes_) require_done(TL_GPU(Memcpy)(data_, content.data(), bytes_, TL_GPU(MemcpyHostToDevice)));
 #else
     if (bytes_) data_ = tl_engine_alloc(bytes_, 1);
     require(bytes_ == 0 || data_ != nullptr, "no memory in the CPU engine");
@@ -215,7 +225,7 @@ template <class Type> class OnDevice {
   }
   ~OnDevice() {
 #if defined(TL_ON_GPU)
-    cudaFree(data_);
+    (void)TL_GPU(Free)(data_);  // after a fault it fails, too
 #else
     if (data_) tl_engine_free(data_);
 #endif
@@ -228,7 +238,7 @@ template <class Type> class OnDevice {
   void read(Array<Type>& array) const {
     std::vector<unsigned char> content(bytes_);
 #if defined(TL_ON_GPU)
-    if (bytes_) cudaMemcpy(content.data(), data_, bytes_, cudaMemcpyDeviceToHost);
+    if (bytes_) require_done(TL_GPU(Memcpy)(content.data(), data_, bytes_, TL_GPU(MemcpyDeviceToHost)));
 #else
     if (bytes_) std::memcpy(content.data(), data_, bytes_);
 #endif
@@ -260,9 +270,9 @@ class Workspace {
 // compiled with -fsanitize=thread, reports races, accesses out of bounds and the like.
 inline bool device_is_fine() {
 #if defined(TL_ON_GPU)
-  const cudaError_t error = cudaDeviceSynchronize();
-  if (error != cudaSuccess) std::printf("  %s\n", cudaGetErrorString(error));
-  return error == cudaSuccess;
+  const auto error = TL_GPU(DeviceSynchronize)();
+  if (error != TL_GPU(Success)) std::printf("  %s\n", TL_GPU(GetErrorString)(error));
+  return error == TL_GPU(Success);
 #else
   const char* const report = tl_engine_report_json();
   const bool is_fine =
@@ -307,19 +317,19 @@ bool same(const char* name, const Array<Type>& found, const Array<Type>& expecte
 template <class Call> double milliseconds(Call call) {
   std::vector<double> times;
 #if defined(TL_ON_GPU)
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin), cudaEventCreate(&end);
+  TL_GPU(Event_t) begin, end;
+  for (auto* event : {&begin, &end}) require_done(TL_GPU(EventCreate)(event));
   for (int i = 0; i < 3; ++i) call();
   for (int i = 0; i < 20; ++i) {
-    cudaEventRecord(begin, nullptr);
+    require_done(TL_GPU(EventRecord)(begin, nullptr));
     for (int j = 0; j < 10; ++j) call();
-    cudaEventRecord(end, nullptr);
-    cudaEventSynchronize(end);
+    require_done(TL_GPU(EventRecord)(end, nullptr));
+    require_done(TL_GPU(EventSynchronize)(end));
     float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
+    require_done(TL_GPU(EventElapsedTime)(&ms, begin, end));
     times.push_back(ms / 10);
   }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
+  for (auto event : {begin, end}) require_done(TL_GPU(EventDestroy)(event));
 #else
   for (int i = 0; i < 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();

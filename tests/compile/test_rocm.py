@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.amdgcn.emitted import ROOT, portable
+from tile2cu.api import emit_text
+from tile2cu.core.origin import Look
+from tile2cu.targets import find
 from tile2cu_runtime import binding, hip
+from tile2cu_runtime.compile import OBJECT
 from tile2cu_runtime.spec import read_manifest
 
 pytestmark = pytest.mark.needs("amd", "rocm")
@@ -33,6 +37,29 @@ def test_text_accepts_hips_own_headers(name: str, side: str, clang_hip: str, tmp
     # That it was HIP's header: without it there is no such function.
     source.write_text(source.read_text() + "\nauto* const asked = &hipGetDeviceCount;\n")
     assert subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_a_test_is_built_for_a_gpu(clang_hip: str, tmp_path: Path) -> None:
+    """NAME_test.cpp with HIP's runtime, linked with its kernel: without a GPU it says that it cannot go on."""
+    look = Look(with_test=True)
+    path = ROOT / "examples/row_softmax.py"
+    (one,) = emit_text(path, kernel=None, target=find("hip:gfx942"), bindings={"N": 512}, look=look)
+    for name, text in one.files.items():
+        (tmp_path / name).write_text(text)
+    kernel = hip.rocm_build("row_softmax.hip", architecture="gfx942")
+    rocm = next(path for path in hip.find_hip_library().parents if (path / "include" / "hip").is_dir())
+    # As hipcc calls clang for a .cpp file, but for its device half: there is nothing for a device in it.
+    test = [clang_hip, "-x", "hip", "--cuda-host-only", "-nogpulib", f"--rocm-path={rocm}", "-std=c++17", "-O1"]
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    for command in (
+        kernel.compile,
+        [*test, *warnings, "-DTL_ON_GPU", f"-I{ROOT / 'headers'}", "-c", "row_softmax_test.cpp", "-o", "test.o"],
+        [clang_hip, OBJECT, "test.o", *kernel.link, "-lstdc++", "-lm", "-o", "program"],
+    ):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout.startswith("cannot go on: "), "there is a GPU to test on"
 
 
 def test_launcher_is_linked_with_hips_runtime(tmp_path: Path, gxx: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,15 +65,17 @@ def zoo(N, sum=32, i0=24, threads=128):
 def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str, object], change: str = "") -> Path:
     """The emitted test as a program; `change` is "old -> new" in the kernel's text."""
     (emitted,) = emit_text(path, kernel=None, target=find(target), bindings=bindings, look=Look(with_test=True))
-    for name, text in emitted.files.items():
-        (folder / name).write_text(text)
+    for name, content in emitted.files.items():
+        (folder / name).write_text(content)
+    text = f"{emitted.kernel}{find(target).suffix}"
+    warps = f"-DTL_WARP_SIZE={find(target).warp_size}"
     if change:
         old, new = change.split(" -> ")
         assert old in emitted.source
-        (folder / f"{emitted.kernel}.cu").write_text(emitted.source.replace(old, new))
+        (folder / text).write_text(emitted.source.replace(old, new))
     engine, headers = build_engine(), f"-I{ROOT / 'headers'}"
     test = [gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", headers, "-c", f"{emitted.kernel}_test.cpp"]
-    kernel = [gxx, "-x", "c++", *host_flags(check=False), headers, "-c", f"{emitted.kernel}.cu"]
+    kernel = [gxx, "-x", "c++", *host_flags(check=False), warps, headers, "-c", text]
     for command in (test, kernel):
         subprocess.run(command, cwd=folder, check=True)
     objects = [f"{emitted.kernel}_test.o", f"{emitted.kernel}.o"]
@@ -88,6 +90,7 @@ def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str
         ("gemm_relu.py", "cuda:sm_90a", {"block_K": 64, "threads": 128}),
         ("attention.py", "cuda:sm_80", {"dim": 64, "is_causal": True}),
         ("linear_int4.py", "cuda:sm_80", {"gelu": True}),
+        ("gemm_relu.py", "hip:gfx942", {"threads": 256}),
     ],
 )
 def test_an_emitted_test_passes(

@@ -13,6 +13,7 @@ from tile2cu.emitter.names import Names
 from tile2cu.emitter.reference import Reference, constants, element_type, require_reference, value_type
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import TestTensorView, TestView
+from tile2cu.targets.table import Target
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.
 # float32 is summed and approximated on the way, and as an operand of a product it has tfloat32's 10 bits.
@@ -33,11 +34,14 @@ def selftest(launches: tuple[Settled, ...], provenance: tuple[str, ...]) -> Test
     require_reference(program)
     names = Names(_names(program), reserved=_OURS.split())
     writer = Reference(program, names)
+    target = launches[0].target
     sizes = tuple(names(size.name) for size in program.sizes)
     return TestView(
         name=program.name,
         provenance=provenance,
-        arch=launches[0].target.arch,
+        text=f"{program.name}{target.suffix}",
+        on_cpu="" if target.warp_size == 32 else f" -D TL_WARP_SIZE={target.warp_size}",
+        compiler=_compiler(target),
         sizes=sizes,
         constants=tuple(constants(program, names)),
         tolerance=repr(tolerance(program)),
@@ -149,6 +153,13 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
         if condition is not None and isinstance(condition.value, Var):
             found[condition.value.name] = condition.of
     return found
+
+
+def _compiler(target: Target) -> str:
+    """For a chip such as sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
+    if target.suffix == ".hip":
+        return f"hipcc -std=c++17 --offload-arch={target.arch}"
+    return f"nvcc -std=c++17 -gencode arch={target.arch.replace('sm', 'compute')},code={target.arch}"
 
 
 def _names(program: Program) -> list[str]:

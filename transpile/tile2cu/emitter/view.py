@@ -165,7 +165,9 @@ class TestView:
 
     name: str
     provenance: tuple[str, ...]
-    arch: str
+    text: str  # the kernel's file
+    on_cpu: str  # what g++ is told of the GPU
+    compiler: str  # for the GPU, with its options
     sizes: tuple[str, ...]
     constants: tuple[str, ...]
     tolerance: str
