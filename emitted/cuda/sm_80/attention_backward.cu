@@ -51,13 +51,13 @@ namespace prepare {
 // 4 warps
 constexpr int threads = 128;
 
-// ---- registers: 72 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 68 per thread for tiles -----------------------------------------------------------------------------
 // of o, do_1:
-// (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each
+// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each
 // [layout.parallel.to-fragment]
-using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
+using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 // of delta:
-// (T128 threads, V8 values each) -> (64); 16 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V4 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
 using delta_layout = tl::RowsOf<o_layout>;
 
 // prepare

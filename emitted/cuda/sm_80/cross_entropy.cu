@@ -39,8 +39,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 20 per thread for tiles -----------------------------------------------------------------------------
 // of x:
-// (T256 threads, V16 values each) -> (4096); 256 threads with 4 consecutive elements each  [layout.free.flat]
-using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
+// (T256 threads, V16 values each) -> (4096); 256 threads with 8 consecutive elements each  [layout.free.flat]
+using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 8>;
 // of largest, previous, part, total:
 // (T256 threads, V1 values each) -> (1); 256 threads hold the same value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
@@ -48,6 +48,9 @@ using largest_layout = tl::Replicated<tl::Shape<1>>;
 // (T256 threads, V1 values each) -> (1); 1 thread with 1 consecutive elements each; 256 threads hold the same value
 // [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
+// of a loop:
+// (T256 threads, V16 values each) -> (4096); 256 threads with 4 consecutive elements each  [layout.loop.flat]
+using j_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 
 // grid dims: (rows)
 __global__ void __launch_bounds__(threads)
@@ -97,7 +100,7 @@ __global__ void __launch_bounds__(threads)
   // cross_entropy.py:50  for k in T.serial(T.ceildiv(vocab, block_N)):
   for (int k = 0; k < tl::ceildiv(vocab, block_N); ++k) {
     // cross_entropy.py:51  for j in T.Parallel(block_N):
-    tl::parallel(x_layout{}, [&](auto j) {
+    tl::parallel(j_layout{}, [&](auto j) {
       const int column = k * block_N + j;
       if (column < vocab) {
         // cross_entropy.py:54-55

@@ -29,9 +29,9 @@ constexpr int threads = 128;
 
 // ---- registers: 66 per thread for tiles -----------------------------------------------------------------------------
 // of x, squares:
-// (T128 threads, V32 values each) -> (4, 1024); 4 x 32 threads with 4 consecutive elements each
+// (T128 threads, V32 values each) -> (4, 1024); 4 x 32 threads with 8 consecutive elements each
 // [layout.free.rows-in-warps]
-using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 4>;
+using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8>;
 // of mean, rstd:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
 using mean_layout = tl::RowsOf<x_layout>;
@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
   tl::reduce_sum<1>(squares, rstd);
   tl::parallel(mean_layout{}, [&](auto i) { rstd(i) = tl::rsqrt(rstd(i) / dim + eps); });
-  // 4 elements at a time  [vector.loop.packets]
-  tl::parallel<4>(x_layout{},
+  // 8 elements at a time  [vector.loop.packets]
+  tl::parallel<8>(x_layout{},
                   [&](auto i, auto j) { x(i, j) = x(i, j) * rstd(i) * tl::cast<float>(W(j)) + tl::cast<float>(B(j)); });
   tl::copy(x, Y.tile(bx * block_M, 0));
   tl::copy(mean, Mean.tile(bx * block_M));

@@ -26,9 +26,9 @@ constexpr int threads = 128;
 
 // ---- registers: 17 per thread for tiles -----------------------------------------------------------------------------
 // of x, squares:
-// (T128 threads, V8 values each) -> (4, 160); 4 x 32 threads with 4 consecutive elements each
+// (T128 threads, V8 values each) -> (4, 160); 4 x 32 threads with 8 consecutive elements each
 // [layout.parallel.to-fragment]
-using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 4>;
+using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8>;
 // of scale:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
 using scale_layout = tl::RowsOf<x_layout>;
@@ -52,8 +52,9 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
   tl::reduce_sum<1>(squares, scale);
   tl::parallel(scale_layout{}, [&](auto i) { scale(i) = tl::rsqrt(scale(i) / dim + eps); });
-  tl::parallel(x_layout{}, [&](auto i, auto j) {
-    const float y = x(i, j) * scale(i) * tl::cast<float>(W(j));
+  // 8 elements at a time  [vector.loop.packets]
+  tl::parallel<8>(x_layout{}, [&](auto i, auto j) {
+    const auto y = x(i, j) * scale(i) * tl::cast<float>(W(j));
     x(i, j) = y / (1.0f + tl::exp(-y));
   });
   tl::copy(x, Y.tile(bx * block_M, 0));

@@ -24,11 +24,11 @@ constexpr float eps = 1e-05f;
 // 4 warps
 constexpr int threads = 128;
 
-// ---- registers: 9 per thread for tiles ------------------------------------------------------------------------------
+// ---- registers: 17 per thread for tiles -----------------------------------------------------------------------------
 // of x, squares:
-// (T128 threads, V4 values each) -> (4, 128); 4 x 32 threads with 4 consecutive elements each
-// [layout.parallel.to-fragment]
-using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 4>;
+// (T128 threads, V8 values each) -> (4, 128); 4 x 16 threads with 8 consecutive elements each; 2 threads hold the
+// same value  [layout.parallel.to-fragment]
+using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 16>, 8>;
 // of sum_squares:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
 using sum_squares_layout = tl::RowsOf<x_layout>;
@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(threads)
   tl::copy(X.tile(bx * block_M, 0), x);
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
   tl::reduce_sum<1>(squares, sum_squares);
-  // 4 elements at a time  [vector.loop.packets]
-  tl::parallel<4>(x_layout{}, [&](auto i, auto j) {
+  // 8 elements at a time  [vector.loop.packets]
+  tl::parallel<8>(x_layout{}, [&](auto i, auto j) {
     x(i, j) = x(i, j) * tl::rsqrt(sum_squares(i) / dim + eps) * tl::cast<float>(W(j));
   });
   tl::copy(x, Y.tile(bx * block_M, 0));

@@ -70,6 +70,7 @@ class Statements:
         self.maps = maps
         self._hoisted = hoisted(settled)
         self._staged: dict[int, StagedTile] = {}
+        self._of_packets: set[int] = set()  # statements whose values are several elements each
         self._in_group = False
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -217,7 +218,8 @@ class Statements:
                 element = self.printer.element(stmt.buffer, stmt.indices)
                 return f"tl::{stmt.kind.atomic}({element}, {text(stmt.value, stmt.buffer.dtype)});"
             case Let():
-                return f"const {stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
+                kind = "auto" if id(stmt) in self._of_packets else stmt.var.dtype.cpp
+                return f"const {kind} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
             case Declare():
                 init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
                 return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
@@ -330,6 +332,8 @@ class Statements:
             "layout": layout,
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
+        if vector > 1:
+            self._of_packets |= {id(stmt) for stmt in op.body}
         body = self.elements(op.body)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from tile2cu.core.accesses import Access, element_accesses, expressions
+from tile2cu.core.accesses import Access, element_accesses, variables
 from tile2cu.core.expr import Call, Expr, Load, Var, children, is_of_thread, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout
-from tile2cu.core.program import Buffer, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
@@ -28,6 +28,18 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
             2,
             "vector",
             "4",
+        ),
+        Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    x = S[i] + 1.0\n    S[i] = x * x',
+            2,
+            "vector",
+            "4",
+        ),
+        Example(
+            'S = T.alloc_shared((1024,), "int32")\nfor i in T.Parallel(1024):\n    at = S[i]\n    X[0, at] = 0.0',
+            2,
+            "vector",
+            "1",
         ),
         Example(
             'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[1023 - i] = 0.0',
@@ -66,13 +78,14 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
             "use fewer threads or larger tiles",
         )
     for stmt in op.body:
-        if not (isinstance(stmt, Store) and _simple(stmt)):
+        if not _simple(stmt):
             return (
                 f"line {stmt.span.line} is not plain arithmetic of elements",
                 "move branches and indices out of the loop",
             )
+    named = {stmt.var for stmt in op.body if isinstance(stmt, Let)}
     for access in element_accesses(op.body):
-        if not _consecutive(access, op.vars, layout.vector, context):
+        if named & variables(*access.indices) or not _consecutive(access, op.vars, layout.vector, context):
             because = f"`{access.buffer.name}` in line {access.span.line} is not consecutive along `{last}`"
             return because, f"let `{last}` stand alone in the last index of `{access.buffer.name}`"
     return "", ""
@@ -80,7 +93,7 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
 
 def _simple(stmt: Stmt) -> bool:
     """Whether the statement's values are arithmetic that works on packets, with no index used as a value."""
-    return isinstance(stmt, Store) and not stmt.op and _packet_value(stmt.value) and len(expressions(stmt)) > 0
+    return (isinstance(stmt, Let) or (isinstance(stmt, Store) and not stmt.op)) and _packet_value(stmt.value)
 
 
 def _packet_value(expr: Expr) -> bool:

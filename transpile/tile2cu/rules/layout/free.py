@@ -6,7 +6,7 @@ from math import gcd, prod
 from tile2cu.core.accesses import element_accesses
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
 
@@ -31,10 +31,8 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
         ),
         Example(
             'X_local = T.alloc_fragment((4, 1024), "float32")\n'
-            'X_half = T.alloc_fragment((4, 1024), "float16")\n'
             'row_max = T.alloc_fragment((4,), "float32")\n'
-            "T.copy(X[0, 0], X_half)\n"
-            "T.copy(X_half, X_local)\n"
+            "T.copy(Z[0, 0], X_local)\n"
             "T.reduce_max(X_local, row_max, dim=1)",
             "X_local",
             "layout",
@@ -161,7 +159,7 @@ def _undecided(tile: Buffer, context: Context) -> bool:
 
 
 def _bytes_in_memory(tile: Buffer, context: Context) -> int:
-    """Bytes of an element as copies move it: the narrowest type of the tiles that lie where this one does.
+    """Bytes of an element in memory: of the narrowest tensor read to where this tile lies, or else written from there.
 
     Sums in float32 of a float16 matrix are spread so that the matrix is read 16 bytes at a time.
     """
@@ -171,14 +169,23 @@ def _bytes_in_memory(tile: Buffer, context: Context) -> int:
         if not more:
             break
         together |= more
-    moved = {
-        here.buffer
-        for op in context.statements
-        if isinstance(op, Copy)
-        for here, there in ((op.src, op.dst), (op.dst, op.src))
-        if there.buffer.scope is Scope.GLOBAL
-    }
-    return min((other.dtype.bytes for other in together & moved), default=tile.dtype.bytes)
+    moved = [access for op in context.statements for access in _moved(op, together)]
+    reads = [tensor.dtype.bytes for tensor, stored in moved if not stored]
+    return min(reads or [tensor.dtype.bytes for tensor, _ in moved], default=tile.dtype.bytes)
+
+
+def _moved(op: Stmt, together: set[Buffer]) -> Iterator[tuple[Buffer, bool]]:
+    """The tensors that an operation reads to these fragments, or (True) writes from them."""
+    match op:
+        case Copy():
+            tensors = [(op.src.buffer, op.dst.buffer, False), (op.dst.buffer, op.src.buffer, True)]
+            pairs = [(there, stored) for there, here, stored in tensors if here in together]
+            yield from (pair for pair in pairs if pair[0].scope is Scope.GLOBAL)
+        case Parallel() if together & {access.buffer for access in fragment_accesses(op)}:
+            accesses = [access for access in element_accesses(op.body) if access.buffer.scope is Scope.GLOBAL]
+            yield from ((access.buffer, access.is_store) for access in accesses)
+        case _:
+            pass
 
 
 def _met(context: Context) -> Iterator[set[Buffer]]:
