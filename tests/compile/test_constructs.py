@@ -37,6 +37,20 @@ _STATEMENTS = {
         for i, j in T.Parallel(64, 8):
             Z[bx * 64 + i, j] = sums[i, j] + S_words[i // 2, j] + X_bits[i]
     """,
+    "atomics": """
+        S_half = T.alloc_shared((64,), "float16")
+        S_short = T.alloc_shared((64,), "int16")
+        tx = T.get_thread_binding()
+        T.clear(L)
+        T.clear(S_half)
+        T.clear(S_short)
+        before = T.atomic_add(Z[0, 0], 1, memory_order="acq_rel", return_prev=True)
+        Z[0, 1] = T.atomic_max(S_half[tx % 64], before, return_prev=True)
+        Z[0, 2] = T.atomic_min(S_short[tx % 64], tx, return_prev=True, memory_order="seq_cst")
+        T.atomic_store(Z[0, 3], 2.0, memory_order="release")
+        while T.atomic_load(Z[0, 4], memory_order="acquire") == 0:
+            T.atomic_store(S_half[tx % 64], T.atomic_load(X[0, tx % 64]), memory_order="relaxed")
+    """,
 }
 
 

@@ -7,14 +7,14 @@ def kernel(M, N, block_M=64):
     @T.prim_func
     def main(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
         with T.Kernel(T.ceildiv(M, block_M)) as bx:
-            T.atomic_store(B[0, 0], A[bx, 0])
+            T.mma_gemm_blockscaled(A, B)
 
     return main
 
 # ---- expected ----
-# error[T2C-F011]: T.atomic_store is not supported yet
+# error[T2C-F011]: T.mma_gemm_blockscaled is not supported yet
 #   --> f011_not_supported_yet.py:10:13
 #    |
-# 10 |             T.atomic_store(B[0, 0], A[bx, 0])
-#    |             ^^^^^^^^^^^^^^
-#   = help: let each block own its part of the output, or reduce in a second kernel
+# 10 |             T.mma_gemm_blockscaled(A, B)
+#    |             ^^^^^^^^^^^^^^^^^^^^^^
+#   = help: write T.gemm: tile2cu chooses the instruction

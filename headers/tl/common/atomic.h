@@ -1,5 +1,5 @@
-// Atomic updates of elements, packets and tiles. All are relaxed: they order nothing else. What lies outside a tensor
-// is left alone.
+// Atomic updates of elements, packets and tiles. They order nothing else, unless an order is asked for. What lies
+// outside a tensor is left alone.
 #pragma once
 #include "copy.h"
 #include "math.h"
@@ -36,6 +36,16 @@ struct AtomicOr {
 struct AtomicXor {
   template <class T> static TL_DEVICE T apply(T* p, T value) { return atomic_xor(p, value); }
 };
+
+// What an access of a thread orders, seen from the whole GPU: with `release`, all that the thread did before it comes
+// first; with `acquire`, all that the thread does after it comes later; the last two do both.
+enum MemoryOrder { acquire, release, acq_rel, seq_cst };
+TL_DEVICE void fence_before(MemoryOrder order) {
+  if (order != acquire) memory_fence();
+}
+TL_DEVICE void fence_after(MemoryOrder order) {
+  if (order != release) memory_fence();
+}
 
 // ---- one element, or a packet ------------------------------------------------------------------------------------
 
@@ -161,7 +171,7 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
 // tl::atomic_add<threads>(shared_tile, C.tile(i, j)): the same by `threads` threads, from thread 0 on; reads the shared
 // tile without a barrier.
 // Sums of floats depend on the order of arrival. min and max of floats exchange until nobody came between; bits (and,
-// or, xor), max and min of integers: 32 or 64 bits wide.
+// or, xor), max and min of integers: 16, 32 or 64 bits wide.
 #define TL_ATOMIC(name, Op)                                                                                        \
   template <class T, class X> TL_DEVICE T name(const Element<T>& to, X x) { return atomic_element<Op>(to, x); }    \
   template <class Where, class X> TL_DEVICE void name(const Packet<Where>& to, X x) { atomic_element<Op>(to, x); } \
@@ -181,12 +191,55 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
   TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, const Place<View>& to) {                 \
     atomic_shared_tile<Op, threads>(from, to);                                                                     \
   }
+// The same of one element, in an order.
+#define TL_ATOMIC_IN_ORDER(name)                                                      \
+  template <class To, class X> TL_DEVICE auto name(To&& to, X x, MemoryOrder order) { \
+    fence_before(order);                                                              \
+    const auto before = name(to, x);                                                  \
+    fence_after(order);                                                               \
+    return before;                                                                    \
+  }
 TL_ATOMIC(atomic_add, AtomicAdd)
 TL_ATOMIC(atomic_max, AtomicMax)
 TL_ATOMIC(atomic_min, AtomicMin)
 TL_ATOMIC(atomic_and, AtomicAnd)
 TL_ATOMIC(atomic_or, AtomicOr)
 TL_ATOMIC(atomic_xor, AtomicXor)
+TL_ATOMIC_IN_ORDER(atomic_add)
+TL_ATOMIC_IN_ORDER(atomic_max)
+TL_ATOMIC_IN_ORDER(atomic_min)
+TL_ATOMIC_IN_ORDER(atomic_and)
+TL_ATOMIC_IN_ORDER(atomic_or)
+TL_ATOMIC_IN_ORDER(atomic_xor)
 #undef TL_ATOMIC
+#undef TL_ATOMIC_IN_ORDER
+
+// tl::atomic_load(C(i, j)), atomic_store(C(i, j), v): an element in one step; any thread. Outside of a tensor it reads
+// zero and writes nothing.
+template <class T> TL_DEVICE std::remove_const_t<T> atomic_load(const Element<T>& from) {
+  return from.inside ? load_atomically(from.p) : std::remove_const_t<T>(0);
+}
+template <class T>
+TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>, T> atomic_load(const T& from) {
+  return load_atomically(&from);
+}
+template <class From> TL_DEVICE auto atomic_load(From&& from, MemoryOrder order) {
+  fence_before(order);
+  const auto now = atomic_load(from);
+  fence_after(order);
+  return now;
+}
+template <class T, class X> TL_DEVICE void atomic_store(const Element<T>& to, X x) {
+  if (to.inside) store_atomically(to.p, convert<T>(value(x)));
+}
+template <class T, class X>
+TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>> atomic_store(T& to, X x) {
+  store_atomically(&to, convert<T>(value(x)));
+}
+template <class To, class X> TL_DEVICE void atomic_store(To&& to, X x, MemoryOrder order) {
+  fence_before(order);
+  atomic_store(to, x);
+  fence_after(order);
+}
 
 }  // namespace tl

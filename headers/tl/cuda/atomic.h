@@ -20,6 +20,7 @@ template <> struct BitsOf<8> {
   using type = unsigned long long;
 };
 
+template <class T> using If16Bit = std::enable_if_t<std::is_integral<T>::value && sizeof(T) == 2, T>;
 template <class T> using If64Bit = std::enable_if_t<std::is_integral<T>::value && sizeof(T) == 8, T>;
 
 }  // namespace cuda
@@ -42,6 +43,25 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return before;
 }
 
+// An element in one step, which orders nothing else.
+// [PTX ISA, "ld": ld.volatile has the same memory synchronization semantics as ld.relaxed.sys; and so has st.volatile]
+template <class T> TL_DEVICE T load_atomically(const T* from) {
+  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  const Bits bits = *reinterpret_cast<const volatile Bits*>(from);
+  T now;
+  __builtin_memcpy(static_cast<void*>(&now), &bits, sizeof(T));
+  return now;
+}
+template <class T> TL_DEVICE void store_atomically(T* to, T value) {
+  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  Bits bits;
+  __builtin_memcpy(&bits, &value, sizeof(T));
+  *reinterpret_cast<volatile Bits*>(to) = bits;
+}
+// Orders what this thread does before it and after it, for the whole GPU.
+// [CUDA C++ Programming Guide, "Memory Fence Functions"]
+TL_DEVICE void memory_fence() { __threadfence(); }
+
 // [CUDA C++ Programming Guide, "Atomic Functions: atomicAdd()"]
 TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value); }
 TL_DEVICE double atomic_add(double* to, double value) { return atomicAdd(to, value); }
@@ -61,6 +81,19 @@ TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
 template <class T> TL_DEVICE cuda::If64Bit<T> atomic_add(T* to, T value) {
   return static_cast<T>(atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value)));
 }
+
+// Of integers with 16 bits there are no instructions.
+#define TL_CUDA_ATOMIC_16(name, expression)                            \
+  template <class T> TL_DEVICE cuda::If16Bit<T> name(T* to, T value) { \
+    return atomic_update(to, [&](T before) { return T(expression); }); \
+  }
+TL_CUDA_ATOMIC_16(atomic_add, before + value)
+TL_CUDA_ATOMIC_16(atomic_max, before < value ? value : before)
+TL_CUDA_ATOMIC_16(atomic_min, value < before ? value : before)
+TL_CUDA_ATOMIC_16(atomic_and, before& value)
+TL_CUDA_ATOMIC_16(atomic_or, before | value)
+TL_CUDA_ATOMIC_16(atomic_xor, before ^ value)
+#undef TL_CUDA_ATOMIC_16
 
 // Of integers with 32 or 64 bits. [CUDA C++ Programming Guide, "Atomic Functions: atomicMax()", "atomicAnd()"]
 #define TL_CUDA_ATOMIC(name, function)                                                          \

@@ -33,6 +33,21 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return __builtin_bit_cast(T, seen);
 }
 
+// An element in one step, which orders nothing else.
+template <class T> TL_DEVICE T load_atomically(const T* from) {
+  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  const Bits* const word = reinterpret_cast<const Bits*>(from);
+  return __builtin_bit_cast(T, __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT));
+}
+template <class T> TL_DEVICE void store_atomically(T* to, T value) {
+  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  Bits* const word = reinterpret_cast<Bits*>(to);
+  __hip_atomic_store(word, __builtin_bit_cast(Bits, value), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+// Orders what this thread does before it and after it, for the whole GPU.
+// [LLVM, "User Guide for AMDGPU Backend: Memory Model", fence]
+TL_DEVICE void memory_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+
 // Of float, double, and integers with 32 or 64 bits; 16-bit types are exchanged.
 template <class T> TL_DEVICE T atomic_add(T* to, T value) {
   if constexpr (sizeof(T) == 2)
@@ -41,15 +56,18 @@ template <class T> TL_DEVICE T atomic_add(T* to, T value) {
     return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
-#define TL_HIP_ATOMIC(name, function)                                       \
-  template <class T> TL_DEVICE T name(T* to, T value) {                     \
-    return function(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
+#define TL_HIP_ATOMIC(name, function, expression)                             \
+  template <class T> TL_DEVICE T name(T* to, T value) {                       \
+    if constexpr (sizeof(T) == 2)                                             \
+      return atomic_update(to, [&](T before) { return T(expression); });      \
+    else                                                                      \
+      return function(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
   }
-TL_HIP_ATOMIC(atomic_max, __hip_atomic_fetch_max)
-TL_HIP_ATOMIC(atomic_min, __hip_atomic_fetch_min)
-TL_HIP_ATOMIC(atomic_and, __hip_atomic_fetch_and)
-TL_HIP_ATOMIC(atomic_or, __hip_atomic_fetch_or)
-TL_HIP_ATOMIC(atomic_xor, __hip_atomic_fetch_xor)
+TL_HIP_ATOMIC(atomic_max, __hip_atomic_fetch_max, before < value ? value : before)
+TL_HIP_ATOMIC(atomic_min, __hip_atomic_fetch_min, value < before ? value : before)
+TL_HIP_ATOMIC(atomic_and, __hip_atomic_fetch_and, before& value)
+TL_HIP_ATOMIC(atomic_or, __hip_atomic_fetch_or, before | value)
+TL_HIP_ATOMIC(atomic_xor, __hip_atomic_fetch_xor, before ^ value)
 #undef TL_HIP_ATOMIC
 
 // Neighbours at a multiple of their common size: each addition is atomic, the group is not.

@@ -34,6 +34,19 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return host::bit_cast<T>(seen);
 }
 
+// An element in one step. Who waits for another thread's store lets it run.
+template <class T> TL_DEVICE T load_atomically(const T* from) {
+  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  const Bits bits = __atomic_load_n(reinterpret_cast<const Bits*>(from), __ATOMIC_SEQ_CST);
+  tl_engine_yield();
+  return host::bit_cast<T>(bits);
+}
+template <class T> TL_DEVICE void store_atomically(T* to, T value) {
+  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  __atomic_store_n(reinterpret_cast<Bits*>(to), host::bit_cast<Bits>(value), __ATOMIC_SEQ_CST);
+}
+TL_DEVICE void memory_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 TL_DEVICE float atomic_add(float* to, float value) { return tl_engine_atomic_add_float(to, value); }
 TL_DEVICE int atomic_add(int* to, int value) { return tl_engine_atomic_add_int(to, value); }
 TL_DEVICE half atomic_add(half* to, half value) {
@@ -46,13 +59,14 @@ TL_DEVICE unsigned atomic_add(unsigned* to, unsigned value) {
   return unsigned(tl_engine_atomic_add_int(reinterpret_cast<int*>(to), int(value)));
 }
 template <class T>
-TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value && sizeof(T) == 8, T> atomic_add(T* to, T value) {
+TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value && (sizeof(T) == 8 || sizeof(T) == 2), T> atomic_add(T* to,
+                                                                                                             T value) {
   return atomic_update(to, [&](T before) { return T(before + value); });
 }
 
 #define TL_HOST_ATOMIC(name, expression)                                               \
   template <class T> TL_DEVICE T name(T* to, T value) {                                \
-    static_assert(std::is_integral<T>::value && sizeof(T) >= 4, "32 or 64 bits wide"); \
+    static_assert(std::is_integral<T>::value && sizeof(T) >= 2, "16 to 64 bits wide"); \
     return atomic_update(to, [&](T before) { return T(expression); });                 \
   }
 TL_HOST_ATOMIC(atomic_max, before < value ? value : before)

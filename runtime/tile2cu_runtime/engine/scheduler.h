@@ -13,6 +13,12 @@ class ReadyQueue {
   void clear() { first_ = size_ = 0; }
   bool empty() const { return size_ == 0; }
   void push(ThreadNumber thread) { ring_[(first_ + size_++) % capacity] = thread; }
+  // A thread that lets all others run first.
+  void push_last(ThreadNumber thread, int schedule) {
+    if (schedule != TL_ENGINE_REVERSE) return push(thread);
+    ++size_;
+    ring_[--first_ % capacity] = thread;
+  }
   // schedule: enum tl_engine_schedule.
   ThreadNumber take(int schedule, Random& random) {
     const std::uint32_t last = size_ - 1;

@@ -114,6 +114,8 @@ void SharedShadow::read_granule(Worker& worker, Granule& granule, std::uint32_t 
     worker.report("plain access to mbarrier", {access.site, nullptr, offset}, [&] {
       return text("shared offset %u is a memory barrier and is read by %s at {0}", offset, reader().c_str());
     });
+  } else if (access.is_atomic && granule.flags & granule_atomic) {
+    // Atomics do not race with one another.
   } else if (TILE2CU_UNLIKELY(granule.write_clock > access.knows[granule.writer])) {
     worker.report("race: write -> read", {access.site, granule.write_site, offset}, [&] {
       return text("shared offset %u is read by %s at {0}; last written by %s at {1}; no barrier between them", offset,
@@ -125,7 +127,7 @@ void SharedShadow::read_granule(Worker& worker, Granule& granule, std::uint32_t 
                   offset, writer().c_str());
     });
   }
-  record_read(granule, access);
+  if (!access.is_atomic) record_read(granule, access);
 }
 
 void SharedShadow::record_read(Granule& granule, const SharedAccess& access) {

@@ -39,6 +39,7 @@ struct SharedAccess {
   Site site;
   bool async_proxy = false;
   bool by_warpgroup = false;  // `thread` is the first of a warpgroup that accesses together
+  bool is_atomic = false;     // of a read: it does not race with atomic writes, and no later one with it
 };
 
 class SharedShadow {

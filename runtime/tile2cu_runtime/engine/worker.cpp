@@ -128,7 +128,8 @@ void Worker::block_current(const char* in, Site site) {
 }
 
 void Worker::yield_current() {
-  make_ready(current->linear);
+  current->state = ThreadState::ready;
+  ready_.push_last(current->linear, options.schedule);
   resume(next_thread());
 }
 
@@ -222,11 +223,12 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
     if (options.check) {
       const ThreadNumber self = current->linear;
       const Clock* knows = clocks.row(self);
-      const SharedAccess shared_access{self, knows, knows[self], site};
+      SharedAccess shared_access{self, knows, knows[self], site};
       if (is_write) {
         const int flags = granule_initialised | granule_generic_proxy | (is_atomic ? granule_atomic : 0);
         shared_shadow.write(*this, std::uint32_t(offset), bytes, shared_access, std::uint16_t(flags));
       } else {
+        shared_access.is_atomic = is_atomic;
         shared_shadow.read(*this, std::uint32_t(offset), bytes, shared_access);
       }
     }

@@ -78,6 +78,8 @@ class Values:
                 return self._unary(expr, mask)
             case Binary():
                 return self._binary(expr, mask)
+            case Call() if expr.function.startswith("atomic_load"):
+                return self._of(expr.args[0], mask)
             case Call() if expr.function.partition("<")[0] in OF_THREAD and expr.args and self.thread is not None:
                 values = [self._of(arg, mask) for arg in expr.args]
                 return among_lanes(expr.function, values[0], values[-1], mask)

@@ -134,7 +134,12 @@ class Block:
             case Atomic():
                 places = [self.values.of(index, mask) for index in stmt.indices]
                 value = self.values.of(stmt.value, mask)
-                self.memory.update(stmt.buffer, places, value, mask, COMBINE[stmt.kind])
+                if stmt.previous is not None:
+                    raise CannotInterpret("which thread comes first")
+                if stmt.kind is None:
+                    self.memory.store(stmt.buffer, places, value, mask)
+                else:
+                    self.memory.update(stmt.buffer, places, value, mask, COMBINE[stmt.kind])
             case Assert():
                 self._assert(stmt, mask)
             case _:

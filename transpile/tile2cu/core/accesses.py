@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Address, Expr, Load, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -39,6 +39,7 @@ class Access:
     indices: tuple[Expr, ...]
     is_store: bool
     span: Span
+    atomic: bool = False
 
 
 def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
@@ -53,7 +54,7 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
                     yield Access(stmt.buffer, stmt.indices, False, stmt.span)
                 yield Access(stmt.buffer, stmt.indices, True, stmt.span)
             case Atomic():
-                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+                yield Access(stmt.buffer, stmt.indices, True, stmt.span, atomic=True)
             case If():
                 yield from element_accesses(stmt.then)
                 yield from element_accesses(stmt.orelse)
@@ -117,10 +118,12 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
 
 def loads(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that an expression reads."""
-    for part in walk(expr):
+    parts = tuple(walk(expr))
+    atomic = {id(part.args[0]) for part in parts if isinstance(part, Call) and part.function.startswith("atomic_load")}
+    for part in parts:
         if isinstance(part, Load) or (isinstance(part, Address) and "r" in part.access):
             assert isinstance(part.buffer, Buffer)
-            yield Access(part.buffer, part.indices, False, span)
+            yield Access(part.buffer, part.indices, False, span, id(part) in atomic)
 
 
 def written_through(expr: Expr, span: Span) -> Iterator[Access]:
@@ -163,6 +166,13 @@ def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
             return frozenset((stmt.dst.buffer,))
         case _:
             return frozenset(access.buffer for access in element_accesses((stmt,)) if access.is_store)
+
+
+def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers whose elements a statement reads and writes in single steps only; of its body for loops."""
+    accesses = tuple(element_accesses((stmt,)))
+    plain = {access.buffer for access in accesses if not access.atomic}
+    return frozenset(access.buffer for access in accesses if access.buffer not in plain)
 
 
 def shared(buffers: Iterable[Buffer]) -> frozenset[Buffer]:

@@ -310,15 +310,18 @@ class Continue(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Atomic(Stmt):
-    """`T.atomic_add(buffer[indices], value)` and its kin, one element; the old value is dropped.
+    """`T.atomic_add(buffer[indices], value)` and its kin, one element; without a `kind`, `T.atomic_store`.
 
-    On a fragment, `T.reducer_update`.
+    `previous` is given what was there before. `order` is what else it orders: acquire, release, acq_rel or seq_cst;
+    nothing where it is empty. On a fragment, `T.reducer_update`.
     """
 
-    kind: Reduction
+    kind: Reduction | None
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
+    order: str = ""
+    previous: Var | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

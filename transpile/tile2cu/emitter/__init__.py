@@ -171,7 +171,7 @@ def _all_names(settled: Settled) -> list[str]:
     names += [tensor.name for tensor in tensors(settled)]
     for stmt in walk_stmts(settled.launch.body):
         names += [var.name for var in getattr(stmt, "vars", ())]
-        var = getattr(stmt, "var", None)
+        var = getattr(stmt, "var", getattr(stmt, "previous", None))
         names += [var.name] if var is not None else []
     return names
 

@@ -181,6 +181,9 @@ class Printer:
                 return f"tl::reinterpret<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":
                 return self._select(expr, dtype)
+            case name if name.startswith("atomic_load"):
+                order = name.removeprefix("atomic_load").lstrip("_")
+                return f"tl::atomic_load({self.text(expr.args[0])}{f', tl::{order}' if order else ''})", _PRIMARY
             case "ceildiv" | "floordiv" | "floormod":
                 common = promote(expr.args[0].dtype, expr.args[1].dtype)
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY

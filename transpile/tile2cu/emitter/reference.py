@@ -96,6 +96,14 @@ def require_reference(program: Program) -> None:
                     stmt.span,
                     help="emit it without --with-test",
                 )
+            if isinstance(stmt, Atomic) and (stmt.previous is not None or stmt.kind is None):
+                raise Tile2CuError(
+                    "T2C-E030",
+                    f"what line {stmt.span.line} does depends on which thread comes first, so that `{program.name}` "
+                    "has no reference",
+                    stmt.span,
+                    help="emit it without --with-test",
+                )
             for expr in expressions(stmt):
                 if isinstance(stmt, Effect) or group_of(stmt) is not None or is_of_thread(expr):
                     raise Tile2CuError(
@@ -166,6 +174,7 @@ class Reference:
                 value = Binary(stmt.buffer.dtype, stmt.op, old, stmt.value) if stmt.op else stmt.value
                 return self._set(stmt.buffer, [self.text(index) for index in stmt.indices], self.text(value))
             case Atomic():
+                assert stmt.kind is not None
                 indices = [self.text(index) for index in stmt.indices]
                 text, precedence = self._text(stmt.value)
                 new = text if precedence == 12 else f"({text})"

@@ -215,8 +215,15 @@ class Statements:
                 target = self.printer.element(stmt.buffer, stmt.indices)
                 return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
             case Atomic():
-                element = self.printer.element(stmt.buffer, stmt.indices)
-                return f"tl::{stmt.kind.atomic}({element}, {text(stmt.value, stmt.buffer.dtype)});"
+                name = "atomic_store" if stmt.kind is None else stmt.kind.atomic
+                parts = [self.printer.element(stmt.buffer, stmt.indices), text(stmt.value, stmt.buffer.dtype)]
+                parts += [f"tl::{stmt.order}"] * bool(stmt.order)
+                given = (
+                    f"const {stmt.previous.dtype.cpp} {names(stmt.previous.name)} = "
+                    if stmt.previous is not None
+                    else ""
+                )
+                return f"{given}tl::{name}({', '.join(parts)});"
             case Let():
                 kind = "auto" if id(stmt) in self._of_packets else stmt.var.dtype.cpp
                 return f"const {kind} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tile2cu.core.expr import Expr, Named, Role, Var
 from tile2cu.core.program import (
+    Atomic,
     Buffer,
     Constant,
     Declare,
@@ -107,5 +108,7 @@ def _declared_names(launches: Iterable[Launch]) -> Iterator[str]:
                     yield stmt.var.name
                 case Parallel():
                     yield from (var.name for var in stmt.vars)
+                case Atomic(previous=Var() as previous):
+                    yield previous.name
                 case _:
                     pass

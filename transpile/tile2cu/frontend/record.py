@@ -61,6 +61,7 @@ class Recorder:
     depth: int = 0
     parallel: int = 0
     loops: int = 0
+    emitted: int = 0  # statements so far
     _launch: _OpenLaunch | None = None
     _blocks: list[list[Stmt]] = field(default_factory=list)
     _live: list[set[str]] = field(default_factory=lambda: [set()])
@@ -128,6 +129,7 @@ class Recorder:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the current block."""
         self._blocks[-1].append(stmt)
+        self.emitted += 1
 
     def require_kernel(self, what: str) -> None:
         """Refuse what makes sense only inside `with T.Kernel`."""

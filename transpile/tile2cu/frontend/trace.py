@@ -209,7 +209,14 @@ def _no_return(flow: Return | None) -> None:
 
 
 def _trace_while(cx: Context, node: cst.While, env: Env) -> None:
+    before = cx.recorder.emitted
     condition = evaluate(cx, node.test, env)
+    if cx.recorder.emitted != before:
+        raise Fault(
+            "T2C-F031",
+            "the condition of a `while` is asked again in each turn, and this one does something",
+            help="do it in the body: before `while`, and at its end for the next turn",
+        )
     if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
         _trace_device_while(cx, node, condition, env)
         return

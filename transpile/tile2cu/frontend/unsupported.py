@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_ATOMIC = "let each block own its part of the output, or reduce in a second kernel"
 _BARRIER = "tile2cu places barriers itself: leave it out"
 _THREAD = "write a T.Parallel loop: tile2cu spreads it over the threads"
 _COPY = "write T.copy: tile2cu chooses how the data moves"
@@ -12,7 +11,6 @@ _WARPS = "write a T.Pipelined loop: tile2cu chooses what each warp does"
 _LAYOUT = "leave it out: tile2cu derives the layouts"
 
 _GROUPS: tuple[tuple[str, str], ...] = (
-    (_ATOMIC, "atomic_load atomic_store"),
     (
         _BARRIER,
         "alloc_cluster_barrier tma_store_arrive tma_store_wait cp_async_barrier_noinc tvm_storage_sync",

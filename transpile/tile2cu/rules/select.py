@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import element_accesses
+from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -167,10 +168,25 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
     memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
     prints = any(isinstance(stmt, Print) for stmt in walk_stmts(op.body))
+    update = next(
+        (stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Atomic) and stmt.previous is not None), None
+    )
+    if update is not None and layout.replicas > 1 and len(memory) < len(stores):
+        raise _one_thread_knows(update, op, layout)
     if layout.replicas == 1 or not (memory or prints):
         yield op, "owners", "all"
     else:
         yield op, "owners", "once" if len(memory) == len(stores) else "stores"
+
+
+def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> Tile2CuError:
+    return Tile2CuError(
+        "T2C-L014",
+        f"only one thread learns what `{update.buffer.name}` held before, and {layout.replicas} hold each element here",
+        update.span,
+        notes=(Note("the loop also writes a fragment", op.span),),
+        help="write to a tile in shared memory instead of the fragment",
+    )
 
 
 @rule(

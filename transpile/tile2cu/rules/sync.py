@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, shared
+from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
@@ -16,16 +16,17 @@ Key = tuple[str, int | None]  # a tile's name, and the group of threads that use
 
 @dataclass
 class _Pending:
-    """What the block's threads may have done to shared tiles since the last barrier."""
+    """What the block's threads may have done to shared tiles since the last barrier; `plainly` if not atomically."""
 
     written: dict[Key, Buffer] = field(default_factory=dict)
     read: dict[Key, Buffer] = field(default_factory=dict)
+    plainly: frozenset[str] = frozenset()
 
     def copy(self) -> "_Pending":
-        return _Pending(dict(self.written), dict(self.read))
+        return _Pending(dict(self.written), dict(self.read), self.plainly)
 
     def merge(self, other: "_Pending") -> "_Pending":
-        return _Pending(self.written | other.written, self.read | other.read)
+        return _Pending(self.written | other.written, self.read | other.read, self.plainly | other.plainly)
 
     def without(self, names: set[str]) -> "_Pending":
         return self.kept(lambda key: key[0] not in names)
@@ -34,6 +35,7 @@ class _Pending:
         return _Pending(
             {key: buffer for key, buffer in self.written.items() if keep(key)},
             {key: buffer for key, buffer in self.read.items() if keep(key)},
+            self.plainly,
         )
 
 
@@ -88,11 +90,14 @@ class _Walker:
         """The tiles of a table that the current threads have used; all, outside of a group."""
         return {name for name, group in table if self.group is None or group == self.group}
 
-    def done(self, written: dict[str, Buffer], read: dict[str, Buffer]) -> _Pending:
-        """What the current threads have just done."""
+    def done(
+        self, written: dict[str, Buffer], read: dict[str, Buffer], atomic: frozenset[str] = frozenset()
+    ) -> _Pending:
+        """What the current threads have just done; with tiles in `atomic`, in single steps."""
         return _Pending(
             {(name, self.group): buffer for name, buffer in written.items()},
             {(name, self.group): buffer for name, buffer in read.items()},
+            frozenset(written | read) - atomic,
         )
 
     def after_barrier(self, pending: _Pending) -> _Pending:
@@ -122,10 +127,12 @@ class _Walker:
         reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
         hazards = self.hazards(reads, writes, pending)
         hazards |= self.taken_over(writes, pending)
+        atomic = frozenset(self.tracked(atomic_only(stmt)))
+        hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done(writes, reads))
+        return pending.merge(self.done(writes, reads, atomic))
 
     def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: _Pending) -> dict[str, Hazard]:
         """What of these accesses meets what others have done."""
@@ -177,7 +184,7 @@ class _Walker:
 
     def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """The shared elements that the condition itself reads."""
-        accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span)]
+        accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
         hazards = self.hazards(shared_reads, {}, pending)
         if hazards:

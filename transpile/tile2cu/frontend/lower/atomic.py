@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Expr, Load, Role, Var, int_const
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const
 from tile2cu.core.expr import binary as add
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Loop, LoopKind, Reduction, Scope, Sync
 from tile2cu.frontend.context import Context
@@ -15,6 +15,9 @@ from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.values import Placed, View, describe
 
+_ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst")
+_NARROWEST = 16  # bits of the narrowest element that all machines update atomically
+
 
 def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
     def run(
@@ -25,17 +28,26 @@ def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
         return_prev: object = False,
         use_tma: object = False,
     ) -> object:
-        """`T.atomic_add(dst, value)`: of an element, or of tiles by T.copy's rules. The order is a hint."""
+        """`T.atomic_add(dst, value)`: of an element, or of tiles by T.copy's rules."""
         cx.recorder.require_kernel(name)
-        if as_flag(return_prev, f"`return_prev` of {name}"):
-            raise Fault("T2C-F011", f"{name} with `return_prev` is not supported yet", help="leave it out")
-        if isinstance(value, Buffer | View):
-            _tile(cx, name, kind, dst, value)
-        else:
-            _element(cx, name, kind, dst, value)
+        order, returns = _order(name, memory_order), as_flag(return_prev, f"`return_prev` of {name}")
+        if not isinstance(value, Buffer | View):
+            return _element(cx, name, kind, dst, value, order, returns=returns)
+        if returns or order:
+            what = "gives no old values" if returns else "orders nothing else"
+            raise Fault("T2C-F023", f"{name} of tiles {what}", help="write a T.Parallel loop over its elements")
+        _tile(cx, name, kind, dst, value)
         return None
 
     return run
+
+
+def _order(name: str, order: object, *, default: str = "relaxed", allowed: tuple[str, ...] = _ORDERS) -> str:
+    """The memory order by its name; empty for relaxed, which orders nothing else."""
+    found = default if order is None else order
+    if found not in allowed:
+        raise Fault("T2C-F023", f"`memory_order` of {name} is one of {', '.join(allowed)}")
+    return "" if found == "relaxed" else str(found)
 
 
 def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -> None:
@@ -43,6 +55,7 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
     source, target = operands(cx, name, value, dst)
     if target.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
         raise Fault("T2C-F023", f"{name}: the destination is {describe(target.buffer)}", help="write T.Parallel")
+    _require_type(name, kind, target.buffer)
     if is_placed(cx, source, target):
         spread(cx, source, target, kind)
         return
@@ -52,13 +65,45 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
     )
 
 
-def _element(cx: Context, name: str, kind: Reduction, dst: object, value: object) -> None:
+def _require_type(name: str, kind: Reduction | None, buffer: Buffer) -> None:
+    """An element of at least 16 bits; bits are combined of integers."""
+    dtype = buffer.dtype
+    if dtype.bits < _NARROWEST or dtype.kind == "bool":
+        raise Fault("T2C-F023", f"{name}: no machine updates {dtype} atomically", help="use 16 bits or more")
+    if kind in (Reduction.BITAND, Reduction.BITOR, Reduction.BITXOR) and not dtype.is_int:
+        raise Fault("T2C-F023", f"{name} combines the bits of integers, and `{buffer.name}` holds {dtype}")
+
+
+def _element(
+    cx: Context, name: str, kind: Reduction | None, dst: object, value: object, order: str, *, returns: bool = False
+) -> Var | None:
+    """The update of one element; gives what was there before where it is asked for."""
+    place = _place(name, dst, kind)
+    if returns and isinstance(place, Placed):
+        what = f"{name} with `return_prev` of a placed tensor"
+        raise Fault("T2C-F011", f"{what} is not supported yet", help="leave it out")
+    assert isinstance(place.buffer, Buffer)
+    previous = cx.recorder.variable("previous", place.dtype, Role.THREAD) if returns else None
+    _emit_element(cx, kind, place, as_number(value, f"the value of {name}"), order, previous)
+    return previous
+
+
+def _place(name: str, dst: object, kind: Reduction | None = None) -> Load:
+    """The element that is updated."""
     if not isinstance(dst, Load):
         raise Fault("T2C-F023", f"{name} takes an element and a number, or two tiles, not {describe(dst)}")
-    _emit_element(cx, kind, dst, as_number(value, f"the value of {name}"))
+    assert isinstance(dst.buffer, Buffer)
+    if dst.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+        raise Fault(
+            "T2C-F023", f"{name}: `{dst.buffer.name}` is no memory that threads share", help="assign to the element"
+        )
+    _require_type(name, kind, dst.buffer)
+    return dst
 
 
-def _emit_element(cx: Context, kind: Reduction, dst: Load, value: Expr) -> None:
+def _emit_element(
+    cx: Context, kind: Reduction | None, dst: Load, value: Expr, order: str = "", previous: Var | None = None
+) -> None:
     assert isinstance(dst.buffer, Buffer)
     at = cx.recorder.take()
     stmt = Atomic(
@@ -66,6 +111,8 @@ def _emit_element(cx: Context, kind: Reduction, dst: Load, value: Expr) -> None:
         buffer=dst.buffer,
         indices=dst.indices,
         value=value,
+        order=order,
+        previous=previous,
         span=at.span,
         comments=at.comments,
         trailing=at.trailing,
@@ -73,17 +120,40 @@ def _emit_element(cx: Context, kind: Reduction, dst: Load, value: Expr) -> None:
     cx.recorder.emit(guarded(dst, stmt))
 
 
+def atomic_load(cx: Context, src: object, memory_order: object = None) -> object:
+    """`T.atomic_load(element, memory_order)`: what is there now, in one step."""
+    cx.recorder.require_kernel("T.atomic_load")
+    orders = ("relaxed", "acquire", "seq_cst")
+    order = _order("T.atomic_load", memory_order, default="seq_cst", allowed=orders)
+    place = _place("T.atomic_load", src)
+    return cx.expression(Call(place.dtype, f"atomic_load_{order}".rstrip("_"), (place,)))
+
+
+def atomic_store(cx: Context, dst: object, value: object, memory_order: object = None) -> object:
+    """`T.atomic_store(element, value, memory_order)`: writes in one step."""
+    cx.recorder.require_kernel("T.atomic_store")
+    orders = ("relaxed", "release", "seq_cst")
+    order = _order("T.atomic_store", memory_order, default="seq_cst", allowed=orders)
+    _element(cx, "T.atomic_store", None, dst, value, order)
+    return None
+
+
 def _packed(name: str, width: int) -> Callable[..., object]:
-    def run(cx: Context, dst: object, value: object, memory_order: object = None, **options: object) -> object:
+    def run(
+        cx: Context, dst: object, value: object, memory_order: object = None, return_prev: object = False
+    ) -> object:
         """`T.atomic_addx2(dst, src)` and x4: as many elements from both places on."""
         cx.recorder.require_kernel(name)
+        order = _order(name, memory_order)
+        if as_flag(return_prev, f"`return_prev` of {name}"):
+            raise Fault("T2C-F023", f"{name} gives no old values", help="write T.atomic_add of each element")
         if not isinstance(dst, Load) or not isinstance(value, Load):
             raise Fault("T2C-F023", f"{name} takes two elements: where to add, and what")
         at = cx.recorder.take()
         with cx.recorder.block() as body:
             lane = cx.recorder.variable("lane", INT32, Role.LOOP)
             cx.recorder.begin(at.span, (), "")
-            _emit_element(cx, Reduction.SUM, _shifted(dst, lane), _shifted(value, lane))
+            _emit_element(cx, Reduction.SUM, _shifted(dst, lane), _shifted(value, lane), order)
         cx.recorder.emit(
             Loop(
                 kind=LoopKind.UNROLL,
@@ -127,6 +197,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "atomic_max": _atomic("T.atomic_max", Reduction.MAX),
     "atomic_min": _atomic("T.atomic_min", Reduction.MIN),
     "atomic_or": _atomic("T.atomic_or", Reduction.BITOR),
+    "atomic_load": atomic_load,
+    "atomic_store": atomic_store,
     "atomic_addx2": _packed("T.atomic_addx2", 2),
     "atomic_addx4": _packed("T.atomic_addx4", 4),
     "sync_threads": sync_threads,

@@ -19,7 +19,7 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer]) -> Body | None
     after: list[Stmt] = []
     for update in updates:
         target = update.buffer
-        kind = update.kind if isinstance(update, Atomic) else Reduction.SUM
+        kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
         like = replace(target, name=f"{target.name}_values", shape=op.extents, reducer=None)
         values = tile(like)
         own = any(stmt is update for stmt in op.body)
@@ -40,7 +40,7 @@ def _is_update(stmt: Stmt) -> TypeGuard[Store | Atomic]:
         case Store():
             return stmt.buffer.reducer is not None and stmt.op == "+"
         case Atomic():
-            return stmt.buffer.scope is Scope.FRAGMENT
+            return stmt.buffer.scope is Scope.FRAGMENT and stmt.kind is not None
         case _:
             return False
 

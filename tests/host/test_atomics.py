@@ -1,0 +1,110 @@
+"""Atomic updates of elements, their old values, loads, stores and orders."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("memory", ["shared", "global"])
+def test_old_values_number_what_is_kept(memory: str, tmp_path: Path) -> None:
+    """A compaction: each element that is kept takes the next place."""
+    count = "count_shared" if memory == "shared" else "Count"
+    statements = f"""
+        count_shared = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        if tx == 0:
+            count_shared[0] = 0
+        T.sync_threads()
+        for i in T.Parallel(300):
+            if X[i] > 0:
+                place = T.atomic_add({count}[0], 1, return_prev=True)
+                Y[place] = X[i]
+    """
+    params = 'X: T.Tensor((300,), "int32"), Count: T.Tensor((1,), "int32"), Y: T.Tensor((300,), "int32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = RNG.integers(-50, 50, 300).astype(np.int32)
+    kept = np.sort(x[x > 0])
+    np.testing.assert_array_equal(np.sort(kernel(x, np.zeros(1, np.int32))[: len(kept)]), kept)
+    assert "previous = tl::atomic_add(" in kernel.source
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int16", "int32", "uint32", "int64"])
+def test_every_type_gives_its_old_value(dtype: str, tmp_path: Path) -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        if tx < 90:
+            added = T.atomic_add(X[0, tx // 3], 3, return_prev=True)
+            Old[0, tx] = added
+            Old[1, tx] = T.atomic_max(X[1, tx // 3], tx % 3, return_prev=True)
+            Old[2, tx] = T.atomic_min(X[2, tx // 3], tx % 3, return_prev=True, memory_order="acq_rel")
+        for i in T.Parallel(90):
+            Y[i] = X[i // 30, i % 30]
+    """
+    params = f"X: T.Tensor((3, 30), {dtype!r}), Old: T.Tensor((3, 90), {dtype!r}), Y: T.Tensor((90,), {dtype!r})"
+    numpy = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    x, old = RNG.integers(0, 5, (3, 30)).astype(numpy), np.zeros((3, 90), numpy)
+    kernel = load_body(tmp_path, statements, params, check=False)
+    values, start = x.copy(), x.astype(float)
+    kernel(values, old)
+    after = values.astype(float)
+    np.testing.assert_array_equal(after[0], start[0] + 9)
+    np.testing.assert_array_equal(after[1], np.maximum(start[1], 2))
+    np.testing.assert_array_equal(after[2], 0)
+    added, largest, smallest = np.sort(old.astype(float).reshape(3, 30, 3))
+    np.testing.assert_array_equal(added, start[0][:, None] + [0, 3, 6])
+    np.testing.assert_array_equal(largest[:, 0], start[1])
+    np.testing.assert_array_equal(smallest[:, 2], start[2])
+
+
+def test_the_last_block_adds_up_what_the_others_published(tmp_path: Path) -> None:
+    statements = """
+        own = T.alloc_fragment((64,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        parts = T.alloc_fragment((5,), "float32")
+        last = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        T.copy(X[bx * 64], own)
+        T.reduce_sum(own, total, dim=0)
+        if tx == 0:
+            T.atomic_store(Parts[bx], total[0], memory_order="relaxed")
+            last[0] = T.atomic_add(Count[0], 1, memory_order="acq_rel", return_prev=True)
+        T.sync_threads()
+        if last[0] == 4:
+            for i in T.Parallel(5):
+                parts[i] = T.atomic_load(Parts[i], memory_order="acquire")
+            T.reduce_sum(parts, total, dim=0)
+            Y[0] = total[0]
+    """
+    params = (
+        'X: T.Tensor((300,), "float32"), Parts: T.Tensor((5,), "float32"), Count: T.Tensor((1,), "int32"), '
+        'Y: T.Tensor((1,), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="5")
+    x = RNG.integers(-9, 9, 300).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, np.zeros(5, np.float32), np.zeros(1, np.int32)), [x.sum()])
+
+
+def test_a_thread_waits_for_another(tmp_path: Path) -> None:
+    statements = """
+        flag = T.alloc_shared((1,), "int32")
+        value = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        if tx == 0:
+            flag[0] = 0
+        T.sync_threads()
+        if tx == 64:
+            T.atomic_store(value[0], X[0], memory_order="relaxed")
+            T.atomic_store(flag[0], 1, memory_order="release")
+        if tx < 32:
+            while T.atomic_load(flag[0], memory_order="acquire") == 0:
+                T.evaluate(0) if False else None
+            Y[tx] = T.atomic_load(value[0])
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((1,), "int32"), Y: T.Tensor((32,), "int32")')
+    np.testing.assert_array_equal(kernel(np.array([7], np.int32)), np.full(32, 7))
