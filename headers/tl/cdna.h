@@ -1,8 +1,10 @@
 // What AMD's CDNA adds: the matrix cores' primitives, then what is written once on top of them. Waves have 64 lanes.
 #pragma once
 #if defined(__HIP__)
+#include "hip/buffer.h"
 #include "hip/mfma.h"
 #else
+#include "host/cdna/buffer.h"
 #include "host/cdna/mfma.h"
 #endif
 

@@ -58,6 +58,7 @@ def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
 # Primitives that one maker's headers have and the other's have not, and why.
 ONE_SIDED = {
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
+    "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
     "mfma": "AMD's matrix cores; NVIDIA's are the mma and wgmma families",
     "bits_of": "how builtins for AMD take registers; only headers/tl/hip uses it",
     "ldmatrix_x2": "lanes of CDNA read operands by themselves: declared, and refused where it is used",

@@ -39,6 +39,7 @@ SHAPES = {
 MFMA_SHAPES = {
     "16x16": (16, 16),
     "16x64 by 4": (16, 64),
+    "16x128 by 8": (16, 128),
     "double 16x32 by 2": (16, 32),
     "32x32": (32, 32),
     "32x64 by 2": (32, 64),
@@ -144,6 +145,7 @@ def test_a_producer_holds_copies(printed: Callable[[str], Any]) -> None:
     [
         ("16x16", "v_mfma_f32_16x16x16_f16"),
         ("16x64 by 4", "v_mfma_f32_16x16x16_f16"),
+        ("16x128 by 8", "v_mfma_f32_16x16x16_f16"),
         ("double 16x32 by 2", "v_mfma_f64_16x16x4_f64"),
         ("32x32", "v_mfma_f32_32x32x8_f16"),
         ("32x64 by 2", "v_mfma_f32_32x32x8_f16"),

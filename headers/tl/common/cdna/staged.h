@@ -26,21 +26,34 @@ template <class T, int rows, int cols, int threads, class As = T> struct Staged 
 };
 template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
 
+// Whether pieces of so many bytes are inside or outside of the tensor as a whole: aligned pieces of dense rows.
+template <class View, int bytes>
+constexpr bool has_whole_pieces =
+    View::alignment >= bytes && bytes >= 4 && (View::has_whole_rows || !View::is_ragged(View::last));
+
 // `vector` elements of the tile at `from`, as bits; zero outside of the tensor.
 template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>& from, int row, int col) {
-  constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T)), last = View::last;
-  if constexpr (View::alignment >= bytes && bytes >= 2 && (View::has_whole_rows || !View::is_ragged(last))) {
-    StagedBits<bytes> bits = {};  // aligned pieces of dense rows are inside or outside as a whole
-    if constexpr (View::rank == 1) {
-      if (from.view.inside(0, from.offset[0] + col)) bits = load_bits<bytes, StagedBits<bytes>>(from.address(col));
-    } else {
-      if (from.view.inside(0, from.offset[0] + row) && from.view.inside(1, from.offset[1] + col))
-        bits = load_bits<bytes, StagedBits<bytes>>(from.address(row, col));
-    }
-    return bits;
+  constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T));
+  return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
+}
+// The same of whole pieces, by their offset from the tile's first element.
+template <int vector, class View> TL_DEVICE auto staged_whole_piece(const Place<View>& from, int row, int col) {
+  constexpr int size = sizeof(typename View::T);
+  using Bits = StagedBits<vector * size>;
+  if constexpr (View::rank == 1) {
+    const uint32_t offset = uint32_t(col) * uint32_t(from.view.stride[0]);
+    return load_inside<Bits>(from.address(0), offset * size, from.view.inside(0, from.offset[0] + col));
   } else {
-    return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
+    const bool inside = from.view.inside(0, from.offset[0] + row) && from.view.inside(1, from.offset[1] + col);
+    const uint32_t offset =
+        uint32_t(row) * uint32_t(from.view.stride[0]) + uint32_t(col) * uint32_t(from.view.stride[1]);
+    return load_inside<Bits>(from.address(0, 0), offset * size, inside);
   }
+}
+// Whether offsets reach all of a tile, whose rows may be far apart.
+template <int rows, int cols, class View> TL_DEVICE bool offsets_reach(const View& view) {
+  const int64_t over_rows = View::rank == 1 ? 0 : rows * view.stride[0];
+  return (over_rows + cols * view.stride[View::last]) * int64_t(sizeof(typename View::T)) < buffer_bytes;
 }
 
 // Starts to load the tile at `from`; the registers are there when they are used. Places outside of the tensor are zero.
@@ -51,6 +64,15 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>&
   using Pieces = typename To::Pieces;
   static_assert(std::is_same<typename View::T, T>::value, "what is staged is converted when it is stored");
   const auto load_all = [&](const auto& place) {
+    if constexpr (has_whole_pieces<std::decay_t<decltype(place.view)>, To::bytes>) {
+      if (offsets_reach<rows, cols>(place.view)) {
+        TL_UNROLL
+        for (int turn = 0; turn < Pieces::turns; ++turn)
+          if (Pieces::valid(turn))
+            to.piece[turn] = staged_whole_piece<To::vector>(place, Pieces::row(turn), Pieces::col(turn));
+        return;
+      }
+    }
     TL_UNROLL
     for (int turn = 0; turn < Pieces::turns; ++turn)
       if (Pieces::valid(turn)) to.piece[turn] = staged_piece<To::vector>(place, Pieces::row(turn), Pieces::col(turn));

@@ -31,6 +31,7 @@ template <class Layout> void print_with_items(const char* name, int threads) {
 int main() {
   print_with_items<MfmaAccumulator<16, 16, Warps<1, 1>>>("16x16", 64);
   print_with_items<MfmaAccumulator<16, 64, Warps<1, 1>, Interleave<4>>>("16x64 by 4", 64);
+  print_with_items<MfmaAccumulator<16, 128, Warps<1, 1>, Interleave<8>>>("16x128 by 8", 64);
   print_with_items<MfmaAccumulator<16, 32, Warps<1, 1>, Interleave<2>, tl::Mfma16x16Double>>("double 16x32 by 2", 64);
   print_with_items<MfmaAccumulator<32, 32, Warps<1, 1>, Interleave<1>, tl::Mfma32x32>>("32x32", 64);
   print_with_items<MfmaAccumulator<32, 64, Warps<1, 1>, Interleave<2>, tl::Mfma32x32>>("32x64 by 2", 64);
