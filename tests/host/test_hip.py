@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tile2cu
-from tests.host.example_calls import EXAMPLES, RAGGED, Example, gemm_relu
+from tests.host.example_calls import EXAMPLES, RAGGED, Example, attention, gemm_relu
 from tests.host.products import Product
 from tile2cu_runtime import Kernel
 
@@ -44,6 +44,24 @@ def test_example(example: Example) -> None:
 def test_product(product: Product, tmp_path: Path) -> None:
     kernel = product.check(tmp_path, "hip:gfx942", "cpu")
     assert "tl::MfmaAccumulator<" in kernel.source
+
+
+def test_products_read_shared_memory_without_conflicts() -> None:
+    """As the simulator counts them (tests/amdgcn/test_products.py): rows of K and rows across K, 16 bytes a lane."""
+    kernel = tile2cu.load(
+        EXAMPLES / "attention.py",
+        target="hip:gfx942",
+        device="cpu",
+        check=True,
+        options={"statistics": True},
+        dim=128,
+        is_causal=False,
+        threads=256,
+    )
+    attention(1, 1, 64, 128, causal=False).check(kernel)
+    assert kernel.report is not None
+    reads = [each for each in kernel.report.shared if "tl::gemm" in each.place.text and each.access == "read"]
+    assert len(reads) >= 2 and {read.worst_ways for read in reads} == {1}
 
 
 @pytest.mark.parametrize("tb", [False, True])

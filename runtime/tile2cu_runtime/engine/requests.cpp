@@ -11,12 +11,18 @@ constexpr int banks = 32, bank_bytes = 4, sector_bytes = 32;
 
 int lanes_in_a_phase(std::uint32_t bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
 
-// Wavefronts that lanes [first, last) need: the most different words that any one bank has to deliver.
-std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, int first, int last,
-                         std::uint32_t bytes) {
+// The first lanes of the groups of four in the order in which AMD serves ds_read_b128, two groups at a time.
+// [triton-lang/triton, pull request 11365: MI300]
+constexpr std::array<int, max_warp_size / 4> read_b128_order = {0, 20, 32, 52, 4,  16, 36, 48,
+                                                                8, 28, 40, 60, 12, 24, 44, 56};
+
+// Wavefronts that the lanes at [first, last) of the order need: the most different words that any one bank delivers.
+std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, int first, int last, std::uint32_t bytes,
+                         bool is_read_b128) {
   std::array<std::uint64_t, max_warp_size * 4> words;
   std::size_t count = 0;
-  for (int lane = first; lane < last; ++lane) {
+  for (int place = first; place < last; ++place) {
+    const int lane = is_read_b128 ? read_b128_order[place / 4] + place % 4 : place;
     if (!(lanes >> lane & 1)) continue;
     for (std::uint32_t byte = 0; byte < bytes; byte += bank_bytes)
       words[count++] = (addresses[lane] + byte) / bank_bytes;
@@ -29,10 +35,12 @@ std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, in
 }
 
 void count_shared(RequestCounts& counts, const LaneAddresses& addresses, std::uint64_t lanes, std::uint32_t bytes,
-                  int warp_size) {
+                  int warp_size, bool is_write) {
   const int phase = lanes_in_a_phase(bytes);
+  const bool is_read_b128 = warp_size == max_warp_size && bytes == 16 && !is_write;
   for (int first = 0; first < warp_size; first += phase) {
-    const std::uint32_t ways = wavefronts(addresses, lanes, first, std::min(first + phase, warp_size), bytes);
+    const int last = std::min(first + phase, warp_size);
+    const std::uint32_t ways = wavefronts(addresses, lanes, first, last, bytes, is_read_b128);
     if (ways == 0) continue;
     counts.served += ways;
     counts.ideal += 1;
@@ -104,8 +112,10 @@ void Requests::warp_access(const RequestKey& key, std::uint32_t bytes, const Lan
   RequestCounts& counts = counts_[key];
   counts.requests++;
   counts.bytes = bytes = std::min(bytes, 16u);
-  const auto count = key.is_shared ? count_shared : count_global;
-  count(counts, addresses, lanes, bytes, warp_size_);
+  if (key.is_shared)
+    count_shared(counts, addresses, lanes, bytes, warp_size_, key.is_write);
+  else
+    count_global(counts, addresses, lanes, bytes, warp_size_);
 }
 
 }  // namespace tile2cu::engine

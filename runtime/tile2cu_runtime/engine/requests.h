@@ -1,9 +1,9 @@
 // Memory requests of whole warps: bank conflicts in shared memory, sectors in global memory.
 //
 // Lanes run one after another here, so the n-th execution of an instruction by each lane of a warp is put together into
-// one request. Model: NVIDIA's 32 banks of 4 bytes, a request served in phases of 32, 16 or 8 lanes for accesses of up
-// to 4, 8 or 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD
-// groups the lanes of ds_read_b64/b128 differently: do not trust shared figures of wave64 kernels.
+// one request. Model: 32 banks of 4 bytes, a request served in phases of 32, 16 or 8 lanes for accesses of up to 4, 8 or
+// 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD's waves of 64 are
+// served alike but for reads of 16 bytes, whose phases are other lanes; gfx950's 64 banks are the simulator's alone.
 #pragma once
 #include <array>
 #include <cstdint>

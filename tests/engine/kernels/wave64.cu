@@ -13,6 +13,15 @@ template <int size> __global__ void mfma(const uint2* a, const uint2* b, float* 
   for (int v = 0; v < size * size / 64; ++v) d[tl::lane() * (size * size / 64) + v] = registers[v];
 }
 
+// Each lane reads 16 bytes: 16 chunks of the rows 0, 4, 8 and 12, whose chunks are permuted by the row if `swizzled`.
+template <bool swizzled> __global__ void read_b128(const uint4* in, uint4* out) {
+  auto* s = static_cast<uint4*>(tl::shared_memory());
+  const int row = tl::lane() / 16 * 4, chunk = tl::lane() % 16 ^ (swizzled ? row % 8 : 0);
+  tl::store16(s + row * 16 + tl::lane() % 16, in[tl::lane()]);
+  tl::sync_threads();
+  out[tl::lane()] = tl::load16(s + row * 16 + chunk);  // @read_b128
+}
+
 template <int fault> __global__ void load_lds(const float* in, float* out) {
   auto* s = static_cast<float*>(tl::shared_memory());
   tl::global_load_lds_4(fault == 2 ? s + tl::lane() : s, in + tl::lane());  // @lds_load
@@ -29,6 +38,13 @@ extern "C" __attribute__((visibility("default"))) int mfma_run(int size, const v
                              static_cast<const uint2*>(b), static_cast<float*>(d));
   };
   return size == 32 ? run(wave64::mfma<32>) : run(wave64::mfma<16>);
+}
+extern "C" __attribute__((visibility("default"))) int read_b128_run(int swizzled, const void* in, void* out) {
+  const auto run = [&](auto kernel) {
+    return tl::launch_kernel(kernel, dim3(1), dim3(64), 4096, nullptr, static_cast<const uint4*>(in),
+                             static_cast<uint4*>(out));
+  };
+  return swizzled ? run(wave64::read_b128<true>) : run(wave64::read_b128<false>);
 }
 extern "C" __attribute__((visibility("default"))) int load_lds_run(int fault, const void* in, void* out) {
   const auto run = [&](auto kernel) {
