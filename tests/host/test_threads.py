@@ -131,7 +131,7 @@ def test_the_reduction_over_a_thread_axis_that_gemv_kernels_write(combine: str, 
     np.testing.assert_array_equal(kernel(x), expected)
 
 
-@pytest.mark.parametrize(("threads", "axis"), [((2, 32), 1), ((3, 32), 0), ((8, 12), 1), ((64, 1), 0)])
+@pytest.mark.parametrize(("threads", "axis"), [((2, 32), 1), ((3, 32), 0), ((8, 12), 1), ((64, 1), 0), ((4, 3), 0)])
 def test_the_reduction_over_threads_that_are_no_neighbours(threads: tuple[int, int], axis: int, tmp_path: Path) -> None:
     statements = """
         own = T.alloc_local((1,), "int32")
@@ -181,12 +181,13 @@ def test_the_generator_of_this_file_is_philox() -> None:
 def test_random_numbers(tmp_path: Path) -> None:
     statements = """
         tx = T.get_thread_binding()
-        T.rng_init(seed, off=5)
+        T.rng_init(seed, off=FIRST)
         for i in T.serial(9):
             Y[bx * 32 + tx, i] = T.rng_rand()
     """
     params = 'seed: T.int32, Y: T.Tensor((M, 9), "uint32")'
-    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 32)", arguments="M", threads=32, M=70)
+    options = {"grid": "T.ceildiv(M, 32)", "arguments": "M", "threads": 32, "head": "FIRST = 5\n"}
+    kernel = load_body(tmp_path, statements, params, **options, M=70)  # type: ignore[arg-type]
     expected = [numbers(1234567, thread, 5, 9) for thread in range(70)]
     np.testing.assert_array_equal(kernel(1234567), np.array(expected, np.uint32))
 
@@ -271,3 +272,18 @@ def count(x: T.Ref, y, by):
     """
     kernel = load_body(tmp_path, statements, 'Y: T.Tensor((32,), "int32")', threads=32, head=head)
     np.testing.assert_array_equal(kernel(), np.full(32, (1 + 10 + 11 + 12) * 100 + 10))
+
+
+def test_a_block_of_a_few_threads_that_work_each_by_itself(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((12,), "float32")
+        T.copy(X[bx * 12], S)
+        for i in T.Parallel(12):
+            Y[bx * 12 + i] = S[11 - i] * 2.0
+    """
+    params = 'X: T.Tensor((M,), "float32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 12)", arguments="M", threads=5, M=40)
+    x = RNG.standard_normal(40).astype(np.float32)
+    whole = np.zeros(48, np.float32)
+    whole[:40] = x
+    np.testing.assert_array_equal(kernel(x), 2 * whole.reshape(4, 12)[:, ::-1].reshape(-1)[:40])

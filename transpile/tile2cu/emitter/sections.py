@@ -105,7 +105,9 @@ def _depth_about(pipeline: Pipeline) -> str:
 
 def _threads_about(settled: Settled) -> tuple[str, ...]:
     """How many warps, and how they share the first product."""
-    count = settled.launch.threads // settled.target.warp_size
+    count, rest = divmod(settled.launch.threads, settled.target.warp_size)
+    if rest:
+        return ("which work each by itself: no whole warps",)
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and settled.facts.get(op, "warps") is not None:
             warps: Warps = settled.facts[op, "warps"]

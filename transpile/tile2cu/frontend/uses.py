@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from tile2cu.core import accesses
 from tile2cu.core.expr import Expr, Named, Role, Var, walk
 from tile2cu.core.program import (
     Assign,
@@ -12,7 +13,6 @@ from tile2cu.core.program import (
     Declare,
     Fill,
     Gemm,
-    If,
     Launch,
     Let,
     Loop,
@@ -20,7 +20,6 @@ from tile2cu.core.program import (
     Region,
     Stmt,
     Store,
-    While,
     walk_stmts,
 )
 
@@ -56,6 +55,7 @@ def _of_stmt(stmt: Stmt) -> Iterator[Expr]:
     match stmt:
         case Copy() | AtomicTile():
             yield from (*_of_region(stmt.src), *_of_region(stmt.dst))
+            yield from accesses.expressions(stmt)
         case Gemm():
             yield from (*_of_region(stmt.a), *_of_region(stmt.b), *_of_region(stmt.c))
         case Fill():
@@ -70,10 +70,8 @@ def _of_stmt(stmt: Stmt) -> Iterator[Expr]:
             yield from stmt.extents
         case Loop():
             yield from (stmt.start, stmt.stop, stmt.step)
-        case If() | While():
-            yield stmt.condition
         case _:
-            pass
+            yield from accesses.expressions(stmt)
 
 
 def constant_names(exprs: Iterable[Expr]) -> frozenset[str]:

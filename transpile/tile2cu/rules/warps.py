@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.accesses import expressions
 from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import OF_THREAD, Call, walk
 from tile2cu.core.layout import Warps
-from tile2cu.core.program import Gemm, Launch, Policy, Scope
+from tile2cu.core.program import Gemm, Launch, Policy, Reduce, Scan, Scope
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.targets import Mfma, Mma
@@ -26,20 +28,29 @@ _POLICIES = "TileLang documentation, T.GemmWarpPolicy"
     examples=(Example('S = T.alloc_shared((64,), "float32")\nT.clear(S)', "launch", "warps", "4"),),
 )
 def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A block is a whole number of warps.
+    """A block is a whole number of warps, unless its threads work each by itself: then it may have any number.
 
-    Gives: the warps of a block.
+    Gives: the warps of a block, the last of which may lack lanes.
     Errors: T2C-L021 when the threads are no multiple of a warp, or too many.
     """
     target = context.target
-    if launch.threads % target.warp_size or not 0 < launch.threads * launch.groups <= target.max_threads:
+    whole = launch.threads % target.warp_size == 0
+    if not (whole or _work_alone(context)) or not 0 < launch.threads * launch.groups <= target.max_threads:
         raise Tile2CuError(
             "T2C-L021",
             f"a block cannot have {launch.threads} threads",
             launch.span,
             help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
         )
-    yield launch, "warps", launch.threads // target.warp_size
+    yield launch, "warps", -(-launch.threads // target.warp_size)
+
+
+def _work_alone(context: Context) -> bool:
+    """Whether no statement needs whole warps."""
+    exprs = [expr for stmt in context.statements for expr in expressions(stmt)]
+    calls = {part.function.partition("<")[0] for expr in exprs for part in walk(expr) if isinstance(part, Call)}
+    alone = OF_THREAD - {"thread", "random.next", "random.uniform", "random.normal"}
+    return not calls & alone and not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in context.statements)
 
 
 @rule(

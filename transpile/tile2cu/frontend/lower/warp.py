@@ -168,7 +168,8 @@ def thread_allreduce(
     axis = _axis_of(cx, axes)
     shape = cx.recorder.thread_shape
     lanes = shape[axis] if axis < len(shape) else 1
-    if lanes > 1 and not (axis == 0 and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size):
+    whole_warps = math.prod(shape) % cx.machine.warp_size == 0
+    if lanes > 1 and not (axis == 0 and whole_warps and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size):
         what = _through_shared(cx, what, axis)
     elif lanes > 1:
         what = Call(what.dtype, f"{cx.recorder.reducer.kind}_of_lanes<{lanes}>", (what,))
