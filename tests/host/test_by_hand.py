@@ -83,6 +83,16 @@ def test_one_group_copies_and_one_multiplies(producer: int, consumer: int, stage
     assert "sync_threads" not in kernel.source.partition("__global__")[2], "the user's barriers are enough"
 
 
+def test_products_that_the_user_waits_for(tmp_path: Path) -> None:
+    statements = ONE_SLOT.format(producer=0, consumer=1, stages=0)
+    product_ = "T.gemm(A_shared, B_shared, C_local)"
+    awaited = "T.wgmma_gemm(A_shared, B_shared, C_local)\n            T.wait_wgmma(0)"
+    kernel = gemm(tmp_path, statements.replace(product_, awaited))
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    assert "// done when the call returns" in kernel.source
+
+
 def test_a_ring_of_slots(tmp_path: Path) -> None:
     a, b = operands()
     np.testing.assert_array_equal(gemm(tmp_path, RING)(a, b), product(a, b))

@@ -10,6 +10,7 @@ import pytest
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var
 from tile2cu.core.program import (
+    Assert,
     Assign,
     Atomic,
     AtomicTile,
@@ -18,12 +19,14 @@ from tile2cu.core.program import (
     Continue,
     Copy,
     Declare,
+    Effect,
     Fill,
     Gemm,
     If,
     Let,
     Loop,
     Parallel,
+    Print,
     Program,
     Reduce,
     Region,
@@ -240,4 +243,10 @@ def effect(stmt: Stmt) -> str:
             return f"scan_{stmt.kind.value} {stmt.src.name} -> {stmt.dst.name}, dim={stmt.dim}{back}"
         case Sync() | Break() | Continue():
             return type(stmt).__name__.lower()
+        case Assert():
+            return f"assert {text(stmt.condition)}, {stmt.message!r}"
+        case Print():
+            return f"print({text(stmt.what) if isinstance(stmt.what, Expr) else stmt.what.name}, {stmt.message!r})"
+        case Effect():
+            return text(stmt.call)
     raise AssertionError(f"not a statement: {stmt!r}")

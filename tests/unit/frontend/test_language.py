@@ -31,7 +31,12 @@ READ = {
     "tx = T.get_thread_binding()\nrow[tx] = 1.0": ["let tx: int32 = thread()", "row[tx] = 1.0"],
     "T.fill(row[3], 2.0)": ["row[3] = 2.0"],
     "T.clear(n)": ["n = 0"],
-    "T.print(S)\nT.device_assert(n > 3, 'too few')\nassert n < 9": [],
+    "T.print(S)\nT.device_assert(n > 3, 'too few')\nassert n < 9": [
+        "print(S, '')",
+        "assert (n > 3), 'too few'",
+        "assert (n < 9), ''",
+    ],
+    "T.sync_threads(1, 128)": ["barrier_sync(1, 128)"],
     "T.annotate_layout({S: tilelang.layout.make_swizzled_layout(S)})": [],
     "T.annotate_layout({F: T.Fragment(F.shape, forward_fn=lambda i, j: (i, j))})": [],
     "while n < bx:\n    n += 1\n    if n == 7:\n        break\n    if n == 5:\n        continue": [
@@ -87,7 +92,8 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.atomic_add(B[0, 0], 1.0, return_prev=True)": "F011 T.atomic_add with `return_prev` is not supported yet",
         "T.atomic_add(F, S)": "F023 T.atomic_add: the destination is `F`, a fragment buffer",
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
-        "T.sync_threads(1, 128)": "F011 T.sync_threads of a part of the block is not supported yet",
+        "T.sync_threads(0, 128)": "F023 T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, "
+        "and how many threads meet",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.copy(A, B)": "F006 an extent of a copy from tensor to tensor needs the value of `M`, which is left unbound",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",

@@ -149,6 +149,7 @@ class Gemm(Stmt):
     transpose_b: bool = False
     policy: Policy = Policy.DEFAULT
     clear: bool = False
+    begun: bool = False  # T.wgmma_gemm: the user waits for it by T.wait_wgmma
 
     @property
     def mnk(self) -> tuple[int, int, int]:

@@ -303,7 +303,11 @@ class Statements:
         return {"name": name, "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
 
     def _gemm_comments(self, op: Gemm) -> tuple[str, ...]:
-        """Why a product does not run on the tensor cores, or not as its types say."""
+        """Why a product does not run on the tensor cores, or not as its types say, or not by itself."""
+        begun = ("done when the call returns: T.wait_wgmma has nothing left to wait for",) if op.begun else ()
+        return begun + self._instruction_comments(op)
+
+    def _instruction_comments(self, op: Gemm) -> tuple[str, ...]:
         instruction, rule = str(self.facts[op, "instruction"]), self.facts.rule(op, "instruction")
         a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
         arch = self.settled.target.arch

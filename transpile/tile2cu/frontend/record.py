@@ -1,7 +1,7 @@
 """The recorder: collects the statements of a kernel while its body is traced."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -130,6 +130,10 @@ class Recorder:
         """Append a statement to the current block."""
         self._blocks[-1].append(stmt)
         self.emitted += 1
+
+    def amend(self, change: Callable[[Stmt], Stmt]) -> None:
+        """Change the statement that was appended last."""
+        self._blocks[-1][-1] = change(self._blocks[-1][-1])
 
     def require_kernel(self, what: str) -> None:
         """Refuse what makes sense only inside `with T.Kernel`."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Launch, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import box_refusal, rows_refusal, rows_when
 from tile2cu.rules.layout.operands import swizzled
@@ -40,6 +40,14 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
             f"{context.target.arch} has no barriers that count bytes, and no TMA that arrives there",
             barriers[0].span,
             help="write T.copy in a T.Pipelined loop, which tile2cu pipelines on every chip, or take cuda:sm_90a",
+        )
+    begun = next((op for op in context.statements if isinstance(op, Gemm) and op.begun), None)
+    if begun is not None and not context.target.wgmma:
+        raise Tile2CuError(
+            "T2C-S006",
+            f"{context.target.arch} has no products that run by themselves while a warpgroup goes on",
+            begun.span,
+            help="write T.gemm, and leave T.wait_wgmma out",
         )
     if launch.groups > 1 and context.target.mfma:
         raise Tile2CuError(

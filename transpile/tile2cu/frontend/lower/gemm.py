@@ -1,14 +1,15 @@
 """T.gemm: products of tiles."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Gemm, Policy, Region, Scope
+from tile2cu.core.program import Buffer, Gemm, Policy, Region, Scope, Stmt
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
-from tile2cu.frontend.lower.operand import as_flag, as_region
+from tile2cu.frontend.lower.operand import as_count, as_flag, as_region
 from tile2cu.frontend.subscript import extents_text
 from tile2cu.frontend.values import TileValue, Transposed, describe
 
@@ -128,4 +129,23 @@ def _require_scopes(a: Region, b: Region, c: Region) -> None:
         raise Fault("T2C-F023", f"T.gemm: C is {describe(c.buffer)}", help="accumulate in a tile from T.alloc_fragment")
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {"gemm": gemm}
+def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
+    """`T.wgmma_gemm(A, B, C)`: as T.gemm, and the result may only be used after T.wait_wgmma."""
+    result = gemm(cx, *operands, **options)
+
+    def begun(stmt: Stmt) -> Stmt:
+        assert isinstance(stmt, Gemm)
+        return replace(stmt, begun=True)
+
+    cx.recorder.amend(begun)
+    return result
+
+
+def wait_wgmma(cx: Context, id: object = 0) -> object:
+    """`T.wait_wgmma(n)`: until at most n products are in flight; here each is done when its call returns."""
+    cx.recorder.require_kernel("T.wait_wgmma")
+    as_count(id, "the number of T.wait_wgmma")
+    return None
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {"gemm": gemm, "wgmma_gemm": wgmma_gemm, "wait_wgmma": wait_wgmma}
