@@ -43,6 +43,7 @@ def test_attention_forward_and_backward(causal: bool, target: str) -> None:
     sizes = {"dim": 64, "is_causal": causal, "target": target}
     forward = load("attention_backward.py", "attention_forward", **sizes)
     backward = load("attention_backward.py", "attention_backward", **sizes)
+    assert ("wgmma" in backward.source) == (target == "cuda:sm_90a")
     shape = (1, 150, 2, 64)
     q, k, v, do = halves(inputs.normals(random(1), [shape] * 4))
     output, lse = run(forward, [q, k, v])

@@ -11,7 +11,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Pol
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
-from tile2cu.rules.pipeline import pipeline_of
+from tile2cu.rules.pipeline import lines_ahead, pipeline_of
 from tile2cu.rules.storage import ledger_of
 from tile2cu.rules.warps import mma_of
 from tile2cu.targets import Wgmma
@@ -24,6 +24,20 @@ for k in T.Pipelined(4, num_stages=2):
     T.copy(Z[0, k * 64], A_shared)
     T.copy(Z[k * 64, 0], B_shared)
     T.gemm(A_shared, B_shared, C_local)
+T.copy(C_local, Z[0, 0])
+"""
+
+
+_ROWS = """
+A_shared = T.alloc_shared((64, 64), "float16")
+row = T.alloc_shared((64,), "float32")
+C_local = T.alloc_fragment((64, 64), "float32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(A[k * 64, 0], row)
+    T.copy(Z[k * 64, 0], A_shared)
+    T.gemm(A_shared, A_shared, C_local)
+    for i, j in T.Parallel(64, 64):
+        C_local[i, j] += row[j]
 T.copy(C_local, Z[0, 0])
 """
 
@@ -131,10 +145,15 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     phase=Phase.PIPELINE,
     on=Loop,
     source="PTX ISA, 'cp.async.bulk.tensor' and 'mbarrier'",
-    examples=_example("A_shared", "slots", "2"),
+    examples=(
+        *_example("A_shared", "slots", "2"),
+        Example(_ROWS, 5, "not TMA", "its tile has one dimension, and TMA's have two", target="cuda:sm_90a"),
+    ),
 )
 def tma(op: Loop, context: Context) -> Iterator[Decision]:
     """The producer warp keeps TMA as many tiles ahead as there are slots.
+
+    A tile of one dimension is a few elements: the threads that use it load it in its turn.
 
     Gives: the pipeline, and the number of slots of each tile that is loaded ahead.
     """
@@ -145,6 +164,8 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
             if isinstance(load, Copy):
                 yield load.dst.buffer, "slots", op.num_stages
                 yield load, "call", "tma_load"
+        for line in lines_ahead(op):
+            yield rejected(line, "TMA", "its tile has one dimension, and TMA's have two", "load rows of two dimensions")
 
 
 @rule(

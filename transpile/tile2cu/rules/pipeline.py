@@ -49,8 +49,13 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
 def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
     """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead."""
-    parts = _parts(loop)
+    parts = _parts(loop, by_tma=producer)
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
+
+
+def lines_ahead(loop: Loop) -> tuple[Copy, ...]:
+    """The loads that could run ahead, of tiles of one dimension."""
+    return tuple(stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_line(stmt) and _runs_ahead(stmt, loop))
 
 
 def staged_pipeline_of(loop: Loop) -> Pipeline | None:
@@ -59,15 +64,20 @@ def staged_pipeline_of(loop: Loop) -> Pipeline | None:
     return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
 
 
-def _parts(loop: Loop) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+def _parts(loop: Loop, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     """(what runs ahead, the rest) of a pipelined loop's body."""
     if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1:
         return None
-    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop))
+    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop) and not (by_tma and _is_line(stmt)))
     if not loads:
         return None
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
     return (*lets_for(set().union(*map(_names, loads)), loop.body), *loads), _without_unused_lets(rest)
+
+
+def _is_line(stmt: Stmt) -> bool:
+    """Whether a copy fills a tile of one dimension."""
+    return isinstance(stmt, Copy) and stmt.dst.buffer.rank == 1
 
 
 def _not_ahead(loop: Loop) -> Iterator[Decision]:
