@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cases import Arrays, Case, case_of
-from prebuilt import Prebuilt, Text
+from prebuilt import NOT_SUPPORTED, LaunchError, Prebuilt, Text
 
 # Runs a text once on these arrays (float64, the outputs among them) and sizes; gives the outputs.
 Runner = Callable[[Arrays, Mapping[str, int]], Arrays]
@@ -19,7 +19,10 @@ Runner = Callable[[Arrays, Mapping[str, int]], Arrays]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One comparison. `error` is relative to the largest value expected; `wrong` says what is, or is empty."""
+    """One comparison. `error` is relative to the largest value expected; `wrong` says what is, or is empty.
+
+    `refused`: the launcher does not take these sizes, as the text says (TL_NOT_SUPPORTED).
+    """
 
     kernel: str
     sizes: dict[str, int]
@@ -27,6 +30,7 @@ class Row:
     error: float = 0.0
     sha256: str = ""
     wrong: str = ""
+    refused: bool = False
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -143,6 +147,11 @@ def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
         for data in ("integers", "random") if case.integers else ("random",):
             try:
                 yield compare(kernel, case, sizes, data, runner)
+            except LaunchError as error:
+                refused = error.status == NOT_SUPPORTED
+                yield Row(
+                    kernel=kernel.label, sizes=sizes, data=data, wrong="" if refused else str(error), refused=refused
+                )
             except Exception as error:
                 traceback.print_exc()
                 yield Row(kernel=kernel.label, sizes=sizes, data=data, wrong=f"{type(error).__name__}: {error}")

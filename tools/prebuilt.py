@@ -27,8 +27,15 @@ C_TYPES = {
 }
 
 
+NOT_SUPPORTED = 3  # headers/tl/status.h: a size is no multiple of what the text asks for
+
+
 class LaunchError(RuntimeError):
-    """The launcher answered with a tl_status other than TL_OK."""
+    """The launcher answered with a `status` other than TL_OK."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +87,7 @@ class Prebuilt(Text):
 
         def call(workspace: Any = workspace) -> None:  # the workspace lives as long as the call
             if status := self.entry(*arguments):
-                raise LaunchError(f"{self.label}: tl_status {status}")
+                raise LaunchError(f"{self.label}: tl_status {status}", status)
 
         return call
 

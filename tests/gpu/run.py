@@ -59,8 +59,11 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     for row in rows:
-        print(f"{row.kernel:32} {row.data:8} {row.sizes!s:48} error {row.error:.2e}  {row.wrong or 'ok'}")
-    wrong = [f"{row.kernel} {row.sizes}: {row.wrong}" for row in rows if row.wrong]
+        answer = "refused, as its text says" if row.refused else row.wrong or "ok"
+        print(f"{row.kernel:32} {row.data:8} {row.sizes!s:48} error {row.error:.2e}  {answer}")
+    only_refused = {row.kernel for row in rows} - {row.kernel for row in rows if not row.refused}
+    wrong = [f"{kernel}: no size that it takes was tried" for kernel in sorted(only_refused)]
+    wrong += [f"{row.kernel} {row.sizes}: {row.wrong}" for row in rows if row.wrong]
     if options.expect:
         wrong += disagreements(rows, json.loads(options.expect.read_text()))
     print(f"{len(rows)} comparisons, {len(wrong)} wrong", *wrong, sep="\n  ")

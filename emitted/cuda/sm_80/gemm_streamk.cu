@@ -6,9 +6,9 @@
 //
 // C holds zeros before, or a sum. Tiles of several blocks are added in an order that differs from run to run.
 //
-//   A  in   float16  (M, K)  row-major
-//   B  in   float16  (K, N)  row-major
-//   C  out  float32  (M, N)  row-major
+//   A  in      float16  (M, K)  row-major
+//   B  in      float16  (K, N)  row-major
+//   C  in/out  float32  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32.

@@ -234,3 +234,13 @@ def test_the_licence_of_the_source_goes_along(licence: str, tmp_path: Path) -> N
     for end in ("cu", "h"):
         assert (tmp_path / f"first.{end}").read_text().startswith(f"// SPDX-License-Identifier: {licence}\n// Code gen")
     assert json.loads((tmp_path / "first.json").read_text())["licences"]["first.cu"] == licence
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    """`tile2cu kernel.py -o - | head -1`: no traceback."""
+    command = [sys.executable, "-m", "tile2cu", GEMM, "-o", "-"]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    assert writer.stdout is not None and writer.stderr is not None
+    writer.stdout.close()
+    assert b"Traceback" not in writer.stderr.read()
+    writer.wait(timeout=60)

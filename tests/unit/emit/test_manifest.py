@@ -35,3 +35,11 @@ def test_extents_are_expressions_that_the_runtime_evaluates(tmp_path: Path) -> N
     tensor = manifest["arguments"][1]
     extents = [parse_extent(extent, "B") for extent in tensor["shape"]]
     assert [extent.evaluate({"M": 3, "N": 42}) for extent in extents] == [3, 10, 4]
+
+
+def test_what_is_added_to_is_read_and_written(tmp_path: Path) -> None:
+    """The caller has to fill it: the text says in/out, the manifest readwrite."""
+    (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))
+    files = emit(tmp_path / "small.py")["small"].files
+    assert json.loads(files["small.json"])["arguments"][1]["access"] == "readwrite"
+    assert "//   B  in/out  float32" in files["small.cu"]

@@ -6,6 +6,7 @@ imported only when its verb is called, so that the command starts quickly.
 
 import argparse
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(module.run(options))
     except Tile2CuError as error:
         print(error.render(), file=sys.stderr)
+        return failed
+    except BrokenPipeError:  # who reads the output has enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failed
     except Exception:
         if failed == 1:  # Python's own status for an error

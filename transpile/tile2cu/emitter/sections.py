@@ -6,7 +6,20 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
 from tile2cu.core.layout import Warps
-from tile2cu.core.program import Buffer, Constant, Gemm, If, Loop, Pasted, Scope, Swizzle, While, walk_stmts
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Constant,
+    Gemm,
+    If,
+    Loop,
+    Pasted,
+    Scope,
+    Swizzle,
+    While,
+    walk_stmts,
+)
 from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.expressions import Printer, literal
@@ -188,9 +201,11 @@ def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
 
 @functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
 def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
-    """(read, written) buffers of the launch."""
+    """(read, written) buffers of the launch; what is added to counts as both."""
     stmts = list(walk_stmts(settled.launch.body))
     reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
+    reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
+    reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
     return reads, frozenset(buffer for stmt in stmts for buffer in buffers_written(stmt))
 
 
