@@ -177,3 +177,24 @@ def test_a_product_of_a_products_result_in_float32(tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, params)
     a, b, v = (integers(*shape, dtype=np.float32) for shape in ((64, 32), (32, 64), (64, 32)))
     np.testing.assert_array_equal(kernel(a, b, v), a.astype(np.float64) @ b @ v)
+
+
+@pytest.mark.parametrize("clear", [False, True])
+def test_a_product_into_a_part_of_a_fragment(clear: bool, tmp_path: Path) -> None:
+    statements = f"""
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 32), "float16")
+        C_local = T.alloc_fragment((128, 64), "float32")
+        T.fill(C_local, 3.0)
+        for part in T.serial(2):
+            T.copy(A[part * 64, 0], A_shared)
+            T.copy(B, B_shared)
+            T.gemm(A_shared, B_shared, C_local[part * 64 : part * 64 + 64, 32:64], clear_accum={clear})
+        T.copy(C_local, C)
+    """
+    params = 'A: T.Tensor((100, 32), "float16"), B: T.Tensor((32, 32), "float16"), C: T.Tensor((128, 64), "float32")'
+    a, b = (np.random.default_rng(3).integers(-4, 5, shape).astype(np.float16) for shape in ((100, 32), (32, 32)))
+    expected = np.full((128, 64), 3.0)
+    product = np.concatenate([a.astype(float), np.zeros((28, 32))]) @ b.astype(float)
+    expected[:, 32:] = product if clear else expected[:, 32:] + product
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(a, b), expected)

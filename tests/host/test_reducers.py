@@ -82,3 +82,27 @@ def test_reductions_bit_by_bit(tmp_path: Path) -> None:
     y = load_body(tmp_path, statements, params)(x)
     for row, combine in zip(y, (np.bitwise_and, np.bitwise_or, np.bitwise_xor), strict=True):
         np.testing.assert_array_equal(row, combine.reduce(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_nan_wins_where_it_is_asked_to(dtype: str, tmp_path: Path) -> None:
+    statements = f"""
+        L = T.alloc_fragment((6, 200), {dtype!r})
+        S = T.alloc_shared((6, 200), {dtype!r})
+        out = T.alloc_fragment((6,), {dtype!r})
+        T.copy(X, L)
+        T.copy(X, S)
+        T.reduce_max(L, out, dim=1, nan_propagate=True)
+        T.copy(out, Y[0, 0])
+        T.reduce_absmax(L, out, dim=1, clear=False, nan_propagate=True)
+        T.copy(out, Y[1, 0])
+        T.reduce_min(S, out, dim=1, nan_propagate=True)
+        T.copy(out, Y[2, 0])
+        T.reduce_min(L, out, dim=1)
+        T.copy(out, Y[3, 0])
+    """
+    params = f"X: T.Tensor((6, 200), {dtype!r}), Y: T.Tensor((4, 6), {dtype!r})"
+    x = RNG.standard_normal((6, 200)).astype(dtype)
+    x[1, 77] = x[4, 0] = x[4, 199] = np.nan
+    expected = np.stack([x.max(1), np.abs(x).max(1), x.min(1), np.fmin.reduce(x, 1)])
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)

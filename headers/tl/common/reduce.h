@@ -75,6 +75,11 @@ struct ReduceAbsMax : ReduceMax {
   template <class T> static TL_DEVICE T of(T x) { return Abs{}(x); }
 };
 
+// The same where a NaN is the result of what has one.
+template <class Op> struct OrNan : Op {
+  template <class T> static TL_DEVICE T combine(T a, T b) { return isnan(a) ? a : isnan(b) ? b : Op::combine(a, b); }
+};
+
 // The layout of the results: of a fragment with one dimension it is the one value, held by every thread.
 template <class Layout, int dim, int rank> struct Reduced {
   static_assert(rank == 1, "of three dimensions the last one is reduced");
@@ -258,6 +263,9 @@ TL_REDUCTION(reduce_sum, ReduceSum)
 TL_REDUCTION(reduce_max, ReduceMax)
 TL_REDUCTION(reduce_min, ReduceMin)
 TL_REDUCTION(reduce_absmax, ReduceAbsMax)
+TL_REDUCTION(reduce_max_or_nan, OrNan<ReduceMax>)
+TL_REDUCTION(reduce_min_or_nan, OrNan<ReduceMin>)
+TL_REDUCTION(reduce_absmax_or_nan, OrNan<ReduceAbsMax>)
 TL_REDUCTION(reduce_abssum, ReduceAbsSum)
 TL_REDUCTION(reduce_bitand, ReduceBitAnd)
 TL_REDUCTION(reduce_bitor, ReduceBitOr)

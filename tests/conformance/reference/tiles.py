@@ -104,6 +104,9 @@ class Tiles:
             found = _REDUCE[stmt.kind](values, stmt.dim).reshape(target.shape)
             if not stmt.clear:
                 found = _JOIN[stmt.kind](target, found)
+            if stmt.keeps_nan:
+                has = np.isnan(values).any(stmt.dim).reshape(target.shape) | (np.isnan(target) & (not stmt.clear))
+                found = np.where(has, np.nan, found)
         target[...] = found
 
     def _scan(self, stmt: Scan) -> None:

@@ -80,11 +80,6 @@ _LAYOUT: Mapping[str, Explanation] = {
         "A warp owns a contiguous part of the result, a multiple of 16 rows and of 8 columns, and all parts are "
         "equal. The warps of the block (threads / 32) have to be factors of the tile in that sense.",
     ),
-    "T2C-L011": Explanation(
-        "the result of a product is not a whole fragment",
-        "The tensor cores accumulate in registers, so the third operand of T.gemm comes from T.alloc_fragment, and is"
-        " named as a whole.",
-    ),
     "T2C-L013": Explanation(
         "a fragment cannot be reduced along this dimension",
         "A reduction combines registers of a thread, then lanes, then warps. Fragments of up to three "

@@ -196,7 +196,7 @@ class Reduction(Enum):
 class Reduce(Stmt):
     """`T.reduce_*(src, dst, dim)`: dst = reduction of src along `dim` (from 0).
 
-    With `clear=False`, dst = op(dst, reduction).
+    With `clear=False`, dst = op(dst, reduction). With `keeps_nan`, a NaN is the maximum and the minimum.
     """
 
     kind: Reduction
@@ -204,6 +204,7 @@ class Reduce(Stmt):
     dst: Buffer
     dim: int
     clear: bool = True
+    keeps_nan: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

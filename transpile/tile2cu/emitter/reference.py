@@ -96,6 +96,13 @@ def require_reference(program: Program) -> None:
                     stmt.span,
                     help="emit it without --with-test",
                 )
+            if isinstance(stmt, Reduce) and stmt.keeps_nan:
+                raise Tile2CuError(
+                    "T2C-E030",
+                    f"a NaN wins the reduction in line {stmt.span.line}, which the reference does not follow",
+                    stmt.span,
+                    help="emit it without --with-test",
+                )
             if isinstance(stmt, Atomic) and (stmt.previous is not None or stmt.kind is None):
                 raise Tile2CuError(
                     "T2C-E030",

@@ -324,7 +324,8 @@ class Statements:
         if self.facts[op, "workspace"] > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
         template = f"{op.dim}, threads" if op.src.scope is Scope.SHARED else str(op.dim)
-        return {"name": f"reduce_{op.kind.value}", "template": template, "arguments": ", ".join(arguments)}
+        name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
+        return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
     def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
         warps = self.facts[op, "workspace"]

@@ -82,6 +82,7 @@ def parallel(
     coalesced_width: object = None,
     loop_layout: object = None,
     prefer_async: object = None,
+    annotations: object = None,
 ) -> object:
     """`T.Parallel(M, N)`: all elements at once, spread over the block's threads. The options are hints."""
     cx.recorder.require_kernel("T.Parallel")

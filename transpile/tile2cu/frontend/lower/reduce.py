@@ -32,10 +32,9 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
         dim = dim if axis is None else axis
         if out is None:
             return tiles.reduced(cx, kind, buffer, dim)
-        if as_flag(nan_propagate, f"`nan_propagate` of {name}"):
-            raise Fault("T2C-F011", f"{name} with `nan_propagate` is not supported yet")
         src, dst = as_buffer(cx, buffer, f"the source of {name}"), as_buffer(cx, out, f"the result of {name}")
         along = _dimension(name, src, dim)
+        keeps_nan = _keeps_nan(kind, src, as_flag(nan_propagate, f"`nan_propagate` of {name}"))
         _require_tiles(name, src, dst)
         _require_shape(name, src, dst, along)
         at = cx.recorder.take()
@@ -46,6 +45,7 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
                 dst=dst,
                 dim=along,
                 clear=as_flag(clear, f"`clear` of {name}"),
+                keeps_nan=keeps_nan,
                 span=at.span,
                 comments=at.comments,
                 trailing=at.trailing,
@@ -54,6 +54,17 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
         return None
 
     return run
+
+
+def _keeps_nan(kind: Reduction, src: Buffer, asked: bool) -> bool:
+    """Whether a NaN wins: a sum has it anyway, and integers have none."""
+    if asked and kind not in _EXTREMES:
+        extremes = " and ".join(f"T.reduce_{each.value}" for each in _EXTREMES)
+        raise Fault("T2C-F023", f"`nan_propagate` is for {extremes}", help="leave it out")
+    return asked and src.dtype.is_float
+
+
+_EXTREMES = (Reduction.MAX, Reduction.MIN, Reduction.ABSMAX)
 
 
 def _dimension(name: str, src: Buffer, dim: object) -> int:

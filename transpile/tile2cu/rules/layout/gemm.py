@@ -80,15 +80,7 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """The result of a product lies where mma.sync leaves it.
 
     Gives: the accumulator's layout over the product's warps.
-    Errors: T2C-L011 when the result is not a fragment.
     """
-    if op.c.buffer.scope is not Scope.FRAGMENT or not op.c.whole:
-        raise Tile2CuError(
-            "T2C-L011",
-            f"the result of T.gemm must be a whole fragment, and `{op.c.buffer.name}` is not",
-            op.span,
-            help=f"allocate it with T.alloc_fragment and T.copy it to `{op.c.buffer.name}` afterwards",
-        )
     if _on_mma_sync(op, context):
         m, n, _ = op.mnk
         yield op.c.buffer, "layout", MmaAccumulator(m, n, context.facts[op, "warps"])

@@ -64,7 +64,7 @@ class _Writer:
                 return (self.filled(stmt),)
             case Reduce() if not _is_reducible(stmt):
                 return self.reduced(stmt)
-            case Gemm() if not (_is_operand(stmt.a) and _is_operand(stmt.b)):
+            case Gemm() if not (_is_operand(stmt.a) and _is_operand(stmt.b) and stmt.c.whole):
                 return self.multiplied(stmt)
             case Parallel():
                 parts = reduced_after(stmt, lambda like: self.tile(like, Scope.FRAGMENT, ""))
@@ -165,7 +165,7 @@ class _Writer:
         return turned, Parallel(vars=variables, extents=shape, body=(store,), span=op.span)
 
     def multiplied(self, op: Gemm) -> Body:
-        """A product whose operands that are other parts of tiles are copied to tiles of their own."""
+        """A product whose operands, or whose result, are parts of tiles that no call takes: tiles of their own."""
         copies: list[Stmt] = []
         operands = []
         for region in (op.a, op.b):
@@ -176,7 +176,15 @@ class _Writer:
                 copies[-1] = self.instead_of(copies[-1])[0]  # type: ignore[index]
                 region = whole(tile, op)
             operands.append(region)
-        return under_comments(op, [*copies, replace(op, a=operands[0], b=operands[1])])
+        op = replace(op, a=operands[0], b=operands[1])
+        if op.c.whole:
+            return under_comments(op, [*copies, op])
+        part = self.tile(replace(op.c.buffer, shape=op.c.extents), Scope.FRAGMENT, "_part")
+        result = whole(part, op)
+        if not op.clear:
+            copies.append(self.moved(Copy(src=op.c, dst=result, span=op.span)))
+        back = self.moved(Copy(src=result, dst=op.c, span=op.span))
+        return under_comments(op, [*copies, replace(op, c=result), back])
 
     def tile(self, like: Buffer, scope: Scope, suffix: str) -> Buffer:
         """One more tile."""
