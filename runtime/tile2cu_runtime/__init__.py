@@ -1,22 +1,26 @@
 """Builds, caches, loads and launches emitted kernels. Knows the manifest and the text, never the transpiler."""
 
-from tile2cu_runtime.device import auto_target
-from tile2cu_runtime.engine import EngineOptions
-from tile2cu_runtime.errors import (
-    ArgumentError,
-    CompileError,
-    DeviceError,
-    LaunchError,
-    ManifestError,
-    OptionError,
-    SimulationError,
-    Tile2CuRuntimeError,
-)
-from tile2cu_runtime.kernel import Kernel
-from tile2cu_runtime.load import load_kernel
-from tile2cu_runtime.paths import cache_dir, headers_dir
-from tile2cu_runtime.report import CheckError, Finding, GlobalAccess, Place, Report, SharedAccess
-from tile2cu_runtime.spec import Manifest, parse_manifest, read_manifest
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile2cu_runtime.device import auto_target
+    from tile2cu_runtime.engine import EngineOptions
+    from tile2cu_runtime.errors import (
+        ArgumentError,
+        CompileError,
+        DeviceError,
+        LaunchError,
+        ManifestError,
+        OptionError,
+        SimulationError,
+        Tile2CuRuntimeError,
+    )
+    from tile2cu_runtime.kernel import Kernel
+    from tile2cu_runtime.load import load_kernel
+    from tile2cu_runtime.paths import cache_dir, headers_dir
+    from tile2cu_runtime.report import CheckError, Finding, GlobalAccess, Place, Report, SharedAccess
+    from tile2cu_runtime.spec import Manifest, parse_manifest, read_manifest
 
 __all__ = [
     "ArgumentError",
@@ -43,3 +47,14 @@ __all__ = [
     "parse_manifest",
     "read_manifest",
 ]
+
+_MODULES = ("paths", "errors", "spec", "report", "device", "engine", "kernel", "load")
+
+
+def __getattr__(name: str) -> Any:
+    """The names above bring their modules when first asked for: `tile2cu build` asks for `paths` alone."""
+    if name in __all__:
+        for module in (import_module(f"tile2cu_runtime.{each}") for each in _MODULES):
+            if hasattr(module, name):
+                return getattr(module, name)
+    raise AttributeError(f"module 'tile2cu_runtime' has no attribute {name!r}")

@@ -11,6 +11,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
+from tile2cu.files import read
 from tile2cu.frontend import programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
@@ -112,15 +113,6 @@ def emit_program(program: Program, target: Target, *, look: Look | None = None, 
 def settle(program: Program, target: Target) -> tuple[Context, ...]:
     """Everything that is decided about a program, launch by launch."""
     return tuple(resolve(program, launch, target, RULES) for launch in program.launches)
-
-
-def read(path: Path) -> str:
-    """A source file's text. Raises T2C-C001 when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
 def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Settled, ...]:

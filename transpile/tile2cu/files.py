@@ -1,10 +1,19 @@
-"""Writing files: all of a set, or none."""
+"""Reading a source; writing files: all of a set, or none."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
+
+
+def read(path: Path) -> str:
+    """A source file's text. Raises T2C-C001 when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {reason}") from error
 
 
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tile2cu.api import emit_text, read
+from tile2cu.api import emit_text
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.files import write_files
+from tile2cu.files import read, write_files
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool

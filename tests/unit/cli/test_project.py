@@ -1,10 +1,15 @@
 """[tool.tile2cu]: what is built, what is not built again, and what a wrong key says."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tile2cu.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
 
 KERNEL = """\
 import tilelang.language as T
@@ -231,3 +236,16 @@ def test_two_files_with_kernels_of_one_name_are_refused(project: Path, capsys: p
     (project / "pyproject.toml").write_text(PROJECT + again + 'name = "scale_by_3"\n')
     assert main(["build"]) == 0
     assert (project / "generated/sm_89/scale_by_3.cu").exists()
+
+
+def test_a_build_with_nothing_to_do_brings_no_emitter(project: Path) -> None:
+    heavy = ("tile2cu.api", "tile2cu.emitter", "tile2cu_runtime.kernel", "multiprocessing")
+    code = f"import sys; from tile2cu.cli import main; main(['build']); print([m for m in {heavy} if m in sys.modules])"
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}/transpile:{ROOT}/runtime"}
+    first, again = (
+        subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert "scale.cu" in first and "multiprocessing" in first
+    assert again == "[]\n"

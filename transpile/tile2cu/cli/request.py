@@ -43,7 +43,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
 
 def look(options: argparse.Namespace) -> Look:
     """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
-    from tile2cu.api import read
+    from tile2cu.files import read
 
     clang_format = read(options.clang_format) if options.clang_format else ""
     return Look(

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import SHIMS, Look
+from tile2cu.files import read
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
 
@@ -61,8 +62,6 @@ def read_project(start: Path) -> Selection:
 
 
 def _read(path: Path) -> str:
-    from tile2cu.api import read
-
     return read(path)
 
 
@@ -179,9 +178,11 @@ class _Reader:
         return value
 
     def _style(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:
+        if "style" not in table:
+            return Look().style
         from tile2cu.emitter.render import styles
 
-        style = str(table.get("style", Look().style))
+        style = str(table["style"])
         if style not in styles():
             self._fail("T2C-C012", f"there is no style `{style}`", (*at, "style"), f"there are {', '.join(styles())}")
         return style

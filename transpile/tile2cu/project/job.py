@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +104,8 @@ def _outcomes(jobs: Sequence[Job], progress: Callable[[str], None]) -> Iterator[
             yield job, _run(job)
             progress(job.title)
         return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     with ProcessPoolExecutor(max_workers=min(len(jobs), _cpus())) as pool:
         running = {pool.submit(_run, job): job for job in jobs}
         for done in as_completed(running):
