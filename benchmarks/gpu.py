@@ -133,6 +133,24 @@ def gemms_8bit() -> Iterator[Workload]:
         )
 
 
+def int4_linears() -> Iterator[Workload]:
+    """X @ W^T with weights of 4 bits and a scale for 32 of them. The peer, cuBLAS, has the weights in half already."""
+    for name, (m, n, k) in GEMMS.items():
+        x, scales = normal(m, k), normal(n, k // 32) * 0.1
+        packed = torch.randint(0, 256, (n, k // 2), device="cuda", dtype=torch.uint8)
+        nibbles = torch.stack([packed & 15, packed >> 4], dim=-1).reshape(n, k).to(torch.float16) - 8
+        weights = nibbles * scales.repeat_interleave(32, dim=1)
+        yield Workload(
+            suite="linear_int4",
+            name=name,
+            inputs=[x, packed, scales],
+            output=torch.empty(m, n, device="cuda", dtype=torch.float16),
+            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
+            reference=x.float() @ weights.float().T,
+            flops=2.0 * m * n * k,
+        )
+
+
 def latent_attentions() -> Iterator[Workload]:
     """MLA decode: one query a sequence, 128 heads of 512 + 64 on a latent cache. The peer computes it with matmuls."""
     for name, (batch, heads, keys, dim, rope) in MLAS.items():
@@ -297,6 +315,7 @@ def softmaxes() -> Iterator[Workload]:
 SUITES = {
     "gemm": gemms,
     "gemm_8bit": gemms_8bit,
+    "linear_int4": int4_linears,
     "attention": attentions,
     "mla_decode": latent_attentions,
     "gemv": gemvs,

@@ -51,6 +51,7 @@ def test_there_are_texts_for_sm_80() -> None:
 def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str, tmp_path: Path) -> None:
     printed = compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o"))
     assert "warning" not in printed.lower()
+    assert not re.search(r"\bC75\d\d\b", printed), f"ptxas serialises wgmma, or ignores setmaxnreg:\n{printed}"
     used = SPILL.findall(printed)
     assert used, f"ptxas reports no kernel:\n{printed}"
     assert all(bytes_used == ("0", "0", "0") for bytes_used in used), f"stack frame or spill:\n{printed}"

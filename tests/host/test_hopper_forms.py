@@ -150,3 +150,40 @@ def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(q, kv), q.astype(np.float64) @ wide.T @ wide)
     assert "tl::TmaPipeline" in kernel.source and "tl::MmaAccumulator" in kernel.source
     assert "tl::AnyRowStart" not in kernel.source, "TMA's condition on the sizes aligns every row"
+
+
+def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path: Path) -> None:
+    """Weights of 4 bits become half in shared memory, in two slots; each turn's product runs under the next turn."""
+    kernel = load_body(
+        tmp_path,
+        """
+        X_shared = T.alloc_shared((128, 64), "float16")
+        packed = T.alloc_shared((64, 32), "uint8")
+        W_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((128, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+            T.copy(X[by * 128, k * 64], X_shared)
+            T.copy(W[bx * 64, k * 32], packed)
+            for i, j in T.Parallel(64, 64):
+                bits = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
+                W_shared[i, j] = T.cast(T.cast(bits, "int32") - 8, "float16")
+            T.gemm(X_shared, W_shared, C_local, transpose_B=True)
+        T.copy(C_local, C[by * 128, bx * 64])
+        """,
+        'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")',
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 128)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+        threads=256,
+        M=150,
+        N=100,
+        K=288,
+    )
+    x = RNG.integers(-4, 5, (150, 288)).astype(np.float16)
+    w = RNG.integers(0, 256, (100, 144)).astype(np.uint8)
+    weights = np.stack([w & 15, w >> 4], axis=-1).reshape(100, 288).astype(np.float64) - 8
+    np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
+    assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[2]" in kernel.source
+    assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(threads)
       const int g = (ko * block_K + j) / group;
       const int nibble = tl::cast<int>(packed[ko % num_stages](i, j / 2)) >> 4 * (j % 2) & 15;
       const tl::half zero = Z(n, g);
-      W_shared(i, j) = (tl::cast<tl::half>(nibble) - zero) * S(n, g);
+      W_shared(i, j) = (tl::cast_small<tl::half>(nibble) - zero) * S(n, g);
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]

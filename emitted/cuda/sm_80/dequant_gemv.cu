@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(threads)
       const int g = (ko * block_K + 2 * j) / group;
       const int byte = tl::cast<int>(packed(i, j));
       const tl::half zero = Z(n, g);
-      const tl::half low = (tl::cast<tl::half>(byte & 15) - zero) * S(n, g);
-      const tl::half high = (tl::cast<tl::half>(byte >> 4) - zero) * S(n, g);
+      const tl::half low = (tl::cast_small<tl::half>(byte & 15) - zero) * S(n, g);
+      const tl::half high = (tl::cast_small<tl::half>(byte >> 4) - zero) * S(n, g);
       partial(i, j) += tl::cast<float>(low) * tl::cast<float>(x(2 * j));
       partial(i, j) += tl::cast<float>(high) * tl::cast<float>(x(2 * j + 1));
     });

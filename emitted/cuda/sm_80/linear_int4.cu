@@ -82,10 +82,12 @@ __global__ void __launch_bounds__(threads)
   // [pipeline.loop.cp-async]
   for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
-    tl::parallel(ij_layout{}, [&](auto i, auto j) {
-      const uint8_t nibble = packed[ko % num_stages](i, j / 2) >> tl::cast<uint8_t>(4 * (j % 2)) & 15;
-      const tl::half scale = S(bx * block_N + i, (ko * block_K + j) / group);
-      W_shared(i, j) = tl::cast<tl::half>(tl::cast<int>(nibble) - 8) * scale;
+    // 8 elements at a time  [vector.loop.packets]
+    tl::parallel<8>(ij_layout{}, [&](auto i, auto j) {
+      const auto nibble =
+          tl::cast<uint8_t>(packed[ko % num_stages](i, tl::quotient<2>(j)) >> tl::cast<uint8_t>(4 * (j % 2)) & 15);
+      const auto scale = tl::cast<tl::half>(S(bx * block_N + i, tl::quotient<group>(ko * block_K + j)));
+      W_shared(i, j) = tl::cast_small<tl::half>(tl::cast<int>(nibble) - 8) * scale;
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]

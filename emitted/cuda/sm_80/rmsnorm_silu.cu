@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(scale_layout{}, [&](auto i) { scale(i) = tl::rsqrt(scale(i) / dim + eps); });
   // 8 elements at a time  [vector.loop.packets]
   tl::parallel<8>(x_layout{}, [&](auto i, auto j) {
-    const auto y = x(i, j) * scale(i) * tl::cast<float>(W(j));
+    const auto y = tl::cast<float>(x(i, j) * scale(i) * tl::cast<float>(W(j)));
     x(i, j) = y / (1.0f + tl::exp(-y));
   });
   tl::copy(x, Y.tile(bx * block_M, 0));

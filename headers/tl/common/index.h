@@ -57,4 +57,37 @@ TL_DEVICE Ramp<n> operator-(const PacketIndex<Layout, dim, n>& a, I b) {
   return {a.ramp().first - int(b)};
 }
 
+// Indices first, first + 1, ..., each of them c times in a row, n in all: where several values lie in one element.
+template <int n, int c> struct Repeated {
+  int first;
+};
+template <int n, int c> struct PacketSize<Repeated<n, c>> {
+  static constexpr int value = n;
+};
+template <int n, int c> TL_DEVICE constexpr int first_index(Repeated<n, c> i) { return i.first; }
+
+// i / c for the indices of a packet that starts at a multiple of its size: one number where they all have the same,
+// else each quotient c times. None of them is negative.
+template <int c, int n> TL_DEVICE auto quotient(const Ramp<n>& i) {
+  static_assert(c % n == 0 || n % c == 0, "quotients do not change within a packet, or each comes c times");
+  if constexpr (c % n == 0)
+    return int(unsigned(i.first) / c);
+  else
+    return Repeated<n, c>{int(unsigned(i.first) / c)};
+}
+template <int c, class Layout, int dim, int n> TL_DEVICE auto quotient(const PacketIndex<Layout, dim, n>& i) {
+  return quotient<c>(i.ramp());
+}
+
+// Each element c times in a row.
+template <int c, class T, int n> TL_DEVICE Vec<T, n * c> repeated(const Vec<T, n>& v) {
+  Vec<T, n * c> result;
+  TL_UNROLL
+  for (int i = 0; i < n * c; ++i) result.at[i] = v.at[i / c];
+  return result;
+}
+// How often each element that an index stands for is wanted.
+template <class I> constexpr int repeats = 1;
+template <int n, int c> constexpr int repeats<Repeated<n, c>> = c;
+
 }  // namespace tl

@@ -37,6 +37,9 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) {
     return packet<n>(row, col.ramp().first);
   }
+  template <int n, int c> TL_DEVICE Vec<T, n> operator()(int row, const Repeated<n, c>& col) const {
+    return repeated<c>(packet<n / c>(row, col.first));
+  }
 
   // n elements that start at a multiple of n, n being at most a chunk. Of a constant tile they are the values.
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
@@ -65,6 +68,9 @@ template <class T, int n_> struct alignas(16) SharedTile1D {
   template <class L, int dim, int n> TL_DEVICE auto operator()(const PacketIndex<L, dim, n>& i) {
     return packet<n>(i.ramp().first);
   }
+  template <int n, int c> TL_DEVICE Vec<T, n> operator()(const Repeated<n, c>& i) const {
+    return repeated<c>(packet<n / c>(i.first));
+  }
   template <int n> TL_DEVICE auto packet(int i) { return Packet<InShared<T, n, width<n>>>{{at(i)}}; }
   template <int n> TL_DEVICE Vec<T, n> packet(int i) const { return load_elements<n, width<n>>(at(i)); }
 };
@@ -86,6 +92,9 @@ template <class Tile, int rows_, int cols_> struct SubTile {
   template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) const { return packet<n>(row, col.first); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) const {
     return packet<n>(row, col.ramp().first);
+  }
+  template <int n, int c> TL_DEVICE Vec<type, n> operator()(int row, const Repeated<n, c>& col) const {
+    return repeated<c>(value(packet<n / c>(row, col.first)));
   }
   template <int n> TL_DEVICE auto packet(int row, int col) const {
     return tile->template packet<n>(first_row + row, first_col + col);

@@ -136,10 +136,12 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   template <class... I> TL_DEVICE auto operator()(I... i) const {
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
     constexpr unsigned kept = bits_of<std::is_same<I, All>::value...>();
-    constexpr int n = (packet_size<I> + ...);
+    constexpr int n = (packet_size<I> + ...), c = (repeats<I> * ...);
     const int at[rank] = {first_index(i)...};
     if constexpr (kept != 0)
       return view<kept>(at);
+    else if constexpr (c > 1)
+      return repeated<c>(value(packet<n / c>(at)));
     else if constexpr (n > 0)
       return packet<n>(at);
     else if constexpr (std::is_const<T_>::value)

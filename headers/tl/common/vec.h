@@ -57,6 +57,30 @@ template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>
   }
 }
 
+// Sums, differences and products of halves go in pairs, one instruction each.
+struct Plus;
+struct Minus;
+struct Times;
+template <class X> using ElementOf = std::decay_t<decltype(element(value(std::declval<const X&>()), 0))>;
+template <class F, class A, class B> constexpr bool in_pairs_of() {
+  constexpr bool paired =
+      std::is_same<F, Plus>::value || std::is_same<F, Minus>::value || std::is_same<F, Times>::value;
+  if constexpr (paired && common_size<A, B> % 2 == 0)
+    return std::is_same<ElementOf<A>, half>::value && std::is_same<ElementOf<B>, half>::value;
+  else
+    return false;
+}
+template <class F, class A, class B> constexpr bool in_pairs = in_pairs_of<F, A, B>();
+template <int pairs> TL_DEVICE Vec<uint32_t, pairs> pairs_of(const Vec<half, 2 * pairs>& v) {
+  return bit_cast<Vec<uint32_t, pairs>>(v);
+}
+template <int pairs> TL_DEVICE Vec<uint32_t, pairs> pairs_of(half x) {
+  Vec<uint32_t, pairs> same;
+  TL_UNROLL
+  for (int i = 0; i < pairs; ++i) same.at[i] = pack_bits(x, x);
+  return same;
+}
+
 // f applied to a scalar, or element by element.
 template <class F, class X> TL_DEVICE auto apply(F f, const X& x) {
   if constexpr (packet_size<X> == 0) {
@@ -72,6 +96,14 @@ template <class F, class X> TL_DEVICE auto apply(F f, const X& x) {
 template <class F, class A, class B> TL_DEVICE auto apply(F f, const A& a, const B& b) {
   if constexpr (common_size<A, B> == 0) {
     return f(value(a), value(b));
+  } else if constexpr (in_pairs<F, A, B>) {
+    constexpr int pairs = common_size<A, B> / 2;
+    const auto x = pairs_of<pairs>(value(a));
+    const auto y = pairs_of<pairs>(value(b));
+    Vec<uint32_t, pairs> result;
+    TL_UNROLL
+    for (int i = 0; i < pairs; ++i) result.at[i] = f.pair(x.at[i], y.at[i]);
+    return bit_cast<Vec<half, 2 * pairs>>(result);
   } else {
     const auto x = value(a);
     const auto y = value(b);
@@ -85,31 +117,35 @@ template <class F, class A, class B> TL_DEVICE auto apply(F f, const A& a, const
 // Operators take part when one of the operands has several elements.
 template <class A, class B> using IfPacket = std::enable_if_t<(common_size<A, B> > 0)>;
 
-#define TL_VEC_OPERATOR(Name, op)                                                                          \
+#define TL_VEC_OPERATOR(Name, op, ...)                                                                     \
   struct Name {                                                                                            \
     template <class A, class B> TL_DEVICE auto operator()(const A& a, const B& b) const { return a op b; } \
+    __VA_ARGS__                                                                                            \
   };                                                                                                       \
   template <class A, class B, class = IfPacket<A, B>> TL_DEVICE auto operator op(A a, B b) {               \
     return apply(Name{}, a, b);                                                                            \
   }
-TL_VEC_OPERATOR(Plus, +)
-TL_VEC_OPERATOR(Minus, -)
-TL_VEC_OPERATOR(Times, *)
-TL_VEC_OPERATOR(DividedBy, /)
-TL_VEC_OPERATOR(Modulo, %)
-TL_VEC_OPERATOR(BitAnd, &)
-TL_VEC_OPERATOR(BitOr, |)
-TL_VEC_OPERATOR(BitXor, ^)
-TL_VEC_OPERATOR(ShiftLeft, <<)
-TL_VEC_OPERATOR(ShiftRight, >>)
-TL_VEC_OPERATOR(Less, <)
-TL_VEC_OPERATOR(LessOrEqual, <=)
-TL_VEC_OPERATOR(Greater, >)
-TL_VEC_OPERATOR(GreaterOrEqual, >=)
-TL_VEC_OPERATOR(Equal, ==)
-TL_VEC_OPERATOR(NotEqual, !=)
-TL_VEC_OPERATOR(And, &&)
-TL_VEC_OPERATOR(Or, ||)
+#define TL_PAIR(name) \
+  static TL_DEVICE uint32_t pair(uint32_t a, uint32_t b) { return name(a, b, half()); }
+TL_VEC_OPERATOR(Plus, +, TL_PAIR(add2))
+TL_VEC_OPERATOR(Minus, -, TL_PAIR(subtract2))
+TL_VEC_OPERATOR(Times, *, TL_PAIR(multiply2))
+#undef TL_PAIR
+TL_VEC_OPERATOR(DividedBy, /, )
+TL_VEC_OPERATOR(Modulo, %, )
+TL_VEC_OPERATOR(BitAnd, &, )
+TL_VEC_OPERATOR(BitOr, |, )
+TL_VEC_OPERATOR(BitXor, ^, )
+TL_VEC_OPERATOR(ShiftLeft, <<, )
+TL_VEC_OPERATOR(ShiftRight, >>, )
+TL_VEC_OPERATOR(Less, <, )
+TL_VEC_OPERATOR(LessOrEqual, <=, )
+TL_VEC_OPERATOR(Greater, >, )
+TL_VEC_OPERATOR(GreaterOrEqual, >=, )
+TL_VEC_OPERATOR(Equal, ==, )
+TL_VEC_OPERATOR(NotEqual, !=, )
+TL_VEC_OPERATOR(And, &&, )
+TL_VEC_OPERATOR(Or, ||, )
 #undef TL_VEC_OPERATOR
 
 struct Negate {

@@ -16,6 +16,24 @@ TL_DEVICE uint32_t pack2(float low, float high, half) {
   return packed;
 }
 
+// Two halves at once, each operation rounded to nearest even.
+// [PTX ISA, "Half Precision Floating Point Instructions": add, sub, mul, .f16x2]
+TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
+  uint32_t sums;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
+  return sums;
+}
+TL_DEVICE uint32_t subtract2(uint32_t a, uint32_t b, half) {
+  uint32_t differences;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(differences) : "r"(a), "r"(b));
+  return differences;
+}
+TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
+  uint32_t products;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(products) : "r"(a), "r"(b));
+  return products;
+}
+
 // The upper half of a float. Arithmetic is done in float and rounded once, which is correctly rounded since float has
 // more than twice the digits. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.
 struct bfloat16 {

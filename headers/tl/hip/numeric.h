@@ -35,6 +35,18 @@ TL_DEVICE bool operator<=(bfloat16 a, bfloat16 b) { return float(a) <= float(b);
 TL_DEVICE bool operator>(bfloat16 a, bfloat16 b) { return float(a) > float(b); }
 TL_DEVICE bool operator>=(bfloat16 a, bfloat16 b) { return float(a) >= float(b); }
 
+// Two halves at once: v_pk_add_f16 and its kin. [AMD CDNA3 ISA, "VOP3P Instructions"]
+using half2 = half __attribute__((ext_vector_type(2)));
+TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
+  return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) + __builtin_bit_cast(half2, b));
+}
+TL_DEVICE uint32_t subtract2(uint32_t a, uint32_t b, half) {
+  return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) - __builtin_bit_cast(half2, b));
+}
+TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
+  return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) * __builtin_bit_cast(half2, b));
+}
+
 // Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
 template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {
   const T values[2] = {static_cast<T>(low), static_cast<T>(high)};

@@ -113,4 +113,23 @@ inline uint32_t pack2(float low, float high, bfloat16) {
   return bfloat16(low).bits | uint32_t(bfloat16(high).bits) << 16;
 }
 
+// Two halves at once.
+template <class Operation> inline uint32_t on_pairs(uint32_t a, uint32_t b, Operation operation) {
+  half x[2], y[2], result[2];
+  std::memcpy(static_cast<void*>(x), &a, sizeof a), std::memcpy(static_cast<void*>(y), &b, sizeof b);
+  for (int i = 0; i < 2; ++i) result[i] = operation(x[i], y[i]);
+  uint32_t packed;
+  std::memcpy(&packed, result, sizeof packed);
+  return packed;
+}
+inline uint32_t add2(uint32_t a, uint32_t b, half) {
+  return on_pairs(a, b, [](half x, half y) { return x + y; });
+}
+inline uint32_t subtract2(uint32_t a, uint32_t b, half) {
+  return on_pairs(a, b, [](half x, half y) { return x - y; });
+}
+inline uint32_t multiply2(uint32_t a, uint32_t b, half) {
+  return on_pairs(a, b, [](half x, half y) { return x * y; });
+}
+
 }  // namespace tl

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
+from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -93,6 +94,10 @@ class Bounds:
         value = static_value(expr)
         if value is not None:
             return Interval(int(value), int(value))
+        found, narrow = self._interval(expr), _range_of(expr.dtype)
+        return narrow if narrow is not None and not _within(found, narrow) else found
+
+    def _interval(self, expr: Expr) -> Interval:
         match expr:
             case Var() if expr in self._values:
                 return self.interval(self._values[expr])
@@ -109,6 +114,8 @@ class Bounds:
                 return _combine("//", lhs, rhs) if lhs.high is None else _ceildiv(lhs, rhs)
             case Call(function="min" | "max" as name):
                 return _extremum(name, [self.interval(arg) for arg in expr.args])
+            case Call(function="cast") if expr.args[0].dtype.is_int:
+                return self.interval(expr.args[0])  # what does not fit wraps: `interval` sees to it
             case Call(function="if_then_else"):
                 return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
             case Call(function="thread"):
@@ -203,6 +210,19 @@ class Bounds:
         return sum_
 
 
+def _range_of(dtype: DType) -> Interval | None:
+    """The numbers that an integer type of fewer than 32 bits has; None for other types."""
+    if not dtype.is_int or dtype.bits >= 32:
+        return None
+    count = 1 << dtype.bits
+    return Interval(0, count - 1) if dtype.kind == "uint" else Interval(-count // 2, count // 2 - 1)
+
+
+def _within(inner: Interval, outer: Interval) -> bool:
+    assert outer.low is not None and outer.high is not None
+    return inner.low is not None and inner.high is not None and outer.low <= inner.low and inner.high <= outer.high
+
+
 def _power_of_two(value: int) -> int:
     return _UNBOUNDED if value == 0 else min(value & -value, _UNBOUNDED)
 
@@ -247,6 +267,11 @@ def _combine(op: str, a: Interval, b: Interval) -> Interval:
             return Interval(*(None if end is None else end // b.low for end in (a.low, a.high)))
         case "%" if b.high is not None and b.low is not None and b.low > 0:
             return Interval(0, b.high - 1)
+        case "&" if any(side.low is not None and side.low >= 0 for side in (a, b)):
+            signless = (side.high for side in (a, b) if side.low is not None and side.low >= 0)
+            return Interval(0, min((high for high in signless if high is not None), default=None))
+        case ">>" if a.low is not None and a.low >= 0 and b.low is not None and b.low >= 0:
+            return Interval(0, None if a.high is None else a.high >> b.low)
         case _:
             return Interval(None, None)
 

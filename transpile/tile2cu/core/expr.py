@@ -159,6 +159,14 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
+def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:
+    """(what is divided, by what) where an index is the quotient, by a number, of one that `last` moves."""
+    if not (isinstance(index, Binary) and index.op == "//" and last in walk(index.lhs)):
+        return None
+    divisor = static_value(index.rhs)
+    return (index.lhs, int(divisor)) if divisor is not None and divisor > 1 else None
+
+
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     """The expression with each part that `change` answers for replaced, innermost first.
 

@@ -74,6 +74,22 @@ class Overlap:
         return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
 
 
+@dataclass(frozen=True, kw_only=True)
+class InFlight:
+    """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.
+
+    The tiles that `before` writes for the product are `written`; each has two slots.
+    """
+
+    before: tuple[Stmt, ...]
+    product: Gemm
+    written: tuple[Buffer, ...]
+
+    def __str__(self) -> str:
+        tiles = ", ".join(tile.name for tile in self.written)
+        return f"{self.product.c.buffer.name} of the turn before, while {tiles} is written"
+
+
 @dataclass(frozen=True)
 class LongestFirst:
     """Blocks start from the last of the grid's first index, `group` of the other indices' at a time."""

@@ -22,8 +22,10 @@ from tile2cu.core.expr import (
     binary,
     int_const,
     is_weak,
+    quotient_of,
     result_dtype,
     static_value,
+    walk,
 )
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.emitter.names import Names
@@ -51,12 +53,16 @@ _CONFUSING = frozenset(
 
 @dataclass
 class Printer:
-    """Prints expressions of one kernel. `slots` gives the slot text of a tile inside its pipeline's loop."""
+    """Prints expressions of one kernel. `slots` gives the slot text of a tile inside its pipeline's loop.
+
+    Inside a loop over packets, `packet` is its last variable.
+    """
 
     names: Names
     bounds: Bounds
     slots: dict[str, str] = field(default_factory=dict)
     groups: int = 1  # of threads that work by themselves
+    packet: Var | None = None
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -64,6 +70,10 @@ class Printer:
 
     def index(self, expr: Expr) -> str:
         """An index or an argument: no parentheses needed around it."""
+        quotient = quotient_of(expr, self.packet) if self.packet is not None else None
+        if quotient is not None:  # the number keeps its name
+            assert isinstance(expr, Binary)
+            return f"tl::quotient<{self.text(expr.rhs)}>({self.text(quotient[0])})"
         return self.text(expr)
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
@@ -100,7 +110,20 @@ class Printer:
             return self._arithmetic(expr, expr.dtype)
         if isinstance(expr, Named):  # by value: device code cannot refer to a constant of the host's
             return f"{want.cpp}({self.names(expr.name)})", _PRIMARY
-        return f"tl::cast<{want.cpp}>({self._arithmetic(expr, expr.dtype)[0]})", _PRIMARY
+        return f"{self._cast(expr, want)}<{want.cpp}>({self._arithmetic(expr, expr.dtype)[0]})", _PRIMARY
+
+    def _cast(self, expr: Expr, want: DType) -> str:
+        """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
+        if want.is_float and want.bits <= 32 and want not in FLOATS_OF_8_BITS and self._is_small(expr):
+            return "tl::cast_small"
+        return "tl::cast"
+
+    def _is_small(self, expr: Expr) -> bool:
+        """Whether it is an integer that was read and lies in what tl::cast_small takes."""
+        if not expr.dtype.is_int or not any(isinstance(part, Load) for part in walk(self.bounds.expanded(expr))):
+            return False
+        ends = self.bounds.interval(expr)
+        return ends.low is not None and ends.high is not None and ends.low >= -512 and ends.high <= 511
 
     def _arithmetic(self, expr: Expr, dtype: DType) -> tuple[str, int]:
         match expr:
@@ -176,7 +199,8 @@ class Printer:
             case "infinity":
                 return f"tl::infinity<{dtype.cpp}>", _PRIMARY
             case "cast":
-                return f"tl::cast<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+                cast = self._cast(expr.args[0], expr.dtype)
+                return f"{cast}<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
             case "reinterpret":
                 return f"tl::reinterpret<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, binary, static_value, walk
+from tile2cu.core.expr import Address, Const, Var, binary, static_value, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Assert,
@@ -40,7 +40,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Hazard, Overlap, Pipeline
+from tile2cu.core.schedule import Hazard, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
@@ -48,7 +48,7 @@ from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.producer import hoisted
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
-from tile2cu.emitter.storage import stages_name
+from tile2cu.emitter.storage import slots_of, stages_name
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -70,7 +70,6 @@ class Statements:
         self.maps = maps
         self._hoisted = hoisted(settled)
         self._staged: dict[int, StagedTile] = {}
-        self._of_packets: set[int] = set()  # statements whose values are several elements each
         self._in_group = False
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -225,13 +224,27 @@ class Statements:
                 )
                 return f"{given}tl::{name}({', '.join(parts)});"
             case Let():
-                kind = "auto" if id(stmt) in self._of_packets else stmt.var.dtype.cpp
-                return f"const {kind} {names(stmt.var.name)} = {text(stmt.value, stmt.var.dtype)};"
+                return self._let(stmt)
             case Declare():
                 init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
                 return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
             case _:
                 return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
+
+    def _let(self, stmt: Let) -> str:
+        """A value with a name; in a loop over packets it is one of each element, or of all."""
+        name, dtype = self.printer.names(stmt.var.name), stmt.var.dtype.cpp
+        value = self.printer.text(stmt.value, stmt.var.dtype)
+        if self.printer.packet is None:
+            return f"const {dtype} {name} = {value};"
+        return f"const auto {name} = tl::cast<{dtype}>({value});"
+
+    @contextmanager
+    def _packets(self, last: Var | None) -> Iterator[None]:
+        """Prints what a loop over packets does; None for a loop over elements."""
+        self.printer.packet = last
+        yield
+        self.printer.packet = None
 
     def _copy(self, op: Copy) -> Mapping[str, str]:
         view = self.maps.get(id(op))
@@ -344,9 +357,8 @@ class Statements:
             "layout": layout,
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
-        if vector > 1:
-            self._of_packets |= {id(stmt) for stmt in op.body}
-        body = self.elements(op.body)
+        with self._packets(op.vars[-1] if vector > 1 else None):
+            body = self.elements(op.body)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
@@ -373,9 +385,12 @@ class Statements:
     def _pipelined(self, op: Loop, pipeline: Pipeline) -> StatementView:
         """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
         overlap: Overlap | None = self.facts.get(op, "overlap")
+        in_flight: InFlight | None = self.facts.get(op, "in_flight")
         with self.turns(op, pipeline) as turns:
             if overlap is not None:
                 return overlapped(op, overlap, turns, self)
+            if in_flight is not None:
+                return self._in_flight(op, in_flight, turns)
             if pipeline.producer:
                 note = (
                     f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp "
@@ -389,6 +404,19 @@ class Statements:
                 return self._staged_loop(op, pipeline, turns)
             loads, body = self.body(pipeline.loads), self.body(pipeline.body)
             return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
+
+    def _in_flight(self, op: Loop, found: InFlight, turns: dict[str, str]) -> StatementView:
+        """A loop whose product is in flight while the next turn writes its operand."""
+        turn, names = turns["turn"], self.printer.names
+        tiles, sum_ = ", ".join(names(tile.name) for tile in found.written), names(found.product.c.buffer.name)
+        self.printer.slots |= {tile.name: f"{turn} % {slots_of(tile, self.settled)}" for tile in found.written}
+        *before, product = self.body((*found.before, found.product))
+        start = replace(product, parts={**product.parts, "name": "gemm_start"})
+        note = (
+            f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which has "
+            f"two slots  [{self.facts.rule(op, 'in_flight')}]"
+        )
+        return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
 
     def _staged_loop(self, op: Loop, pipeline: Pipeline, turns: dict[str, str]) -> StatementView:
         """A loop whose tiles wait in registers."""

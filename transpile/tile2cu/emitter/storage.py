@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, InFlight, Ledger, Overlay, Pipeline, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
@@ -105,7 +105,7 @@ def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, s
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
     parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
-    array = f"[{stages_name(settled, slots)}]" if slots else ""
+    array = f"[{slots_of(tile.memory, settled)}]" if slots else ""
     array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
     return f"tl::{kind}<{parameters}>", array
 
@@ -143,6 +143,15 @@ def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Decla
     rule = settled.facts.rule(settled.launch, "staging")
     kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
+
+
+def slots_of(tile: Buffer, settled: Settled) -> str:
+    """How many slots a tile has: its pipeline's depth, by name, or two where a product in flight reads one."""
+    for loop in walk_stmts(settled.launch.body):
+        found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
+        if found is not None and tile in found.written:
+            return str(settled.facts[tile, "slots"])
+    return stages_name(settled, settled.facts[tile, "slots"])
 
 
 def stages_name(settled: Settled, stages: int) -> str:

@@ -16,6 +16,7 @@ from tile2cu.rules.hopper import (
     wgmma,
     wgmma_accumulator,
 )
+from tile2cu.rules.in_flight import product_in_flight
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
 from tile2cu.rules.layout.operands import copied_swizzle, gathered_rows, widest_swizzle
@@ -91,6 +92,7 @@ RULES: tuple[Rule, ...] = (
     tensor_row_start_when,
     tma,
     overlap,
+    product_in_flight,
     register_shares,
     cp_async,
     registers,

@@ -3,7 +3,20 @@
 from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import Access, element_accesses, variables
-from tile2cu.core.expr import Call, Expr, Load, Var, children, is_of_thread, walk
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Expr,
+    Load,
+    Role,
+    Unary,
+    Var,
+    children,
+    is_of_thread,
+    quotient_of,
+    static_value,
+    walk,
+)
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
@@ -13,7 +26,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 _ELEMENTWISE = frozenset(
     ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast")
 )
-_ARITHMETIC = frozenset("+-*/")
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
 _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shared_tile.h
 
 
@@ -52,8 +65,9 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
 def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     """A loop over memory takes its elements in packets when every access is consecutive in the last variable.
 
-    That holds when the last variable stands alone, with factor 1, in the last index of each access,
-    and nowhere else, and the body is arithmetic without branches.
+    That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
+    arithmetic without branches. What is read may also lie at the quotient of such an index by a number: one element for
+    the whole packet, as the scale of a group, or one for several, as a byte of two weights.
 
     Gives: the elements a packet, 1 for none.
     """
@@ -92,8 +106,10 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
 
 
 def _simple(stmt: Stmt) -> bool:
-    """Whether the statement's values are arithmetic that works on packets, with no index used as a value."""
-    return (isinstance(stmt, Let) or (isinstance(stmt, Store) and not stmt.op)) and _packet_value(stmt.value)
+    """Whether a statement's values are arithmetic that works on packets."""
+    if isinstance(stmt, Store):
+        return not stmt.op and _packet_value(stmt.value)
+    return isinstance(stmt, Let) and _packet_value(stmt.value)
 
 
 def _packet_value(expr: Expr) -> bool:
@@ -102,14 +118,21 @@ def _packet_value(expr: Expr) -> bool:
             return True
         case Call() if is_of_thread(expr):
             return False
-        case Var():
-            return expr.role.value != "parallel"
         case Call() if expr.function not in _ELEMENTWISE and children(expr):
             return False
-        case _ if hasattr(expr, "op") and expr.op not in _ARITHMETIC:
+        case Unary(op="not"):
+            return False
+        case Binary() if expr.op not in _ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
             return False
         case _:
             return all(_packet_value(child) for child in children(expr))
+
+
+def _plain_quotient(expr: Binary) -> bool:
+    """Whether division by the number rounds in C++ as in Python: of an index, or of what has no sign."""
+    divisor = static_value(expr.rhs)
+    signless = expr.dtype.kind == "uint" or (isinstance(expr.lhs, Var) and expr.lhs.role is Role.PARALLEL)
+    return signless and divisor is not None and divisor > 0
 
 
 def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, context: Context) -> bool:
@@ -119,6 +142,9 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
         return True
     if access.buffer.scope is Scope.LOCAL or any(last in walk(index) for index in access.indices[:-1]):
         return False
+    quotient = quotient_of(access.indices[-1], last)
+    if quotient is not None:
+        return not access.is_store and _in_step(access.buffer, *quotient, last, vector, context)
     offset = context.bounds.linear(access.indices[-1])
     terms = dict(offset.terms)
     if terms.pop(last, 0) != 1:
@@ -126,6 +152,22 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
     if any(last in walk(atom) for atom in terms):
         return False
     return access.buffer.scope is not Scope.SHARED or _in_chunks(access.buffer, offset.constant, terms, vector, context)
+
+
+def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int, context: Context) -> bool:
+    """Whether packets start at multiples of their size in what is divided, and its quotients come in equal runs."""
+    offset = context.bounds.linear(divided)
+    terms = dict(offset.terms)
+    low = context.bounds.interval(divided).low
+    if terms.pop(last, 0) != 1 or any(last in walk(atom) for atom in terms) or low is None or low < 0:
+        return False
+    starts = [offset.constant, *(context.bounds.multiple_of(atom) * factor for atom, factor in terms.items())]
+    if any(start % vector for start in starts):
+        return False
+    if divisor % vector == 0:
+        return True
+    row = buffer.static_shape[-1] if buffer.scope is Scope.SHARED else 0
+    return vector % divisor == 0 and row % (vector // divisor) == 0
 
 
 def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:

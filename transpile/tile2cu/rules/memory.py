@@ -6,7 +6,7 @@ from math import gcd
 
 from tile2cu.core.accesses import element_accesses, expressions, loads, written_through
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.expr import Expr, Role, Var, binary, int_const, walk
+from tile2cu.core.expr import Expr, Role, Var, binary, int_const, quotient_of, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Copy, Launch, Parallel, Scope, Store
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -17,10 +17,19 @@ _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stor
 
 @dataclass(frozen=True)
 class _Box:
-    """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors."""
+    """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors.
+
+    Its first element of a row is `place` divided by `divisor`.
+    """
 
     parts: tuple[tuple[Expr, Expr], ...]
     wide: bool
+    divisor: int = 1
+    divided: Expr | None = None
+
+    @property
+    def place(self) -> Expr:
+        return self.parts[-1][0] if self.divided is None else self.divided
 
 
 @rule(
@@ -129,9 +138,11 @@ def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
     """The accesses that a statement makes itself; a T.Parallel answers for its whole body."""
     match op:
         case Parallel():
-            wide = (context.facts.get(op, "vector") or 1) > 1
+            vector: int = context.facts.get(op, "vector") or 1
             for access in element_accesses((op,)):
-                yield access.buffer, _Box(_points(access.indices), wide)
+                divided, divisor = quotient_of(access.indices[-1], op.vars[-1]) or (None, 1)
+                wide = vector > 1 and divisor < vector
+                yield access.buffer, _Box(_points(access.indices), wide, divisor, divided)
         case Copy() | AtomicTile():
             for region in (op.src, op.dst):
                 yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True)
@@ -179,10 +190,11 @@ def _given_multiple(tensor: Buffer, context: Context) -> int:
 
 def _offset_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
     """Bytes that the access's place within its row is aligned to, packets of T.Parallel aside."""
-    offset = bounds.linear(box.parts[-1][0])
+    offset = bounds.linear(box.place)
     factors = [(atom, factor) for atom, factor in offset.terms.items() if not _is_parallel(atom)]
     multiples = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in factors]
-    return _aligned(tensor, [bounds.multiple_of(int_const(offset.constant)), *multiples])
+    starts = [bounds.multiple_of(int_const(offset.constant)), *multiples]
+    return _aligned(tensor, [start // box.divisor for start in starts])
 
 
 def _aligned(tensor: Buffer, multiples: list[int]) -> int:

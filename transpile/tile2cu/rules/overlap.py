@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Scope, Stmt
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import Overlap, Pipeline, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, warpgroups
@@ -28,6 +28,7 @@ _LESSONS = "measured on an H200: docs/hopper.md"
 _REGISTERS = 64 * 1024 // 128  # of a multiprocessor, for each thread of a warpgroup
 _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
+_PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
 _OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
 
 
@@ -83,10 +84,16 @@ def _share(launch: Launch) -> int:
 
 
 def _registers_of(launch: Launch, context: Context) -> int:
-    """What a thread spends on register tiles, in registers of 4 bytes."""
+    """What a thread spends on register tiles, and on packets between memory and memory, in registers of 4 bytes."""
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, "layout")) for tile in tiles]
-    return sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
+    packets = [
+        context.facts[op, "layout"].registers
+        for op in context.statements
+        if isinstance(op, Parallel) and context.facts[op, "vector"] > 1
+    ]
+    tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
+    return tiles_words + min(max(packets, default=0), _PACKET_REGISTERS)
 
 
 def _overlap(pipeline: Pipeline) -> Overlap | None:

@@ -76,7 +76,9 @@ template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> 
   using Ring = TmaRing<stages, threads>;
 
  public:
+  using Ring::release;
   using Ring::Ring;
+  using Ring::wait;
 
   // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
   // at `full`. Who: the producer's threads, of which one does it.

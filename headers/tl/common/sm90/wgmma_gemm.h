@@ -145,6 +145,12 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
   wgmma_commit();
 }
 
+// Has a fragment's registers written before a loop whose products stay in flight; ptxas otherwise writes them when the
+// first product starts, and serialises all (C7515). No instruction.
+template <class Sum, class Layout> TL_DEVICE void settle(Fragment<Sum, Layout>& C) {
+  pin_registers<Layout::registers>(C.reg);
+}
+
 // Waits until at most `pending` of the products that were started last are in flight; those of `fragments` are then
 // there. Who: every thread of their warpgroups.
 template <int pending, class... Sums, class... Layouts>

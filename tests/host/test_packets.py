@@ -1,0 +1,80 @@
+"""Loops over packets: what lies at quotients of an index, values with names, small integers as numbers."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(11)
+NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
+
+
+@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_small_integers_become_numbers_exactly(dtype: str, kind: str, tmp_path: Path) -> None:
+    """All 256 of a byte, and what arithmetic makes of them within -512 to 511."""
+    kernel = load_body(
+        tmp_path,
+        f"""
+        for i in T.Parallel(256):
+            Y[0, i] = T.cast(X[i], {dtype!r})
+            Y[1, i] = T.cast(T.cast(X[i], "int32") * 2 - 257, {dtype!r})
+        """,
+        f"X: T.Tensor((256,), {kind!r}), Y: T.Tensor((2, 256), {dtype!r})",
+        threads=32,
+    )
+    x = np.arange(256).astype(np.uint8).view(kind)
+    # 2 x - 257 of int8 may be -513, so that its conversion is the usual one
+    wide = x.astype(np.int32)
+    expected = np.stack([wide, wide * 2 - 257]).astype(NUMPY[dtype])
+    np.testing.assert_array_equal(kernel(x).astype(np.float64), expected.astype(np.float64))
+    assert kernel.source.count("tl::cast_small<") == (2 if kind == "uint8" else 1)
+    assert "tl::parallel<" in kernel.source
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_several_values_of_a_byte_and_one_scale_of_a_group(target: str, tmp_path: Path) -> None:
+    """Four values of two bits in a byte, a scale for 32: packets read two bytes and one scale, from ragged tensors."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for i, j in T.Parallel(16, 256):
+            bits = (W[by * 16 + i, (bx * 256 + j) // 4] >> T.cast(2 * (j % 4), "uint8")) & T.cast(3, "uint8")
+            scale = S[by * 16 + i, (bx * 256 + j) // 32]
+            Y[by * 16 + i, bx * 256 + j] = T.cast(bits, "float16") * scale - T.cast(1, "float16")
+        """,
+        'W: T.Tensor((M, N // 4), "uint8"), S: T.Tensor((M, N // 32), "float16"), Y: T.Tensor((M, N), "float16")',
+        grid="T.ceildiv(N, 256), T.ceildiv(M, 16)",
+        blocks="(bx, by)",
+        arguments="M, N",
+        target=target,
+        M=21,
+        N=416,
+    )
+    w = RNG.integers(0, 256, (21, 104)).astype(np.uint8)
+    s = RNG.standard_normal((21, 13)).astype(np.float16)
+    values = np.stack([w >> 2 * n & 3 for n in range(4)], axis=-1).reshape(21, 416).astype(np.float16)
+    expected = values * np.repeat(s, 32, axis=1) - np.float16(1)
+    np.testing.assert_array_equal(kernel(w, s), expected)
+    assert "tl::quotient<4>(bx * 256 + j)" in kernel.source and "tl::quotient<32>(bx * 256 + j)" in kernel.source
+
+
+def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Path) -> None:
+    """Groups of 12 do not fit packets of 8, and an index that is moved by one does not start at a packet."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for j in T.Parallel(96):
+            Y[0, j] = X[j // 12]
+            Y[1, j] = X[(j + 1) // 8]
+        """,
+        'X: T.Tensor((16,), "float16"), Y: T.Tensor((2, 96), "float16")',
+        threads=32,
+    )
+    x = RNG.standard_normal(16).astype(np.float16)
+    j = np.arange(96)
+    np.testing.assert_array_equal(kernel(x), np.stack([x[j // 12], x[(j + 1) // 8]]))
+    assert "tl::quotient" not in kernel.source
