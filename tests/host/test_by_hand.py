@@ -153,6 +153,25 @@ def test_groups_that_share_a_tile_meet_at_barriers_of_the_block(target: str, tmp
     assert body.count("tl::sync_threads();") == 2  # B_0 and B_1 were written, by their group
 
 
+def test_what_all_groups_come_to_is_done_once(tmp_path: Path) -> None:
+    """A loop outside of T.ws reads other threads' elements of a fragment: through shared memory, by one group."""
+    statements = """
+        F = T.alloc_fragment((64, 64), "float32")
+        G = T.alloc_fragment((64, 64), "float32")
+        for k in T.serial(3):
+            T.copy(X[bx * 64, 0], F)
+            for i, j in T.Parallel(64, 64):
+                G[i, j] = F[j, i] + k
+            with T.ws(1):
+                T.copy(G, Y[k, bx * 64, 0])
+    """
+    params = 'X: T.Tensor((M, 64), "float32"), Y: T.Tensor((3, M, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="M // 64", arguments="M", threads=256, M=128)
+    x = RNG.standard_normal((128, 64)).astype(np.float32)
+    turned = x.reshape(2, 64, 64).transpose(0, 2, 1).reshape(128, 64)
+    np.testing.assert_array_equal(kernel(x), turned + np.arange(3, dtype=np.float32)[:, None, None])
+
+
 def test_all_threads_wait_for_tma(tmp_path: Path) -> None:
     statements = """
         S = T.alloc_shared((64, 64), "float32")

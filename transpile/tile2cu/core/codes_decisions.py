@@ -106,6 +106,11 @@ _PIPELINE: Mapping[str, Explanation] = {
         "a barrier would stand in a branch that not all threads take",
         "A barrier waits for all threads of the block. Threads that skip the branch never arrive, and the block hangs.",
     ),
+    "T2C-P003": Explanation(
+        "groups of threads that work by themselves would do one thing together",
+        "Under T.ws each warpgroup sees its own threads as the whole block. A reduction or a scan exchanges parts in "
+        "shared memory, so it belongs to one group.",
+    ),
 }
 
 # What the choice of instructions refuses.

@@ -10,7 +10,6 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.groups import by_groups
 from tile2cu.frontend.values import Allocation, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
@@ -172,7 +171,7 @@ class Recorder:
                 threads=opened.group or count,
                 groups=count // opened.group if opened.group else 1,
                 tiles=tuple(opened.tiles),
-                body=by_groups(tuple(body)) if opened.group else tuple(body),
+                body=tuple(body),
                 span=place.span,
                 comments=comments,
             )

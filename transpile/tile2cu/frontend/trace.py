@@ -4,6 +4,7 @@ import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, static_value
+from tile2cu.core.groups import in_group
 from tile2cu.core.program import Break, Buffer, Continue, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
@@ -12,7 +13,6 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
-from tile2cu.frontend.groups import in_group
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.lower import debug, extern
 from tile2cu.frontend.operators import truth

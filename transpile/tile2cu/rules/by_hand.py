@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
+from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import box_refusal, rows_refusal, rows_when
 from tile2cu.rules.layout.operands import swizzled
@@ -31,7 +32,7 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     """Barriers with transactions and TMA are there from sm_90 on; groups of threads have barriers on NVIDIA's chips.
 
     Gives: that the user orders the accesses to shared memory, where there are barriers.
-    Errors: T2C-S006 where the chip lacks them.
+    Errors: T2C-S006 where the chip lacks them, T2C-P003 for a reduction by all groups at once.
     """
     barriers = [tile for tile in launch.tiles if tile.scope is Scope.BARRIER]
     if barriers and not context.target.tma:
@@ -55,6 +56,15 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
             f"{context.target.arch} has one barrier a block: groups of its threads cannot work by themselves",
             launch.span,
             help="leave T.ws out, and let all threads do the work",
+        )
+    shared_by_groups = (op for op in outside_of_groups(launch.body) if isinstance(op, Reduce | Scan))
+    exchange = next(shared_by_groups, None) if launch.groups > 1 else None
+    if exchange is not None:
+        raise Tile2CuError(
+            "T2C-P003",
+            "the groups of the block work by themselves, and would all exchange the parts of this in one place",
+            exchange.span,
+            help="put it under the `with T.ws(group):` of the group that needs it",
         )
     if barriers:
         yield launch, "by_hand", True

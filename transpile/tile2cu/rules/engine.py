@@ -5,13 +5,14 @@ tried; there are no priorities and nothing registers itself on import.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
+from tile2cu.core.groups import by_groups
 from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
@@ -117,6 +118,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     """
     launch = masks_after_products(normal_form(views_through_shared(launch)))
     for _ in range(_STAGINGS):
+        launch = _by_groups(launch)
         try:
             return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
         except Elsewhere as error:
@@ -125,6 +127,11 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
                 raise
             launch = normal_form(rewritten)
     return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
+
+
+def _by_groups(launch: Launch) -> Launch:
+    """The launch, with what all its groups of threads come to done by those that should."""
+    return replace(launch, body=by_groups(launch.body)) if launch.groups > 1 else launch
 
 
 def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:

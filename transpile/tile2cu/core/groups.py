@@ -1,5 +1,6 @@
 """Kernels whose groups of threads work each by itself: who does what stands outside of `with T.ws(...)`."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_written
@@ -49,6 +50,20 @@ def _by_groups(stmt: Stmt) -> Stmt:
             )
         case _:
             return stmt
+
+
+def outside_of_groups(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements that all groups come to, those of loops and branches included."""
+    for stmt in body:
+        if group_of(stmt) is None:
+            yield stmt
+            match stmt:
+                case Loop() | While():
+                    yield from outside_of_groups(stmt.body)
+                case If():
+                    yield from outside_of_groups((*stmt.then, *stmt.orelse))
+                case _:
+                    pass
 
 
 def _writes_memory(stmt: Stmt) -> bool:
