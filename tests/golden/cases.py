@@ -51,6 +51,8 @@ GOLDEN = (
     Golden("cuda/sm_80", "flash_decoding.py", bindings={"dim": 128, "group": 8, "block_H": 16, "threads": 32}),
     Golden("cuda/sm_80", "mla_decode.py", bindings={"block_N": 32, "num_split": 4}),
     Golden("cuda/sm_90a", "attention_varlen.py", "cuda:sm_90a", HOPPER_ATTENTION | {"group": 4, "is_causal": True}),
+    Golden("cuda/sm_90a", "dequant.py", "cuda:sm_90a"),
+    Golden("cuda/sm_90a", "w2a8.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "attention_backward.py", "cuda:sm_90a", {"dim": 64, "is_causal": True}),
     Golden("cuda/sm_90a", "mla_decode.py", "cuda:sm_90a", {"page_size": 64}),
     Golden("cuda/sm_90a", "flash_decoding.py", "cuda:sm_90a", {"dim": 128, "group": 8}),

@@ -86,7 +86,8 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
     sizes = {"block_K": 128} if form == "gemv" else {}
     kernel = load("dequant.py", f"dequant_{form}", weights=weights, group=64, dtype=dtype, target=target, **sizes)
     numpy = getattr(ml_dtypes, dtype, dtype)
-    for m, n, k in ((5, 72, 448), (1, 3, 64)):
+    assert ("wgmma" in kernel.source) == (form == "gemm" and target == "cuda:sm_90a")
+    for m, n, k in ((5, 72, 448), (1, 8, 64)):
         x, packed, scales = inputs.four_bits(random(n), [(m, k), (n, k // 2), (n, k // 64)])
         table = [NF4] if weights == "nf4" else []
         x, scales, *table = halves([x, scales, *table], numpy)
@@ -95,3 +96,12 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
         found = run(kernel, [x, packed, scales, *table], types)[0]
         assert_close(found, expected, 2e-3 if dtype == "float16" else 1e-2)
         assert kernel.report is not None and not kernel.report.findings
+
+
+def test_ternary_weights_on_hopper() -> None:
+    kernel = load("w2a8.py", "w2a8_gemm", target="cuda:sm_90a")
+    assert "wgmma" in kernel.source
+    for m, n, k in ((70, 72, 320), (1, 8, 64)):
+        data = inputs.two_bits(random(m), [(m, k), (n, k // 4)])
+        np.testing.assert_array_equal(run(kernel, data, ["int8", "uint8"])[0], references.w2a8(data, {}))
+        assert_clean(kernel)
