@@ -54,8 +54,16 @@ def versions() -> list[Nvrtc]:
 
 def kernel_names(source: str) -> list[str]:
     """The instances of kernel templates that an emitted launcher starts, with their namespace."""
-    (namespace,) = re.findall(r"^namespace (\w+) \{", source, re.MULTILINE)[:1] or [""]
-    return [f"{namespace}::{name}" for name in re.findall(r"\bkernel<tl::\w+(?:<\d+>)?>", source)]
+    names: list[str] = []
+    outer, inner = "", ""
+    for used, kernel in re.findall(r"^( *using namespace \w+;)|\b(kernel<tl::\w+(?:<\d+>)?>)", source, re.MULTILINE):
+        if kernel:
+            names.append(f"{outer}::{inner}{kernel}")
+        elif used.startswith("    "):  # in the block of one of several launches
+            inner = f"{used.split()[-1][:-1]}::"
+        else:
+            outer, inner = used.split()[-1][:-1], ""
+    return names
 
 
 @functools.cache

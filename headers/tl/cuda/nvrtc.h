@@ -98,6 +98,8 @@ template <> struct UnsignedOf<8> {
 };
 template <class T> using make_unsigned_t = typename UnsignedOf<sizeof(T)>::type;
 
+template <class T> __device__ T&& declval();  // never called
+
 // Of numbers.
 template <class A, class B> using common_type_t = decay_t<decltype(true ? A() : B())>;
 

@@ -1,7 +1,6 @@
 // Warp collectives. Who: every lane of the warp, at the same call. None of them orders memory.
 #pragma once
-#include <cstring>
-#include <type_traits>
+#include "../standard.h"
 #include "memory.h"
 #include "numeric.h"
 
@@ -16,9 +15,9 @@ namespace tl {
       return intrinsic(~0u, value, operand, width);                                  \
     } else {                                                                         \
       uint32_t bits = 0;                                                             \
-      memcpy(&bits, &value, sizeof value);                                           \
+      __builtin_memcpy(&bits, &value, sizeof value);                                 \
       bits = intrinsic(~0u, bits, operand, width);                                   \
-      memcpy(&value, &bits, sizeof value);                                           \
+      __builtin_memcpy(&value, &bits, sizeof value);                                 \
       return value;                                                                  \
     }                                                                                \
   }

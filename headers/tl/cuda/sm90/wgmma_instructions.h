@@ -3,7 +3,7 @@
 // Who: every thread of the warpgroup, between wgmma_fence and wgmma_commit.
 // [PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async"]
 #pragma once
-#include <type_traits>
+#include "../../standard.h"
 #include "../numeric.h"
 
 namespace tl {
