@@ -10,7 +10,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-2, -1])
 def attention_forward(
-    batch, heads, seq_len, dim, is_causal=False, block_M=64, block_N=64, num_stages=2, threads=128, dtype="float16"
+    batch, heads, seq_len, dim, is_causal=False, block_M=128, block_N=64, num_stages=2, threads=256, dtype="float16"
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, and Lse = log2 of the sum of exp of each row of Q @ K^T / sqrt(dim).
 
