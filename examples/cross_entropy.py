@@ -5,7 +5,7 @@ import tilelang.language as T
 
 
 @tilelang.jit(out_idx=[-2, -1])
-def cross_entropy(M, vocab, block_N=4096, threads=256, dtype="float16"):
+def cross_entropy(M, vocab, block_N=4096, threads=128, dtype="float16"):
     """Loss[i] = log(sum(exp(Logits[i]))) - Logits[i, Labels[i]], and Grad, the gradient of the sum of all Loss.
 
     A row whose label is negative is ignored: its loss and gradient are 0. Logits must be finite.

@@ -54,7 +54,7 @@ def test_a_result_takes_the_memory_of_operands(statements: str, target: str, tmp
     product = a.astype(float) @ b.astype(float)
     np.testing.assert_array_equal(kernel(a, b), product + product[:, ::-1])
     assert "union {" in kernel.source
-    assert "its memory is used again" in kernel.source
+    assert "memory is used again" in " ".join(kernel.source.replace("//", "").split())
     assert ("wgmma" in kernel.source) == (target == "cuda:sm_90a")
 
 

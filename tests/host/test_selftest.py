@@ -205,7 +205,7 @@ def test_an_emitted_test_fails_when_the_kernel_is_wrong(gxx: str, tmp_path: Path
 def test_a_kernel_of_threads_has_none(tmp_path: Path) -> None:
     text = ZOO.replace("turns = 0\n", "turns = T.get_thread_binding()\n")
     (tmp_path / "zoo.py").write_text(text)
-    with pytest.raises(Tile2CuError, match="asks which thread it is") as caught:
+    with pytest.raises(Tile2CuError, match="speaks of single threads") as caught:
         emit_text(tmp_path / "zoo.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
     assert caught.value.code == "T2C-E030"
 

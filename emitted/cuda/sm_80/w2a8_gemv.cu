@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     tl::sync_threads();
     // w2a8.py:70  Each thread sums the columns that it holds; they meet once, at the end.
     tl::parallel(packed_layout{}, [&](auto i, auto j) {
-#pragma unroll
+      TL_UNROLL
       for (int part = 0; part < 4; ++part) {
         // w2a8.py:72-73
         const int weight = (tl::cast<int>(packed(i, j)) >> 2 * part & 3) - 1;

@@ -108,7 +108,7 @@ using All = List<
     Case<int8_t, 64, 24, 32, 1, k, k, S32, S32>, Case<uint8_t, 64, 64, 256, 1, k, k, S128, S128>,
     // columns shared among warpgroups
     Case<half, 64, 64, 64, 1, k, k, S128, S128, false, 2>, Case<half, 64, 512, 64, 1, k, mn, S128, S128, false, 2>,
-    Case<half, 64, 512, 64, 1, reg, mn, S128, S128, false, 2>,
+    Case<half, 64, 256, 64, 1, reg, mn, S128, S128, false, 2>,
     Case<bfloat16, 128, 128, 64, 2, k, mn, S128, S128, true, 2>,
     Case<half, 128, 96, 64, 2, reg, k, S128, S128, false, 2>, Case<half, 64, 96, 64, 1, mn, k, S128, S64, false, 4>,
     Case<int8_t, 64, 128, 128, 1, k, k, S128, S128, false, 2>>;

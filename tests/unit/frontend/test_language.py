@@ -89,7 +89,6 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
 @pytest.mark.parametrize(
     ("statement", "message"),
     {
-        "T.atomic_add(B[0, 0], 1.0, return_prev=True)": "F011 T.atomic_add with `return_prev` is not supported yet",
         "T.atomic_add(F, S)": "F023 T.atomic_add: the destination is `F`, a fragment buffer",
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
         "T.sync_threads(0, 128)": "F023 T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, "

@@ -38,8 +38,8 @@ template <int N, int along_m, int along_n> struct WgmmaCols {
 // and of them N / along_n consecutive columns, the (g / along_m)-th part.
 // Registers: [m tile][8 columns][row half][2 columns]; of one m64nN tile
 //   (T128,V(N/2)) -> (M64,N)  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512)), the tile column-major.
-// Two neighbouring n8 tiles in 16 bits are also the register operand A of an m64nNk16; with `along_n` warpgroups for the
-// columns of its product, the operand has along_n = 1, and each of them holds a copy.
+// Two neighbouring n8 tiles in 16 bits are also the register operand A of an m64nNk16; with `along_n` warpgroups for
+// the columns of its product, the operand has along_n = 1, and each of them holds a copy.
 // [PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"]
 template <int M_, int N_, int along_m = 1, int along_n = 1> struct WgmmaAccumulator {
   static constexpr int rank = 2, M = M_, N = N_, vector = 2;
