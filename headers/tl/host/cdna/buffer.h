@@ -1,7 +1,7 @@
 // AMD's loads from a buffer on the CPU engine: guarded loads.
 #pragma once
 #include "../memory.h"
-#include "../../common/vec.h"
+#include "../../common/packet.h"
 
 namespace tl {
 
