@@ -103,7 +103,7 @@ def gemms() -> Iterator[Workload]:
 
 
 def gemms_8bit() -> Iterator[Workload]:
-    """A @ B^T of 8-bit operands, both with k in their rows. The peers are cuBLAS through torch's own entries."""
+    """A @ B^T of 8-bit operands, as examples/gemm.py has it. The peers are cuBLAS through torch's own entries."""
     one = torch.ones((), device="cuda")
     for name, (m, n, k) in GEMMS.items():
         a, b = normal(m, k, dtype=torch.float8_e4m3fn), normal(n, k, dtype=torch.float8_e4m3fn)
@@ -112,7 +112,7 @@ def gemms_8bit() -> Iterator[Workload]:
             return torch._scaled_mm(a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
         yield Workload(
-            suite="gemm_8bit",
+            suite="gemm",
             name=f"{name}/e4m3",
             inputs=[a, b],
             output=torch.empty(m, n, device="cuda", dtype=torch.bfloat16),
@@ -122,7 +122,7 @@ def gemms_8bit() -> Iterator[Workload]:
         )
         a, b = (torch.randint(-128, 128, shape, device="cuda", dtype=torch.int8) for shape in ((m, k), (n, k)))
         yield Workload(
-            suite="gemm_8bit",
+            suite="gemm",
             name=f"{name}/int8",
             inputs=[a, b],
             output=torch.empty(m, n, device="cuda", dtype=torch.int32),

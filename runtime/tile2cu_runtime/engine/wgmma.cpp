@@ -15,7 +15,7 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr int rows = 64, k_bytes = 32;  // of one instruction
+constexpr int rows = 64, k_bytes = 32, k_words = k_bytes / 2;  // of one instruction
 constexpr std::uint32_t chunk_bytes = 16;
 constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN: what accumulators hold between issue and wait
 
@@ -97,7 +97,8 @@ template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&&
 }
 
 // Copies an operand to a row-major matrix of count x 32 bytes.
-void gather(Worker& worker, const SharedOperand& operand, std::uint8_t* out) {
+void gather(Worker& worker, const SharedOperand& operand, Words& words) {
+  auto* const out = reinterpret_cast<std::uint8_t*>(words.data());
   for_each_chunk(operand, [&](std::uint32_t offset, int first) {
     std::uint8_t chunk[chunk_bytes] = {};
     if (offset + chunk_bytes <= Worker::arena_bytes) std::memcpy(chunk, worker.arena + offset, chunk_bytes);
@@ -122,14 +123,14 @@ void check_shared(Worker& worker, const SharedOperand& operand, Site site, const
 SharedOperand operand_a(const WgmmaOperation& operation) { return {operation.a, rows, operation.a_mn != 0}; }
 SharedOperand operand_b(const WgmmaOperation& operation) { return {operation.b, operation.n, operation.b_mn != 0}; }
 
-// A in registers, as a matrix of 64 x 16 elements of 16 bits: register i of thread t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2),
-// columns 2 * (t % 4) + 8 * (i / 2) and the next.  [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
-std::vector<std::uint8_t> values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
-  std::vector<std::uint8_t> values(rows * k_bytes);
+// A in registers, as a matrix of 64 x 16 elements of 16 bits: register i of thread t holds row
+// 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.  [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
+Words values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
+  Words values(rows * k_words);
   for (int thread = 0; thread < threads_per_warpgroup; ++thread) {
     for (int i = 0; i < 4; ++i) {
       const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8, column = thread % 4 * 2 + i / 2 * 8;
-      std::memcpy(&values[row * k_bytes + column * 2], places[thread] + i, sizeof(std::uint32_t));
+      std::memcpy(&values[row * k_words + column], places[thread] + i, sizeof(std::uint32_t));
     }
   }
   return values;
@@ -158,15 +159,15 @@ float float8_value(std::uint8_t bits, int type) {
   return bits & 0x80 ? -size : size;
 }
 
-// An operand's `count` rows of 32 bytes as floats.
-std::vector<float> widened(const std::vector<std::uint8_t>& bytes, int type) {
-  std::vector<float> wide(bytes.size() / element_bytes(type));
+const std::uint8_t* bytes_of(const Words& words) { return reinterpret_cast<const std::uint8_t*>(words.data()); }
+
+// An operand's rows of 32 bytes as floats.
+std::vector<float> widened(const Words& words, int type) {
+  std::vector<float> wide(words.size() * 2 / element_bytes(type));
   if (element_bytes(type) == 2) {
-    std::vector<std::uint16_t> words(wide.size());
-    std::memcpy(words.data(), bytes.data(), bytes.size());
     widen(wide.data(), words.data(), int(words.size()), type);
   } else {
-    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float8_value(bytes[i], type);
+    for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float8_value(bytes_of(words)[i], type);
   }
   return wide;
 }
@@ -188,7 +189,8 @@ void multiply_add_16(float* c, const float* a, const float* b, int n) {
 // c += a b^T, where a has 64 and b has n rows of `k` numbers.
 void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<float>& b, int n) {
   const int k = int(a.size()) / rows;
-  std::vector<float> left(rows * 16), right(std::size_t(16) * n);
+  static thread_local std::vector<float> left, right;  // of 16 steps of K
+  left.resize(rows * 16), right.resize(std::size_t(16) * n);
   for (int first = 0; first < k; first += 16) {
     for (int row = 0; row < rows; ++row) std::memcpy(&left[row * 16], &a[row * k + first], 16 * sizeof(float));
     for (int column = 0; column < n; ++column) {
@@ -199,8 +201,7 @@ void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<
 }
 
 // The same of bytes, with int32 sums that wrap; `c` holds their bits.
-template <class Byte>
-void multiply_add_bytes(float* c, const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b, int n) {
+template <class Byte> void multiply_add_bytes(float* c, const std::uint8_t* a, const std::uint8_t* b, int n) {
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < n; ++column) {
       std::uint32_t sum;
@@ -309,13 +310,13 @@ void Warpgroup::hold(const WgmmaOperation& operation) {
 
 void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
   operation.executed = true;
-  std::vector<std::uint8_t> a(rows * k_bytes), b(std::size_t(operation.n) * k_bytes);
+  Words a(rows * k_words), b(std::size_t(operation.n) * k_words);
   if (operation.a_registers) {
     a = operation.a_values;
   } else {
-    gather(worker, operand_a(operation), a.data());
+    gather(worker, operand_a(operation), a);
   }
-  gather(worker, operand_b(operation), b.data());
+  gather(worker, operand_b(operation), b);
   const auto held = std::find_if(held_.begin(), held_.end(), [&](const HeldAccumulators& candidate) {
     return candidate.registers[0] == operation.accumulators[0];
   });
@@ -323,9 +324,9 @@ void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
   float* const sums = held->values.data();
   switch (operation.type) {
     case TL_ENGINE_INT8:
-      return multiply_add_bytes<std::int8_t>(sums, a, b, operation.n);
+      return multiply_add_bytes<std::int8_t>(sums, bytes_of(a), bytes_of(b), operation.n);
     case TL_ENGINE_UINT8:
-      return multiply_add_bytes<std::uint8_t>(sums, a, b, operation.n);
+      return multiply_add_bytes<std::uint8_t>(sums, bytes_of(a), bytes_of(b), operation.n);
     default:
       return multiply_add_rows(sums, widened(a, operation.type), widened(b, operation.type), operation.n);
   }

@@ -12,10 +12,12 @@ namespace tile2cu::engine {
 
 struct Worker;
 
+using Words = std::vector<std::uint16_t>;  // an operand's rows of 32 bytes, whatever their elements are
+
 struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
   std::array<float*, threads_per_warpgroup> accumulators{};
-  std::vector<std::uint8_t> a_values{};  // 64 rows of 32 bytes, of an operand in registers
+  Words a_values{};  // 64 rows, of an operand in registers
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
 };

@@ -347,6 +347,11 @@ def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | 
     return None if of is None else Slice(of, kept)
 
 
+def widest_swizzle_of(row_bytes: int) -> int:
+    """The widest span, in bytes, that a swizzle permutes and that divides a row: 128, 64 or 32; 0 for none."""
+    return next((span for span in (128, 64, 32) if row_bytes % span == 0), 0)
+
+
 @dataclass(frozen=True)
 class SharedLayout:
     """A tile in shared memory. Shape: (rows, cols) in elements, (n,) for a vector, or planes of (rows, cols).

@@ -408,13 +408,14 @@ class Statements:
     def _in_flight(self, op: Loop, found: InFlight, turns: dict[str, str]) -> StatementView:
         """A loop whose product is in flight while the next turn writes its operand."""
         turn, names = turns["turn"], self.printer.names
-        tiles, sum_ = ", ".join(names(tile.name) for tile in found.written), names(found.product.c.buffer.name)
+        tiles, sum_ = listed([names(tile.name) for tile in found.written]), names(found.product.c.buffer.name)
+        slots = "has" if len(found.written) == 1 else "have"
         self.printer.slots |= {tile.name: f"{turn} % {slots_of(tile, self.settled)}" for tile in found.written}
         *before, product = self.body((*found.before, found.product))
         start = replace(product, parts={**product.parts, "name": "gemm_start"})
         note = (
-            f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which has "
-            f"two slots  [{self.facts.rule(op, 'in_flight')}]"
+            f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which "
+            f"{slots} two slots  [{self.facts.rule(op, 'in_flight')}]"
         )
         return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
 

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
-from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator
+from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.prelude import before, loaded_by, why_no_prelude
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scan, Scope
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import lines_ahead, pipeline_of
-from tile2cu.rules.storage import ledger_of
-from tile2cu.rules.warps import mma_of
+from tile2cu.rules.storage import ledger_of, workspaces_of
+from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.targets import Wgmma
 
 _GEMM = """
@@ -183,7 +183,7 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     if not is_specialised(context):
         return
     staged: list[Staging] = []
-    ledger: Ledger = ledger_of(launch, context, (), ())
+    ledger: Ledger = ledger_of(launch, context, workspaces_of(context), ())
     free = ledger.limit - ledger.total
     for op in launch.body:
         if isinstance(op, Copy) and _leaves_by_tma(op, context):
@@ -278,10 +278,8 @@ def _mma_refusal(op: Gemm, context: Context) -> str:
     line = f"the product in line {op.span.line}"
     if mma_of(op, context) is None:
         return f"{line} has types that mma.sync does not take"
-    for region, across in ((op.a, op.transpose_a), (op.b, not op.transpose_b)):
-        bytes_ = region.buffer.dtype.bytes
-        gathers = bytes_ > 4 or across or (region is op.b and op.a.buffer.scope is Scope.FRAGMENT)
-        if region.buffer.scope is Scope.SHARED and bytes_ != 2 and gathers:  # as layout.gemm.gathered-rows
+    for region in (op.a, op.b):
+        if region.buffer.scope is Scope.SHARED and gathers_on_mma(op, is_a=region is op.a):
             return f"{line} reads `{region.buffer.name}` element by element, from padded rows"
     return ""
 
@@ -309,9 +307,9 @@ def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
     own = n // along_n
     if n % (8 * along_n) or (own > _MOST_COLUMNS and own % _MOST_COLUMNS):
         return False
-    span = op.b.buffer.static_shape[-1] * op.b.buffer.dtype.bytes
-    cut = next(swizzle for swizzle in (128, 64, 32, 1) if span % swizzle == 0) // op.b.buffer.dtype.bytes
-    return along_n == 1 or op.transpose_b or own % max(cut, 1) == 0
+    bytes_ = op.b.buffer.dtype.bytes
+    cut = max(widest_swizzle_of(op.b.buffer.static_shape[-1] * bytes_) // bytes_, 1)
+    return along_n == 1 or op.transpose_b or own % cut == 0
 
 
 def _wgmma_reads(tile: Buffer) -> bool:
@@ -321,7 +319,7 @@ def _wgmma_reads(tile: Buffer) -> bool:
 
 def has_swizzle(tile: Buffer) -> bool:
     """Whether a swizzle of 32, 64 or 128 bytes divides a tile's rows: TMA and wgmma reach no others."""
-    return tile.rank == 2 and tile.static_shape[1] * tile.dtype.bytes % 32 == 0
+    return tile.rank == 2 and widest_swizzle_of(tile.static_shape[1] * tile.dtype.bytes) > 0
 
 
 def loads_ahead(context: Context) -> tuple[Copy, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, viewed
-from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -14,15 +13,14 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Scope,
-    Stmt,
-    Store,
     While,
     walk_stmts,
 )
 from tile2cu.core.schedule import InFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma
-from tile2cu.rules.storage import ledger_of
+from tile2cu.rules.rewrite.tiles import overwrites
+from tile2cu.rules.storage import ledger_of, workspaces_of
 
 _DECODE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -78,26 +76,12 @@ def _in_flight(pipeline: Pipeline, context: Context) -> InFlight | None:
     tiles = tuple(tile for tile in operands if tile in written)
     if not tiles or product.c.buffer in used or any(tile.scope is not Scope.SHARED for tile in operands):
         return None
-    whole = all(any(_fills(op, tile) for op in before) and _used_here_only(tile, pipeline, context) for tile in tiles)
-    ledger = ledger_of(context.launch, context, (), ())
+    whole = all(any(overwrites(op, tile) for op in before) for tile in tiles)
+    alone = all(_used_here_only(tile, pipeline, context) for tile in tiles)
+    ledger = ledger_of(context.launch, context, workspaces_of(context), ())
     more = sum(context.facts[tile, "layout"].bytes for tile in tiles)
     fits = ledger.total + more <= ledger.limit
-    return InFlight(before=tuple(before), product=product, written=tiles) if whole and fits else None
-
-
-def _fills(op: Stmt, tile: Buffer) -> bool:
-    """Whether a statement writes every element of the tile."""
-    match op:
-        case Parallel():
-            extents = tuple(static_value(extent) for extent in op.extents)
-            return extents == tile.static_shape and any(
-                isinstance(stmt, Store) and stmt.buffer is tile and stmt.indices == op.vars and not stmt.op
-                for stmt in op.body
-            )
-        case Copy() | Fill():
-            return op.dst.buffer is tile and op.dst.whole
-        case _:
-            return False
+    return InFlight(before=tuple(before), product=product, written=tiles) if whole and alone and fits else None
 
 
 def _used_here_only(tile: Buffer, pipeline: Pipeline, context: Context) -> bool:

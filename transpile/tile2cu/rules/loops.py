@@ -161,8 +161,7 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
     low = context.bounds.interval(divided).low
     if terms.pop(last, 0) != 1 or any(last in walk(atom) for atom in terms) or low is None or low < 0:
         return False
-    starts = [offset.constant, *(context.bounds.multiple_of(atom) * factor for atom, factor in terms.items())]
-    if any(start % vector for start in starts):
+    if not _starts_at(vector, offset.constant, terms, context):
         return False
     if divisor % vector == 0:
         return True
@@ -172,6 +171,12 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
 
 def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:
     """Whether packets of a shared tile's row that start there always lie in one of its 16-byte chunks."""
-    if tile.static_shape[-1] % vector or vector * tile.dtype.bytes > _CHUNK_BYTES or constant % vector:
+    if tile.static_shape[-1] % vector or vector * tile.dtype.bytes > _CHUNK_BYTES:
         return False
-    return all(context.bounds.multiple_of(atom) * factor % vector == 0 for atom, factor in terms.items())
+    return _starts_at(vector, constant, terms, context)
+
+
+def _starts_at(vector: int, constant: int, terms: Mapping[Expr, int], context: Context) -> bool:
+    """Whether a sum is always a multiple of `vector`."""
+    parts = (constant, *(context.bounds.multiple_of(atom) * factor for atom, factor in terms.items()))
+    return all(part % vector == 0 for part in parts)

@@ -81,8 +81,10 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
+    given = _given_multiples(context)
     for tensor, boxes in _boxes(context):
-        yield tensor, "row_start", min(_row_start(tensor, box, context) for box in boxes)
+        multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
+        yield tensor, "row_start", min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
 
 
 @rule(
@@ -166,26 +168,31 @@ def _points(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
     return tuple((index, int_const(1)) for index in indices)
 
 
-def _row_start(tensor: Buffer, box: _Box, context: Context) -> int:
-    """Bytes that every row and this access's first element are aligned to; 0 for unknown."""
+def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
+    """Bytes that every row and this access's first element are aligned to; 0 for unknown.
+
+    All strides are multiples of `given`, in elements.
+    """
     if not box.wide:
         return POINTER_BYTES
-    aligned = _offset_start(tensor, box, context.bounds)
-    given = _given_multiple(tensor, context)
+    aligned = _offset_start(tensor, box, bounds)
     for stride in row_strides(tensor):
-        bytes_ = _aligned(tensor, [max(context.bounds.multiple_of(stride), given)])
+        bytes_ = _aligned(tensor, [max(bounds.multiple_of(stride), given)])
         if bytes_ < POINTER_BYTES and _has_size(stride):
             return 0
         aligned = gcd(aligned, bytes_)
     return aligned
 
 
-def _given_multiple(tensor: Buffer, context: Context) -> int:
-    """What the launcher lets the tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
-    tensors = {param for op in context.statements if isinstance(op, Copy) for param in (op.src.buffer, op.dst.buffer)}
-    wanted: list[Multiple | None] = [context.facts.get(other, "tma_when") for other in tensors]
-    dense = tensor.strides is None
-    return max((each.of for each in wanted if dense and each and each.value == tensor.shape[-1]), default=1)
+def _given_multiples(context: Context) -> dict[Expr, int]:
+    """What the launcher lets a tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
+    copies = [op for op in context.statements if isinstance(op, Copy)]
+    wanted = [context.facts.get(region.buffer, "tma_when") for op in copies for region in (op.src, op.dst)]
+    found: dict[Expr, int] = {}
+    for multiple in wanted:
+        if multiple is not None:
+            found[multiple.value] = max(multiple.of, found.get(multiple.value, 1))
+    return found
 
 
 def _offset_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:

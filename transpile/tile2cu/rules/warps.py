@@ -18,6 +18,7 @@ C_local = T.alloc_fragment((128, 128), "float32")
 T.gemm(A_shared, B_shared, C_local{policy})
 """
 _POLICIES = "TileLang documentation, T.GemmWarpPolicy"
+_LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX ISA, 'ldmatrix', .b16
 
 
 @rule(
@@ -134,6 +135,23 @@ def mfma_of(op: Gemm, context: Context) -> Mfma | None:
 def on_fma(op: Gemm, context: Context) -> bool:
     """Whether no tensor core takes the product's types, so that each thread multiplies and adds."""
     return not _on_wgmma(context) and mma_of(op, context) is None and mfma_of(op, context) is None
+
+
+def gathers_on_mma(op: Gemm, *, is_a: bool) -> bool:
+    """Whether lanes read a shared operand of mma.sync element by element: headers/tl/common/mma_operands.h.
+
+    ldmatrix transposes elements of 2 bytes only, and moves others where K runs along their rows.
+    """
+    bytes_ = (op.a if is_a else op.b).buffer.dtype.bytes
+    if bytes_ == _LDMATRIX_BYTES:
+        return False
+    in_order = is_a or op.a.buffer.scope is not Scope.FRAGMENT
+    return bytes_ > 4 or k_across_rows(op, is_a=is_a) or not in_order
+
+
+def k_across_rows(op: Gemm, *, is_a: bool) -> bool:
+    """Whether K runs down the rows of an operand's tile."""
+    return op.transpose_a if is_a else not op.transpose_b
 
 
 def _on_mma(op: Gemm, context: Context) -> bool:

@@ -15,8 +15,7 @@ TL_DEVICE void wgmma_fence() { tl_engine_wgmma_fence(); }
 TL_DEVICE void wgmma_commit() { tl_engine_wgmma_commit(); }
 template <int n> TL_DEVICE void wgmma_wait() { tl_engine_wgmma_wait(n); }
 template <int n> TL_DEVICE void pin_registers(float*) {}
-template <int n> TL_DEVICE void pin_registers(int32_t*) {}
-template <int n> TL_DEVICE void pin_registers(uint32_t*) {}
+template <int n, class Word> TL_DEVICE void pin_registers(Word*) {}
 // The fragment's own registers, so that the engine sees a write to them while an instruction is in flight.
 template <class T, int words> class WgmmaWords {
  public:

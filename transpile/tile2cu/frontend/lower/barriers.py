@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Address, Call, Expr, Load, int_const
@@ -92,9 +93,7 @@ def ws(cx: Context, *groups: object) -> object:
     """`with T.ws(g):`: for the threads of warpgroup g, 128 g to 128 g + 127."""
     cx.recorder.require_kernel("T.ws")
     numbers = [as_count(group, "a group of T.ws") for group in groups]
-    threads = 1
-    for extent in cx.recorder.thread_shape:
-        threads *= extent
+    threads = prod(cx.recorder.thread_shape)
     if threads % _GROUP or any(number >= threads // _GROUP for number in numbers):
         raise Fault("T2C-F023", f"T.ws counts groups of {_GROUP} threads; the block has {threads} threads")
     if len(numbers) != 1:

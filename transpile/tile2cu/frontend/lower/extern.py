@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from math import prod
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Call, Expr, Load, binary, int_const, static_value
@@ -90,7 +91,7 @@ def address(cx: Context, base: object, access: str, what: str, extent: int | Non
             starts = (getattr(item, "start", item) for item in base.items)
             indices = tuple(int_const(0) if start is None else as_integer(start, what) for start in starts)
         extents = [static_value(each) for each in buffer.shape]
-        count = 1 if None in extents or isinstance(base, View) else _product([int(each or 0) for each in extents])
+        count = 1 if None in extents or isinstance(base, View) else prod([int(each or 0) for each in extents])
     if buffer.scope is Scope.FRAGMENT:
         raise Fault(
             "T2C-F023",
@@ -98,13 +99,6 @@ def address(cx: Context, base: object, access: str, what: str, extent: int | Non
             help="use T.alloc_local for what one thread holds, or a shared tile",
         )
     return Address(buffer.dtype, buffer, indices, access, extent or count)
-
-
-def _product(numbers: list[int]) -> int:
-    product = 1
-    for number in numbers:
-        product *= number
-    return product
 
 
 def access_ptr(
@@ -123,7 +117,7 @@ def access_ptr(
         raise Fault("T2C-F023", f'`access_type` of T.access_ptr is "r", "w" or "rw", not {describe(access_type)}')
     if len(extents) == 1 and isinstance(extents[0], list | tuple):
         extents = tuple(builtins.items(cx, extents[0]))
-    count = _product([as_count(each, "an extent of T.access_ptr", least=1) for each in extents]) if extents else None
+    count = prod([as_count(each, "an extent of T.access_ptr", least=1) for each in extents]) if extents else None
     count = count if extent is None else as_count(extent, "`extent` of T.access_ptr", least=1)
     found = address(cx, base, str(mode), "the base of T.access_ptr", count)
     shift = as_integer(offset, "`offset` of T.access_ptr")

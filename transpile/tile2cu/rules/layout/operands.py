@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.banks import bank_ways
 from tile2cu.core.facts import rejected
-from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator
+from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope
 from tile2cu.rules.cdna import reads_wide_rows
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import loads_ahead
-from tile2cu.rules.warps import FMA_ROW, on_fma
+from tile2cu.rules.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -19,7 +19,6 @@ C_local = T.alloc_fragment((128, 128), "float32")
 T.gemm(A_shared, B_shared, C_local)
 """
 _LANES = range(32)
-_LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX ISA, 'ldmatrix', .b16
 _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
 
 
@@ -128,17 +127,10 @@ def _only_gathered(buffer: Buffer, context: Context) -> bool:
 
 def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
     """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
-    bytes_ = (op.a if is_a else op.b).buffer.dtype.bytes
     if on_fma(op, context) or context.target.mfma:
         return on_fma(op, context)  # on AMD lanes read pieces of rows, whichever way K lies
-    if str(context.facts[op, "instruction"]).startswith("wgmma") or bytes_ == _LDMATRIX_BYTES:
-        return False
-    in_order = is_a or op.a.buffer.scope is not Scope.FRAGMENT
-    return bytes_ > 4 or _k_across_rows(op, is_a) or not in_order
-
-
-def _k_across_rows(op: Gemm, is_a: bool) -> bool:
-    return op.transpose_a if is_a else not op.transpose_b
+    on_wgmma = str(context.facts[op, "instruction"]).startswith("wgmma")
+    return not on_wgmma and gathers_on_mma(op, is_a=is_a)
 
 
 def _padded(buffer: Buffer, context: Context) -> SharedLayout:
@@ -165,7 +157,7 @@ def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
     else:  # lane 4g + t reads line g at word t
         each = max(1, 4 // (op.a if is_a else op.b).buffer.dtype.bytes)
         lines = [(lane // 4, lane % 4 * each) for lane in _LANES]
-    return [(k, line) for line, k in lines] if _k_across_rows(op, is_a) else lines
+    return [(k, line) for line, k in lines] if k_across_rows(op, is_a=is_a) else lines
 
 
 def _products(context: Context) -> list[Gemm]:
@@ -175,7 +167,7 @@ def _products(context: Context) -> list[Gemm]:
 def swizzled(buffer: Buffer) -> SharedLayout:
     shape = buffer.static_shape
     row = shape[-1] * buffer.dtype.bytes
-    span = next((span for span in (128, 64, 32) if row % span == 0), 0)
+    span = widest_swizzle_of(row)
     return SharedLayout(shape, buffer.dtype.bytes, swizzle=span, padding=0 if span else _padding(row))
 
 
