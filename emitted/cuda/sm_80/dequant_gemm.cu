@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(threads)
   // [pipeline.loop.cp-async]
   for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
     // dequant.py:59  Weights become numbers on their way from shared memory to shared memory.
+    // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     tl::parallel(ij_layout{}, [&](auto i, auto j) {
       const int n = bx * block_N + i;
       const int g = (ko * block_K + j) / group;

@@ -90,14 +90,15 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(Y_local);
 
   // dequant.py:55  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots
-  // [pipeline.loop.product-in-flight]
+  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
+  // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
   tl::settle(Y_local);  // its registers are written before products in flight take them
   for (int ko = 0; ko < turns; ++ko) {
     pipeline.wait(ko);  // until TMA has filled the slot of tile ko
     // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // dequant.py:59  Weights become numbers on their way from shared memory to shared memory.
+    // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     tl::parallel(ij_layout{}, [&](auto i, auto j) {
       const int n = bx * block_N + i;
       const int g = (ko * block_K + j) / group;
@@ -110,8 +111,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // dequant.py:64  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
-    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
-    if (ko > 0) pipeline.release(ko - 1);
+    tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
+    if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }
   tl::gemm_wait<0>(Y_local);
 

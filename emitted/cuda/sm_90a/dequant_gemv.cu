@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(threads)
     tl::sync_threads();
     // dequant.py:134  Each thread sums the columns that it holds; they meet once, at the end. A byte is two of one
     // group.
+    // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     tl::parallel(packed_layout{}, [&](auto i, auto j) {
       const int n = bn * block_N + i;
       const int g = (ko * block_K + 2 * j) / group;

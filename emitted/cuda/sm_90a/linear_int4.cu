@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::clear(Y_local);
 
   // linear_int4.py:32  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots
-  // [pipeline.loop.product-in-flight]
+  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
+  // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
   tl::settle(Y_local);  // its registers are written before products in flight take them
   for (int ko = 0; ko < turns; ++ko) {
     pipeline.wait(ko);  // until TMA has filled the slot of tile ko
@@ -108,6 +108,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::sync_consumers<threads>();
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
     // 8 elements at a time  [vector.loop.packets]
+    // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
+    // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     tl::parallel<8>(ij_layout{}, [&](auto i, auto j) {
       const auto nibble =
           tl::cast<uint8_t>(packed[ko % num_stages](i, tl::quotient<2>(j)) >> tl::cast<uint8_t>(4 * (j % 2)) & 15);
@@ -119,8 +121,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::sync_consumers<threads>();
     // linear_int4.py:40  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
-    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
-    if (ko > 0) pipeline.release(ko - 1);
+    tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
+    if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }
   tl::gemm_wait<0>(Y_local);
 

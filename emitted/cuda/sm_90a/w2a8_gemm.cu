@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(Y_local);
 
   // w2a8.py:29  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots
-  // [pipeline.loop.product-in-flight]
+  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
+  // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
   tl::settle(Y_local);  // its registers are written before products in flight take them
   for (int ko = 0; ko < turns; ++ko) {
     pipeline.wait(ko);  // until TMA has filled the slot of tile ko
@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // w2a8.py:33  Weights past the end are -1, and meet zeros of X.
     // 16 elements at a time  [vector.loop.packets]
+    // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
     tl::parallel<16>(ij_layout{}, [&](auto i, auto j) {
       W_shared[ko % 2](i, j) =
           tl::cast<int8_t>((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4) & 3) - 1);
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
-    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
-    if (ko > 0) pipeline.release(ko - 1);
+    tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
+    if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }
   tl::gemm_wait<0>(Y_local);
 

@@ -83,6 +83,8 @@ __global__ void __launch_bounds__(threads)
   for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
     // 8 elements at a time  [vector.loop.packets]
+    // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
+    // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     tl::parallel<8>(ij_layout{}, [&](auto i, auto j) {
       const auto nibble =
           tl::cast<uint8_t>(packed[ko % num_stages](i, tl::quotient<2>(j)) >> tl::cast<uint8_t>(4 * (j % 2)) & 15);

@@ -52,6 +52,12 @@ from tile2cu.emitter.storage import slots_of, stages_name
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
+# Of names in an elementwise loop that do not speak for themselves.
+_SAID_OF_NAMES = {
+    "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
+    "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
+}
+
 
 class Statements:
     """Views of the statements of one launch."""
@@ -362,6 +368,8 @@ class Statements:
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
+        shown = " ".join(str(view.parts) for view in body)
+        comments += tuple(about for name, about in _SAID_OF_NAMES.items() if name in shown)
         if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
@@ -415,7 +423,8 @@ class Statements:
         start = replace(product, parts={**product.parts, "name": "gemm_start"})
         note = (
             f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which "
-            f"{slots} two slots  [{self.facts.rule(op, 'in_flight')}]"
+            f"{slots} two slots. All warps waited for the product of turn {turn} - 2, the last that read the slot  "
+            f"[{self.facts.rule(op, 'in_flight')}]"
         )
         return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
 
