@@ -367,9 +367,9 @@ class Statements:
             body = self.elements(op.body)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
-        comments = (f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]",) if vector > 1 else ()
+        packets = [f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
         shown = " ".join(str(view.parts) for view in body)
-        comments += tuple(about for name, about in _SAID_OF_NAMES.items() if name in shown)
+        comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
         if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
