@@ -114,6 +114,22 @@ def test_reductions_join_what_was_there_unless_they_clear() -> None:
     np.testing.assert_array_equal(small(statements, params, x, np.zeros((4, 4), np.float32)), expected)
 
 
+@pytest.mark.parametrize("update", ["total[i] += X[i, j]", "T.reducer_update(total[i], X[i, j])"])
+def test_updates_of_a_reducer_are_combined(update: str) -> None:
+    statements = f"""
+        total = T.alloc_reducer((4,), "float32")
+        T.clear(total)
+        for k in T.serial(2):
+            for i, j in T.Parallel(4, 8):
+                {update}
+        T.finalize_reducer(total)
+        T.copy(total, Y)
+    """
+    params = 'X: T.Tensor((4, 8), "float32"), Y: T.Tensor((4,), "float32")'
+    x = RNG.integers(-9, 9, (4, 8)).astype(np.float32)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros(4, np.float32)), 2 * x.sum(axis=1))
+
+
 def test_scans_run_either_way() -> None:
     statements = """
         S = T.alloc_shared((4, 8), "float32")

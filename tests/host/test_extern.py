@@ -122,3 +122,50 @@ def test_text_for_amd_has_the_same_calls(tmp_path: Path) -> None:
     x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
     kernel = load(tmp_path, statements, target="hip:gfx942", grid="T.ceildiv(M, 64)", threads=64)
     np.testing.assert_array_equal(kernel(x), decoded(x))
+
+
+def test_intrinsics_of_bytes(tmp_path: Path) -> None:
+    head = """
+source = '''
+__device__ unsigned mixed(unsigned a, unsigned b, int which) {
+  switch (which) {
+    case 0: return __vadd4(a, b);
+    case 1: return __vsub4(a, b);
+    case 2: return __vadd2(a, b);
+    case 3: return __vsub2(a, b);
+    case 4: return __byte_perm(a, b, 0xf240);
+    case 5: return __popc(a) + 100 * __clz(b) + 10000 * __ffs(a);
+    case 6: return __umulhi(a, b);
+    default: return __mulhi(a, b);
+  }
+}
+'''
+"""
+    statements = """
+        T.import_source(source)
+        row = bx * 32 + T.get_thread_binding()
+        for i in T.serial(8):
+            Y[row, i] = T.call_extern("uint32", "mixed", X[row, 0], X[row, 1], i)
+    """
+    params = 'X: T.Tensor((M, 2), "uint32"), Y: T.Tensor((M, 8), "uint32")'
+    x = RNG.integers(0, 2**32, (37, 2), dtype=np.uint32)
+    x[0] = 0, 0
+    lanes = {bits: np.arange(0, 32, bits, dtype=np.uint32) for bits in (8, 16)}
+
+    def by_lanes(bits: int, sign: int) -> np.ndarray:
+        parts = (x[:, :, None] >> lanes[bits]) & np.uint32(2**bits - 1)
+        sums = (parts[:, 0].astype(np.int64) + sign * parts[:, 1].astype(np.int64)) % 2**bits
+        return (sums << lanes[bits]).sum(axis=1)
+
+    a, b = x[:, 0].astype(np.int64), x[:, 1].astype(np.int64)
+    bytes_ = x.copy().view(np.uint8).astype(np.int64)
+    picked = bytes_[:, 0] | bytes_[:, 4] << 8 | bytes_[:, 2] << 16 | np.where(bytes_[:, 7] > 127, 0xFF << 24, 0)
+    text = [(format(p, "032b"), format(q, "032b")) for p, q in zip(a, b, strict=True)]
+    counted = [p.count("1") + 100 * (32 - len(q.lstrip("0"))) + 10000 * (p[::-1].find("1") + 1) for p, q in text]
+    signed = x.view(np.int32).astype(np.int64)
+    expected = [
+        by_lanes(8, 1), by_lanes(8, -1), by_lanes(16, 1), by_lanes(16, -1), picked, counted,
+        [p * q >> 32 for p, q in zip(a.tolist(), b.tolist(), strict=True)], (signed[:, 0] * signed[:, 1] >> 32) % 2**32,
+    ]  # fmt: skip
+    actual = load(tmp_path, statements, params=params, head=head)(x)
+    np.testing.assert_array_equal(actual, np.array(expected, dtype=np.uint32).T)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile2cu
-from tile2cu_runtime import CheckError, Kernel
+from tile2cu_runtime import CheckError, Kernel, LaunchError
 
 SPLIT = """
 import tilelang
@@ -87,3 +87,36 @@ def test_names_of_kernels(tmp_path: Path) -> None:
         "namespace kernel_2 {",
     ]
     assert "2 kernels run one after the other: sum_blocks (line 13) and kernel_2 (line 20)." in text
+
+
+@pytest.mark.parametrize("name", ["threads", "block", "rows", "Shared_", "kernel", "grid", "status", "workspace"])
+def test_a_kernel_may_have_a_name_that_its_text_needs(name: str, tmp_path: Path) -> None:
+    kernel = load(tmp_path, SPLIT.format(between="").replace("def total(", f"def {name}("))
+    a = np.arange(1000, dtype=np.float32).reshape(5, 200)
+    np.testing.assert_array_equal(kernel(a), a.sum(axis=1))
+
+
+def test_a_scalar_decides_how_many_blocks_there_are(tmp_path: Path) -> None:
+    text = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def total(block=64):
+    rows, columns = T.dynamic("rows"), T.dynamic("columns")
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float32"), last: T.int32, B: T.Tensor((rows, columns), "float32")):
+        with T.Kernel(rows, T.ceildiv(last, block), threads=64) as (bx, by):
+            for i in T.Parallel(block):
+                if by * block + i < last:
+                    B[bx, by * block + i] = A[bx, by * block + i] + 1
+    return main
+"""
+    kernel = load(tmp_path, text)
+    a, b = np.arange(600, dtype=np.float32).reshape(3, 200), np.zeros((3, 200), np.float32)
+    kernel(a, 100, b)
+    np.testing.assert_array_equal(b, np.where(np.arange(200) < 100, a + 1, 0))
+    with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
+        kernel(a, 64 * 65535 + 1, b)

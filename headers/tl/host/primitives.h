@@ -10,5 +10,6 @@
 #include "cp_async.h"
 #include "mma.h"
 #include "math.h"
+#include "intrinsics.h"
 #include "debug.h"
 #include "launch.h"

@@ -183,6 +183,10 @@ class Block:
 
     def _store(self, stmt: Store, mask: Array) -> None:
         value = stmt.value
+        if stmt.buffer.reducer is not None and stmt.op == "+":  # an update: several elements may meet at one
+            places = [self.values.of(index, mask) for index in stmt.indices]
+            self.memory.update(stmt.buffer, places, self.values.of(value, mask), mask, np.add)
+            return
         if stmt.op:
             value = Binary(stmt.buffer.dtype, stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
         found = self.values.of(value, mask)

@@ -1,6 +1,6 @@
 """The user's names survive, and ours give way to them."""
 
-from tile2cu.emitter.names import Names
+from tile2cu.emitter.names import Names, can_be_c_function
 
 
 def test_names_are_kept() -> None:
@@ -25,3 +25,11 @@ def test_what_the_file_uses_itself_is_not_given_away() -> None:
 
 def test_reserved_underscores_vanish() -> None:
     assert Names(["__x"])("__x") == "x"
+
+
+def test_keywords_and_namespaces_are_no_functions() -> None:
+    assert [name for name in ("threads", "double", "tl", "main", "grid") if not can_be_c_function(name)] == [
+        "double",
+        "tl",
+        "main",
+    ]

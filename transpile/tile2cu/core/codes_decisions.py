@@ -188,6 +188,11 @@ _EMISSION: Mapping[str, Explanation] = {
         "T.ws makes each warpgroup of a kernel work by itself, and tile operations see the threads of one. That is "
         "said once for a whole text.",
     ),
+    "T2C-E033": Explanation(
+        "a kernel's name cannot be a C function's",
+        "The launcher is called from C and has the kernel's name: the outermost Python function's. C++ keywords and the "
+        "names that the emitted file itself stands on are taken.",
+    ),
     "T2C-E010": Explanation(
         "clang-format failed",
         "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "

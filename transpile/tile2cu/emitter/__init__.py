@@ -14,7 +14,7 @@ from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
-from tile2cu.emitter.names import Names
+from tile2cu.emitter.names import Names, can_be_c_function
 from tile2cu.emitter.producer import producer
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import (
@@ -88,7 +88,8 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 
 
 def _written(settled: Settled, used: list[str]) -> Written:
-    names = Names(used, kept=_kept_names(settled), reserved=_called(settled) | _of_groups(settled))
+    reserved = _called(settled) | _of_groups(settled) | _of_c_interface(settled.program)
+    names = Names(used, kept=_kept_names(settled), reserved=reserved)
     printer = Printer(names, settled.bounds, groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
@@ -111,6 +112,18 @@ def _group(launches: tuple[Settled, ...]) -> int:
 def _of_groups(settled: Settled) -> set[str]:
     """The names that a kernel with groups of threads needs besides."""
     return {"groups", "block_threads"} if settled.launch.groups > 1 else set()
+
+
+def _of_c_interface(program: Program) -> set[str]:
+    """The names of the launcher and of its queries, which a constant of the same name would hide. Raises T2C-E033."""
+    if not can_be_c_function(program.name):
+        raise Tile2CuError(
+            "T2C-E033",
+            f"no C function can be called `{program.name}`",
+            program.span,
+            help="`--name other_name` names what is written",
+        )
+    return {program.name, f"{program.name}_supports", f"{program.name}_workspace_size"}
 
 
 def _called(settled: Settled) -> set[str]:

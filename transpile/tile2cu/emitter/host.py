@@ -37,10 +37,14 @@ def host(launches: tuple[Written, ...]) -> HostView:
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
         workspace_params=_workspace_sizes(program, first.printer),
-        refusals=(*_sizes(names), *_grid_limits(launches), *_rows(launches)),
+        refusals=(*_sizes(names), *_grid_limits(launches, of_call=False), *_rows(launches)),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
-        checks=(*_pointers(program, first.printer), *_take_workspace(program, first.printer)),
+        checks=(
+            *_grid_limits(launches, of_call=True),
+            *_pointers(program, first.printer),
+            *_take_workspace(program, first.printer),
+        ),
         launches=tuple(_host_launch(each, number, len(launches)) for number, each in enumerate(launches, 1)),
     )
 
@@ -129,13 +133,17 @@ def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
     return (_refuse([f"{name} < 0" for name in names], "TL_INVALID_SIZE"),) if names else ()
 
 
-def _grid_limits(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
-    """The refusal of sizes that ask for more blocks than a grid may have along y or z."""
+def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
+    """The refusal of what asks for more blocks than a grid may have along y or z.
+
+    `of_call`: the extents that a scalar argument decides, too. NAME_supports, which is asked with sizes, has none.
+    """
     texts = [
         f"{each.printer.index(extent)} > tl::max_grid_yz"
         for each in launches
         for extent in each.settled.launch.grid[1:]
         if static_value(extent) is None
+        and of_call == any(var in each.settled.program.params for var in variables(extent))
     ]
     comment = "A grid may have 65,535 blocks along y, and along z"
     return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
@@ -183,6 +191,8 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
     threads = block_threads(settled)
+    if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
+        threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else "kernel"
     return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
 

@@ -17,6 +17,13 @@ _OUR_NAMES = (
 )
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
+# Those that the emitted file's global namespace has already.
+_GLOBAL = frozenset("tl std main half tl_status Shared dim3 threadIdx blockIdx blockDim gridDim warpSize".split())
+
+
+def can_be_c_function(name: str) -> bool:
+    """Whether the launcher of a kernel can have that name."""
+    return name not in _KEYWORDS | _GLOBAL
 
 
 class Names:
