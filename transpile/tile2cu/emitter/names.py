@@ -18,7 +18,8 @@ _OUR_NAMES = (
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
 # Those that the emitted file's global namespace has already.
-_GLOBAL = frozenset("tl std main half tl_status Shared dim3 threadIdx blockIdx blockDim gridDim warpSize".split())
+_GLOBAL_NAMES = "tl std main half tl_status Shared dim3 threadIdx blockIdx blockDim gridDim warpSize"
+_GLOBAL = frozenset(_GLOBAL_NAMES.split())
 
 
 def can_be_c_function(name: str) -> bool:
