@@ -15,14 +15,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
-from prebuilt import Prebuilt, build, device_arch, texts  # noqa: E402
+import peers  # noqa: E402
+
+from prebuilt import LaunchError, Prebuilt, build, device_arch, texts  # noqa: E402
 
 L2_FLUSH_BYTES = 256 << 20  # over four times an H200's 60 MB of L2
 SLEEP_CYCLES = 700_000  # some 400 us, in which the host enqueues the call that is timed
@@ -55,7 +59,13 @@ GEMVS = {
 # (batch, heads, sequence) of Mamba-2 with heads of 64, a state of 128 and chunks of 256
 MAMBAS = {"0": (1, 64, 1024), "1": (1, 64, 2048), "2": (1, 64, 8192), "3": (64, 64, 1024)}
 VECTORS = {"add_16M": 4096 * 4096, "add_64M": 8192 * 8192}
-SOFTMAXES = {"softmax_8192x1000": (8192, 1000), "softmax_65536x1000": (65536, 1000)}
+SOFTMAXES = {"softmax_8192x1000": (8192, 1000), "softmax_65536x1000": (65536, 1000), "softmax_8192x8192": (8192, 8192)}
+# (rows, channels) of norms
+NORMS = {
+    f"norm_{rows}x{channels}": (rows, channels)
+    for rows in (8192, 65536)
+    for channels in (160, 256, 320, 512, 640, 1024, 2048, 4096, 8192)
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +73,7 @@ class Workload:
     """Inputs on the GPU, an output to write, torch's ways to compute it, and what they are judged by.
 
     `flops` or `bytes_moved` (each input and output once) count the work of one call. `tolerance` bounds the error's
-    norm relative to the reference's norm.
+    norm relative to the reference's norm. `others`: further outputs, and what they are compared with.
     """
 
     suite: str
@@ -76,6 +86,17 @@ class Workload:
     flops: float = 0.0
     bytes_moved: float = 0.0
     tolerance: float = 1e-2
+    others: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """What a launcher takes, in its order."""
+        return [*self.inputs, self.output, *(output for output, _ in self.others)]
+
+    def error(self) -> float:
+        """Of the outputs as they are now, the worst."""
+        pairs = [(self.output, self.reference), *self.others]
+        return max(relative_error(*pair) for pair in pairs)
 
     def rate(self, ms: float) -> str:
         """Work a second, as people quote it."""
@@ -133,13 +154,18 @@ def gemms_8bit() -> Iterator[Workload]:
         )
 
 
+def packed_weights(n: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random bytes, (n, k // 2), and the two nibbles of each, the lower first, (n, k)."""
+    packed = torch.randint(0, 256, (n, k // 2), device="cuda", dtype=torch.uint8)
+    return packed, torch.stack([packed & 15, packed >> 4], dim=-1).reshape(n, k)
+
+
 def int4_linears() -> Iterator[Workload]:
     """X @ W^T with weights of 4 bits and a scale for 32 of them. The peer, cuBLAS, has the weights in half already."""
     for name, (m, n, k) in GEMMS.items():
         x, scales = normal(m, k), normal(n, k // 32) * 0.1
-        packed = torch.randint(0, 256, (n, k // 2), device="cuda", dtype=torch.uint8)
-        nibbles = torch.stack([packed & 15, packed >> 4], dim=-1).reshape(n, k).to(torch.float16) - 8
-        weights = nibbles * scales.repeat_interleave(32, dim=1)
+        packed, nibbles = packed_weights(n, k)
+        weights = (nibbles.half() - 8) * scales.repeat_interleave(32, dim=1)
         yield Workload(
             suite="linear_int4",
             name=name,
@@ -148,6 +174,106 @@ def int4_linears() -> Iterator[Workload]:
             peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
             reference=x.float() @ weights.float().T,
             flops=2.0 * m * n * k,
+        )
+
+
+def fp4_products() -> Iterator[Workload]:
+    """X @ W^T with weights in fp4 (e2m1) and a scale for 32 of them. The peer, cuBLAS, has them in half already."""
+    values = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], device="cuda", dtype=torch.float16)
+    values = torch.cat([values, -values])
+    for name, (m, n, k) in GEMMS.items():
+        x, scales = normal(m, k), normal(n, k // 32) * 0.1
+        packed, nibbles = packed_weights(n, k)
+        weights = values[nibbles.int()] * scales.repeat_interleave(32, dim=1)
+        yield Workload(
+            suite="dequant_gemm",
+            name=name,
+            inputs=[x, packed, scales],
+            output=torch.empty(m, n, device="cuda", dtype=torch.float16),
+            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
+            reference=x.float() @ weights.float().T,
+            flops=2.0 * m * n * k,
+        )
+
+
+def int4_gemvs() -> Iterator[Workload]:
+    """W4A16, a scale and a zero for 32 weights. The peer, cuBLAS on halves, reads four times the bytes."""
+    for name, (n, k) in GEMVS.items():
+        x, scales = normal(1, k), torch.rand(n, k // 32, device="cuda").half() * 0.09 + 0.01
+        zeros = torch.randint(0, 16, scales.shape, device="cuda").half()
+        packed, nibbles = packed_weights(n, k)
+        weights = (nibbles.half() - zeros.repeat_interleave(32, dim=1)) * scales.repeat_interleave(32, dim=1)
+        yield Workload(
+            suite="dequant_gemv",
+            name=f"W4A16_{name}",
+            inputs=[x, packed, scales, zeros],
+            output=torch.empty(1, n, device="cuda", dtype=torch.float16),
+            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
+            reference=x.float() @ weights.float().T,
+            bytes_moved=float(packed.numel()),
+        )
+
+
+def ternary_gemvs() -> Iterator[Workload]:
+    """W2A8, exact in integers. The peer, cuBLAS on halves, reads eight times the bytes; GB/s count packed ones."""
+    for name, (n, k) in GEMVS.items():
+        x = torch.randint(-128, 128, (1, k), device="cuda", dtype=torch.int8)
+        weights = torch.randint(0, 3, (n, k // 4, 4), device="cuda", dtype=torch.uint8)
+        packed = weights[..., 0] | weights[..., 1] << 2 | weights[..., 2] << 4 | weights[..., 3] << 6
+        halves_x, halves = x.half(), weights.reshape(n, k).half() - 1
+        yield Workload(
+            suite="w2a8_gemv",
+            name=f"W2A8_{name}",
+            inputs=[x, packed],
+            output=torch.empty(1, n, device="cuda", dtype=torch.int32),
+            peers={"cublas on half": lambda halves_x=halves_x, halves=halves: halves_x @ halves.t()},
+            reference=x.double() @ halves.double().T,
+            bytes_moved=float(packed.numel()),
+            tolerance=0.0,
+        )
+
+
+def norms() -> Iterator[Workload]:
+    """RMSNorm with weights. The peers: torch's, what torch.compile makes of it, and a plain Triton kernel."""
+    for name, (rows, channels) in NORMS.items():
+        for dtype, bits in ((torch.float16, 16), (torch.float32, 32)):
+            x, w = normal(rows, channels, dtype=dtype), normal(channels, dtype=dtype)
+            exact = x.double() * torch.rsqrt(x.double().square().mean(-1, keepdim=True) + 1e-5) * w.double()
+            yield Workload(
+                suite="rmsnorm",
+                name=f"{name}/f{bits}",
+                inputs=[x, w],
+                output=torch.empty_like(x),
+                peers={
+                    "torch": lambda x=x, w=w: torch.nn.functional.rms_norm(x, w.shape, w, 1e-5),
+                    **peers.rms_norms(x, w, 1e-5),
+                },
+                reference=exact,
+                bytes_moved=2.0 * x.numel() * x.element_size(),
+                tolerance=2e-3,
+            )
+
+
+def layer_norms() -> Iterator[Workload]:
+    for name, (rows, channels) in NORMS.items():
+        x, w, b = normal(rows, channels), normal(channels), normal(channels)
+        exact = x.double()
+        mean, variance = exact.mean(-1), exact.var(-1, correction=0)
+        rstd = torch.rsqrt(variance + 1e-5)
+
+        def torchs(x: torch.Tensor = x, w: torch.Tensor = w, b: torch.Tensor = b) -> torch.Tensor:
+            return torch.ops.aten.native_layer_norm(x, w.shape, w, b, 1e-5)[0]
+
+        yield Workload(
+            suite="layernorm",
+            name=name,
+            inputs=[x, w, b],
+            output=torch.empty_like(x),
+            others=[(torch.empty(rows, device="cuda"), mean), (torch.empty(rows, device="cuda"), rstd)],
+            peers={"torch": torchs},
+            reference=(exact - mean[:, None]) * rstd[:, None] * w.double() + b.double(),
+            bytes_moved=2.0 * x.numel() * x.element_size(),
+            tolerance=2e-3,
         )
 
 
@@ -316,6 +442,11 @@ SUITES = {
     "gemm": gemms,
     "gemm_8bit": gemms_8bit,
     "linear_int4": int4_linears,
+    "dequant_gemm": fp4_products,
+    "dequant_gemv": int4_gemvs,
+    "w2a8_gemv": ternary_gemvs,
+    "rmsnorm": norms,
+    "layernorm": layer_norms,
     "attention": attentions,
     "mla_decode": latent_attentions,
     "gemv": gemvs,
@@ -366,7 +497,7 @@ class Result:
     implementation: str
     ms: float
     spread: float
-    error: float | None  # of ours; the peers are taken at their word
+    error: float  # a peer without our epilogue has one
     rate: str
 
 
@@ -388,7 +519,7 @@ def interleaved(calls: Mapping[str, Call], timer: Timer, rounds: int) -> dict[st
 
 def sizes_for(kernel: Prebuilt, work: Workload) -> dict[str, int] | None:
     """The run-time sizes with which the kernel does this work, or None if its fixed sizes, types or mask differ."""
-    tensors = [*work.inputs, work.output]
+    tensors = work.tensors
     if work.suite not in kernel.manifest["kernel"] or len(tensors) != len(kernel.tensors):
         return None
     bindings = kernel.manifest["bindings"]
@@ -402,21 +533,26 @@ def sizes_for(kernel: Prebuilt, work: Workload) -> dict[str, int] | None:
     return sizes if kernel.shapes(sizes) == [tuple(tensor.shape) for tensor in tensors] else None
 
 
-def ours(kernels: list[Prebuilt], work: Workload) -> dict[str, Callable[[], torch.Tensor]]:
-    """The emitted kernels that do this work, each as a call that answers its output."""
+def ours(kernels: list[Prebuilt], work: Workload) -> dict[str, Call]:
+    """The emitted kernels that do this work."""
     stream = torch.cuda.current_stream().cuda_stream
-    found: dict[str, Callable[[], torch.Tensor]] = {}
+    found: dict[str, Call] = {}
     for kernel in kernels:
         if (sizes := sizes_for(kernel, work)) is None:
             continue
-        launch = kernel.bind([*work.inputs, work.output], sizes, stream)
-
-        def call(launch: Call = launch) -> torch.Tensor:
-            launch()
-            return work.output
-
-        found[f"tile2cu/{kernel.label}"] = call
+        found[f"tile2cu/{kernel.label}"] = kernel.bind(work.tensors, sizes, stream)
     return found
+
+
+def error_of(call: Call, work: Workload) -> float:
+    """Of one call on outputs that held something else before; infinite where the launcher refuses it."""
+    for output in (work.output, *(output for output, _ in work.others)):
+        output.fill_(77)
+    try:
+        call()
+    except LaunchError:
+        return float("inf")
+    return work.error()
 
 
 def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int) -> list[Result]:
@@ -424,11 +560,12 @@ def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int)
     calls = ours(kernels, work)
     if not calls:
         return []
-    errors = {label: relative_error(call(), work.reference) for label, call in calls.items()}
+    errors = {label: error_of(call, work) for label, call in calls.items()}
     for label in [label for label, error in errors.items() if not error <= work.tolerance]:
         print(f"{work.name:20} {label}: WRONG, relative error {errors[label]:g}", flush=True)
         del calls[label]
-    calls |= dict(work.peers)
+    calls |= dict(work.peers) if calls else {}
+    errors |= {label: relative_error(peer(), work.reference) for label, peer in work.peers.items()}
     times = interleaved(calls, timer, rounds)
     results = []
     for label, each in times.items():
@@ -440,7 +577,7 @@ def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int)
                 implementation=label,
                 ms=ms,
                 spread=(max(each) - min(each)) / ms,
-                error=errors.get(label),
+                error=errors[label],
                 rate=work.rate(ms).strip(),
             )
         )
@@ -452,10 +589,9 @@ def report(results: list[Result]) -> None:
     peers = [result.ms for result in results if not result.implementation.startswith("tile2cu/")]
     for result in results:
         beside = f"{min(peers) / result.ms:5.2f} of best peer" if peers else "no peer here"
-        error = "" if result.error is None else f"  error {result.error:.1e}"
         print(
             f"{result.workload:20} {result.implementation:44} {result.ms * 1e3:9.1f} us  {result.rate:>12}  "
-            f"{beside}  spread {result.spread:5.1%}{error}",
+            f"{beside}  spread {result.spread:5.1%}  error {result.error:.1e}",
             flush=True,
         )
 
@@ -479,7 +615,9 @@ def main() -> int:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:
         found = texts(options.folder)
-        kernels = [build(text, arch=device_arch(), out=Path(scratch), nvcc=options.nvcc) for text in found]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            compiled = partial(build, arch=device_arch(), out=Path(scratch), nvcc=options.nvcc)
+            kernels = list(pool.map(compiled, found))
         for suite in options.suite or SUITES:
             for work in SUITES[suite]():
                 if options.workload and work.name not in options.workload:

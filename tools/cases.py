@@ -41,6 +41,11 @@ GEMM_SIZES = (
     {"M": 1, "N": 8, "K": 1},
     {"M": 129, "N": 384, "K": 0},
 )
+LINEAR_SIZES = (
+    {"M": 130, "N": 72, "K": 96},
+    {"M": 33, "N": 187, "K": 101},
+    {"M": 1, "N": 8, "K": 8},
+)
 ROW_SIZES = ({"M": 13}, {"M": 1}, {"M": 0})
 ATTENTION_SIZES = (
     {"batch": 2, "seq_len": 200, "heads": 4},
@@ -48,7 +53,7 @@ ATTENTION_SIZES = (
     {"batch": 1, "seq_len": 1, "heads": 4},
 )
 TERNARY = Case(
-    sizes=({"M": 3, "N": 72, "K": 2064}, {"M": 1, "N": 5, "K": 4}),
+    sizes=({"M": 3, "N": 72, "K": 2064}, {"M": 1, "N": 5, "K": 4}, {"M": 67, "N": 72, "K": 2112}),  # TMA asks for 64
     reference=references.w2a8,
     integers=inputs.two_bits,
     random=inputs.two_bits,
@@ -110,6 +115,16 @@ CASES = {
         reference=references.linear_attention,
         tolerance=4e-3,
     ),
+    "linear": Case(sizes=LINEAR_SIZES, reference=references.linear, integers=inputs.small_integers, tolerance=2e-3),
+    "linear_residual": Case(
+        sizes=LINEAR_SIZES, reference=references.linear, integers=inputs.small_integers, tolerance=2e-3
+    ),
+    "linear_int4": Case(
+        sizes=({"M": 70, "N": 72, "K": 320}, {"M": 1, "N": 5, "K": 32}),
+        reference=references.linear_int4,
+        random=inputs.four_bits,
+        tolerance=2e-3,
+    ),
     "gemm": Case(sizes=GEMM_SIZES, reference=references.gemm, tolerance=4e-3),
     "gemm_batched": Case(
         sizes=tuple({"batch": 3, **sizes} for sizes in GEMM_SIZES[:3]),
@@ -153,6 +168,12 @@ CASES = {
     "w2a8_gemm": TERNARY,
     "w2a8_gemv": TERNARY,
     "layernorm": Case(sizes=ROW_SIZES, reference=references.layernorm, tolerance=2e-3),
+    "rmsnorm": Case(sizes=ROW_SIZES, reference=references.rmsnorm, tolerance=2e-3),
+    "rope": Case(
+        sizes=({"batch": 2, "seq_len": 77, "heads": 3}, {"batch": 1, "seq_len": 1, "heads": 1}),
+        reference=references.rope,
+        tolerance=2e-3,
+    ),
     "rmsnorm_silu": Case(sizes=ROW_SIZES, reference=references.rmsnorm_silu, tolerance=2e-3),
     "reduce_rows": Case(
         sizes=({"M": 13, "N": 3001}, {"M": 1, "N": 1}, {"M": 2, "N": 0}),

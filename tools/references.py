@@ -46,6 +46,12 @@ def gemm(inputs: Arrays, bindings: Bindings) -> Array:
     return np.maximum(c, 0) if activation == "relu" else gelu(c) if activation == "gelu" else c
 
 
+def linear(inputs: Arrays, bindings: Bindings) -> Array:
+    """X @ W^T, and what is added to it if there is a third input."""
+    x, w, *added = inputs
+    return np.asarray(x @ w.T + (added[0] if added else 0))
+
+
 def gelu(x: Array) -> Array:
     return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
 
@@ -81,6 +87,12 @@ def dequant(inputs: Arrays, bindings: Bindings) -> Array:
     return np.asarray(x @ (values * np.repeat(scales, group, axis=1)).T)
 
 
+def linear_int4(inputs: Arrays, bindings: Bindings) -> Array:
+    """The same with all zeros 8, and GELU if it is asked for."""
+    y = dequant([*inputs, np.full_like(inputs[2], 8)], {"group": number(bindings, "group", 32)})
+    return gelu(y) if number(bindings, "gelu") else y
+
+
 def w2a8(inputs: Arrays, bindings: Bindings) -> Array:
     x, packed = inputs
     weights = packed.astype(int)[:, :, None] >> np.array([0, 2, 4, 6]) & 3
@@ -97,9 +109,24 @@ def layernorm(inputs: Arrays, bindings: Bindings) -> Arrays:
     return [(x - mean[:, None]) * rstd[:, None] * w + b, mean, rstd]
 
 
-def rmsnorm_silu(inputs: Arrays, bindings: Bindings) -> Array:
+def rmsnorm(inputs: Arrays, bindings: Bindings) -> Array:
     x, w = inputs
-    y = x / np.sqrt(np.mean(x**2, axis=1, keepdims=True) + 1e-6) * w
+    eps = bindings.get("eps", 1e-5)
+    assert isinstance(eps, float)
+    return np.asarray(x / np.sqrt(np.mean(x**2, axis=1, keepdims=True) + eps) * w)
+
+
+def rope(inputs: Arrays, bindings: Bindings) -> Arrays:
+    """Q and K turned by their positions' angles, and V; of (batch, sequence, 3, heads, dim)."""
+    qkv, cos, sin = inputs
+    low, high = np.split(qkv[:, :, :2], 2, axis=-1)
+    c, s = (x[None, :, None, None, :] for x in (cos, sin))
+    turned = np.concatenate([low * c - high * s, high * c + low * s], axis=-1)
+    return [turned[:, :, 0], turned[:, :, 1], qkv[:, :, 2]]
+
+
+def rmsnorm_silu(inputs: Arrays, bindings: Bindings) -> Array:
+    y = rmsnorm(inputs, bindings)
     return y / (1 + np.exp(-y))
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,13 @@ from prebuilt import build, device_arch, texts  # noqa: E402
 
 
 def run(folder: Path, device: str, nvcc: str) -> list[Row]:
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for text in texts(folder):
-            if device == "cpu":
-                runner = on_cpu(text)
-            else:
-                runner = on_gpu(build(text, arch=device_arch(), out=Path(scratch), nvcc=nvcc))
-            rows += rows_of(text, runner)
-    return rows
+    found = texts(folder)
+    if device == "cpu":
+        return [row for text in found for row in rows_of(text, on_cpu(text))]
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        folders = [Path(scratch) / str(number) for number in range(len(found))]  # two targets' texts share a name
+        built = pool.map(lambda text, out: build(text, arch=device_arch(), out=out, nvcc=nvcc), found, folders)
+        return [row for kernel in built for row in rows_of(kernel, on_gpu(kernel))]
 
 
 def disagreements(rows: list[Row], expected: list[dict[str, Any]]) -> list[str]:
