@@ -218,6 +218,18 @@ def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.
     assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
 
 
+@pytest.mark.parametrize("headers", [[], ["--single-header"]])
+def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, headers: list[str]) -> None:
+    (project / ".clang-format").write_text("BasedOnStyle: LLVM\n")
+    settings = PROJECT.replace("[tool.tile2cu]\n", '[tool.tile2cu]\nclang-format = ".clang-format"\n')
+    (project / "pyproject.toml").write_text(settings + DISPATCH)
+    assert main(["vendor", "-o", "third", *headers]) == 0
+    files = [path for path in (project / "third").rglob("*") if path.suffix in (".cu", ".h", ".cpp")]
+    assert {path.name for path in files} >= {"twice_any.cu", "twice_any.h", "twice_dispatch.cpp", "tl.h"}
+    said = subprocess.run(["clang-format", "--dry-run", *files], capture_output=True, text=True, check=True).stderr
+    assert said == ""
+
+
 def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text(PROJECT + DISPATCH.replace("when", "wenn"))
     assert main(["build"]) == 1

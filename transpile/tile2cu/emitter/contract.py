@@ -1,6 +1,7 @@
 """What a caller must know: provenance, arguments, what happens at the edges, and where values round."""
 
-from textwrap import wrap
+import re
+from textwrap import TextWrapper
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.origin import Look, Tool
@@ -25,14 +26,15 @@ def provenance(program: Program, target: str, tool: Tool, look: Look) -> tuple[s
         "DO NOT EDIT.",
         *_paragraph(_hashes(program, tool)),
         f"To change it, edit {source.name} and run:",
-        *wrap(
-            command + _bindings(program) + _flags(look),
-            _ROOM - 2,
-            initial_indent="  ",
-            subsequent_indent="      ",
-            break_long_words=False,
-        ),
+        *_command(command + _bindings(program) + _flags(look)),
     )
+
+
+def _command(words: str) -> list[str]:
+    """A command in lines; an option stays with its value."""
+    kept = re.sub(r"(?<= )(--?[\w-]+) (?!-)", "\\1\0", words)
+    filled = TextWrapper(_ROOM - 2, "  ", "      ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in filled.wrap(kept)]
 
 
 def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:

@@ -48,14 +48,8 @@ class Layouts:
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
         ordered = sorted(self.names, key=lambda layout: isinstance(layout, Slice))
-        total = sum(
-            self.settled.facts[tile, "layout"].registers * tile.dtype.bytes
-            for tile in self.settled.launch.tiles
-            if _has_registers(tile) and self.settled.facts.get(tile, "layout") is not None
-        )
-        title = (
-            f"registers: {-(-total // 4)} per thread for tiles" if total else "how loops are spread over the threads"
-        )
+        registers = tile_registers(self.settled)
+        title = f"registers: {registers} per thread for tiles" if registers else "how loops are spread over the threads"
         return Section(rule_line(title), tuple(self._alias(layout) for layout in ordered))
 
     def _alias(self, layout: FragmentLayout) -> Declaration:
@@ -180,3 +174,12 @@ def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOper
     if isinstance(layout, MmaOperandA | MfmaOperandA):
         return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
     return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
+
+
+def tile_registers(settled: Settled) -> int:
+    """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
+    size = 0
+    for tile in filter(_has_registers, settled.launch.tiles):
+        layout: FragmentLayout | None = settled.facts.get(tile, "layout")
+        size += layout.registers * tile.dtype.bytes if layout is not None else 0
+    return -(-size // 4)

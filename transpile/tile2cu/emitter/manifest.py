@@ -11,6 +11,7 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.layouts import tile_registers
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_threads
@@ -71,6 +72,7 @@ def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
         "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,
         "shared_limit": ledger.limit,
+        "tile_registers": tile_registers(settled),
     }
 
 
@@ -154,7 +156,7 @@ def _numerics(launches: tuple[Settled, ...]) -> dict[str, Any]:
         "accumulate": {"products": list(found.products), "reductions": list(found.reductions)},
         "rounded": [f"{name} to {dtype}, line {line}" for name, dtype, line in found.rounded],
         "approximated": list(found.approximated),
-        "order": "atomic additions in any order" if found.atomic_sums else "the same in every run",
+        "order": list(found.order),
     }
 
 

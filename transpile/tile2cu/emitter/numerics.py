@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Call, walk
-from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, Stmt, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, Scan, Scope, Stmt, walk_stmts
 from tile2cu.emitter.settled import Settled
 
 # headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
 _APPROXIMATED = frozenset({"exp2", "rsqrt"})
+_SUMS = (Reduction.SUM, Reduction.ABSSUM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +19,9 @@ class Numerics:
     """The numerics of a kernel; element types by name.
 
     `rounded` are copies into a narrower type: (tensor or tile, type, Python line). `extrema` are the functions of
-    floating-point numbers that prefer a number to NaN. `atomic_sums` says that atomic additions of floating-point
-    numbers come in any order: the result may differ from run to run in its last bits.
+    floating-point numbers that prefer a number to NaN. `order` says in which order what is summed, a sentence for each
+    kind of sum. `atomic_sums` says that atomic additions of floating-point numbers come in any order: the result may
+    differ from run to run in its last bits.
     """
 
     products: tuple[str, ...]
@@ -27,6 +29,7 @@ class Numerics:
     rounded: tuple[tuple[str, str, int], ...]
     extrema: tuple[str, ...]
     approximated: tuple[str, ...]
+    order: tuple[str, ...]
     atomic_sums: bool
 
 
@@ -45,8 +48,29 @@ def numerics(launches: tuple[Settled, ...]) -> Numerics:
         rounded=tuple(dict.fromkeys(rounded)),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         approximated=tuple(sorted({name for name in calls if name in _APPROXIMATED or name.startswith("fast_")})),
+        order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
         atomic_sums=any(_adds_atomically(op) for op in stmts),
     )
+
+
+def _order(settled: Settled) -> Iterator[str]:
+    """What headers/tl does, a sentence for each kind of sum; whatever the sizes, each run does the same."""
+    for op in walk_stmts(settled.launch.body):
+        if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
+            instruction = str(settled.facts[op, "instruction"])
+            if instruction == "fma":
+                yield "products: along k upwards, one at a time"
+            else:
+                yield f"products: along k upwards, one {instruction} after the other, which adds its own k as it does"
+        elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float and op.src.scope is Scope.SHARED:
+            yield "reductions of shared tiles: a thread's own elements upwards, then lanes pair by pair"
+        elif isinstance(op, Scan) and op.kind in _SUMS and op.dst.dtype.is_float:
+            yield "running sums: a thread's own elements upwards; a warp's line in steps of 1, 2, 4, ... elements"
+        elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
+            parts = ", then the block's groups of lanes upwards" if settled.facts[op, "workspace"] > 1 else ""
+            yield f"reductions: a thread's own elements upwards, then lanes pair by pair{parts}"
+        elif _adds_atomically(op):
+            yield "atomic additions: in any order, which may change the last bits from run to run"
 
 
 def _float_calls(stmts: Iterable[Stmt]) -> Iterator[str]:

@@ -158,8 +158,8 @@ def _belongs(name: str, sides: Collection[str], machines: Collection[str]) -> bo
 
 
 def _comment(notice: str, *, plain_c: bool = False) -> str:
-    """The notice as a comment."""
-    return f"/* {notice} */\n" if plain_c else f"// {notice}\n"
+    """The notice as a comment, and a word to clang-format: the headers keep their own style in whatever project."""
+    return f"/* {notice} */\n/* clang-format off */\n" if plain_c else f"// {notice}\n// clang-format off\n"
 
 
 def _without_empty_conditions(text: str) -> str:
