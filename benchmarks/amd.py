@@ -50,20 +50,29 @@ class Row:
     lds_cycles: float
     global_bytes: int
     vector: float | None = None
+    vector_in_loop: float | None = None
     waits: float | None = None
 
-    HEADER = ("kernel", "MFMA cycles", "LDS reads", "LDS writes", "LDS cycles", "VALU", "waits", "global bytes")
+    HEADER = (
+        "kernel", "MFMA cycles", "LDS reads", "LDS writes", "LDS cycles", "VALU", "of these in the loop", "waits",
+        "global bytes",
+    )  # fmt: skip
 
     def cells(self) -> tuple[str, ...]:
-        figures = (self.mfma_cycles, self.lds_reads, self.lds_writes, self.lds_cycles, self.vector, self.waits)
+        lds = (self.lds_reads, self.lds_writes, self.lds_cycles)
+        figures = (self.mfma_cycles, *lds, self.vector, self.vector_in_loop, self.waits)
         return (self.name, *("" if each is None else f"{each:,.1f}" for each in figures), f"{self.global_bytes:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """What is computed, for the floor: `turns` of all blocks, the multiply-adds, loaded and read bytes of one."""
+    """What is computed, for the floor: the multiply-adds, loaded and read bytes of one of the `turns` of each block.
+
+    Twice as long it has twice the turns a block; what both launches differ in is the loop's.
+    """
 
     title: str
+    blocks: int
     turns: int
     work: int
     loaded: int
@@ -81,9 +90,11 @@ class Product:
             global_bytes=self.global_bytes,
         )
 
-    def row(self, name: str, cost: CostReport) -> Row:
+    def row(self, name: str, cost: CostReport, twice: CostReport) -> Row:
+        """`twice` is the cost of a launch that is twice as long."""
         assert cost.measured is not None
-        each = 1 / (self.turns * WAVES)
+        each = 1 / (self.blocks * self.turns * WAVES)
+        in_loop = twice.count("vector") / twice.waves - cost.count("vector") / cost.waves
         return Row(
             name=name,
             mfma_cycles=cost.mfma_cycles * each,
@@ -91,6 +102,7 @@ class Product:
             lds_writes=(cost.executed("ds_write") + cost.direct_to_lds) * each,
             lds_cycles=cost.measured.lds.cycles * each,
             vector=cost.count("vector") * each,
+            vector_in_loop=in_loop / self.turns,
             waits=cost.count("wait") * each,
             global_bytes=cost.global_bytes,
         )
@@ -99,7 +111,8 @@ class Product:
 # Four waves in a square: each has 64 rows of A and 64 of B.
 GEMM = Product(
     title=f"C ({M}, {N}) = A ({M}, {K}) B^T, float16, in tiles of {TILE}x{TILE}x{TILE_K} by {WAVES} waves",
-    turns=(M // TILE) * (N // TILE) * (K // TILE_K),
+    blocks=(M // TILE) * (N // TILE),
+    turns=K // TILE_K,
     work=TILE * TILE * TILE_K,
     loaded=TILE_BYTES * 2 * TILE * TILE_K,
     read_by_a_wave=TILE_BYTES * TILE * TILE_K,
@@ -108,7 +121,8 @@ GEMM = Product(
 # Four waves below one another: each has 32 queries, held in registers, and reads all of K's and V's tile.
 ATTENTION = Product(
     title=f"attention (1, {LENGTH}, {HEADS}, {DIM}), float16, by {TILE} queries and {TILE} keys, {WAVES} waves",
-    turns=(LENGTH // TILE) ** 2 * HEADS,
+    blocks=LENGTH // TILE * HEADS,
+    turns=LENGTH // TILE,
     work=2 * TILE * TILE * DIM,
     loaded=TILE_BYTES * 2 * TILE * DIM,
     read_by_a_wave=TILE_BYTES * 2 * TILE * DIM,
@@ -119,17 +133,17 @@ ATTENTION = Product(
 # ---- products -----------------------------------------------------------------------------------------------
 
 
-def gemm_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def gemm_data(k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A, B and what C must be: small integers, so that every order of summing is exact."""
     random = np.random.default_rng(0)
-    a, b = (random.integers(-4, 5, (rows, K)).astype(np.float16) for rows in (M, N))
+    a, b = (random.integers(-2, 3, (rows, k)).astype(np.float16) for rows in (M, N))
     return a, b, (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)
 
 
-def attention_data() -> tuple[list[np.ndarray], np.ndarray]:
+def attention_data(length: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Q, K, V, and the result in float64."""
     random = np.random.default_rng(0)
-    inputs = [random.standard_normal((1, LENGTH, HEADS, DIM)).astype(np.float16) for _ in range(3)]
+    inputs = [random.standard_normal((1, length, HEADS, DIM)).astype(np.float16) for _ in range(3)]
     q, k, v = (each.astype(np.float64) for each in inputs)
     weights = np.exp(np.einsum("bshd,bthd->bhst", q, k) / np.sqrt(DIM))
     return inputs, np.einsum("bhst,bthd->bshd", weights / weights.sum(axis=-1, keepdims=True), v)
@@ -138,18 +152,26 @@ def attention_data() -> tuple[list[np.ndarray], np.ndarray]:
 def our_gemm(target: str) -> Row:
     tiles = {"block_M": TILE, "block_N": TILE, "block_K": TILE_K}
     kernel = loaded(HERE / "kernels" / "gemm_nt.py", target, **tiles)
-    a, b, expected = gemm_data()
-    np.testing.assert_array_equal(kernel(a, b), expected)
-    return GEMM.row(f"tile2cu, {target}", kernel.costs[0])
+
+    def cost(k: int) -> CostReport:
+        a, b, expected = gemm_data(k)
+        np.testing.assert_array_equal(kernel(a, b), expected)
+        return kernel.costs[0]
+
+    return GEMM.row(f"tile2cu, {target}", cost(K), cost(2 * K))
 
 
 def our_attention(target: str) -> Row:
     example = HERE.parent / "examples" / "attention.py"
     # Q lies in LDS, too: 64 keys a turn are what 64 KB have room for. Figures are still for 128.
     kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE // 2, threads=64 * WAVES)
-    inputs, expected = attention_data()
-    np.testing.assert_allclose(kernel(*inputs), expected, atol=1e-3)
-    return ATTENTION.row(f"tile2cu, {target}", kernel.costs[0])
+
+    def cost(length: int) -> CostReport:
+        inputs, expected = attention_data(length)
+        np.testing.assert_allclose(kernel(*inputs), expected, atol=1e-3)
+        return kernel.costs[0]
+
+    return ATTENTION.row(f"tile2cu, {target}", cost(LENGTH), cost(2 * LENGTH))
 
 
 def loaded(path: Path, target: str, **bindings: int) -> Kernel:
@@ -161,26 +183,35 @@ def ck_gemms(architecture: str, checkout: Path, rocm: Path) -> Iterator[Row]:
         "ck_tile, default policy": "GemmPipelineAGmemBGmemCRegV1DefaultPolicy",
         "ck_tile, universal policy": "UniversalGemmPipelineAgBgCrPolicy<Row, Col, Row>",
     }
-    a, b, expected = gemm_data()
     for name, policy in policies.items():
-        c = np.zeros_like(expected)
         with compiled("gemm", architecture, checkout, rocm, f"-DPOLICY={policy}") as folder:
-            grid = (N // TILE, M // TILE)
-            result = simulate(Path(folder, "ck.hsaco"), "gemm", grid, 64 * WAVES, [a, b, c, M, N, K], measure=True)
-        np.testing.assert_array_equal(c, expected)
-        yield GEMM.row(name, result.cost)
+            costs = [ck_gemm_cost(Path(folder, "ck.hsaco"), k) for k in (K, 2 * K)]
+        yield GEMM.row(name, *costs)
+
+
+def ck_gemm_cost(code: Path, k: int) -> CostReport:
+    a, b, expected = gemm_data(k)
+    c = np.zeros_like(expected)
+    result = simulate(code, "gemm", (N // TILE, M // TILE), 64 * WAVES, [a, b, c, M, N, k], measure=True)
+    np.testing.assert_array_equal(c, expected)
+    return result.cost
 
 
 def ck_attention(architecture: str, checkout: Path, rocm: Path) -> Row:
-    inputs, expected = attention_data()
-    output = np.zeros_like(inputs[0])
-    arguments = [*inputs, output, LENGTH, HEADS, float(np.log2(np.e) / np.sqrt(DIM))]
     flags = ("-DCK_TILE_FMHA_FWD_FAST_EXP2=1", "-fgpu-flush-denormals-to-zero")  # as its CMakeLists.txt has them
     with compiled("attention", architecture, checkout, rocm, *flags) as folder:
-        grid = (LENGTH // TILE, HEADS, 1)
-        result = simulate(Path(folder, "ck.hsaco"), "attention", grid, 64 * WAVES, arguments, measure=True)
+        costs = [ck_attention_cost(Path(folder, "ck.hsaco"), length) for length in (LENGTH, 2 * LENGTH)]
+    return ATTENTION.row("ck_tile, qr_async", *costs)
+
+
+def ck_attention_cost(code: Path, length: int) -> CostReport:
+    inputs, expected = attention_data(length)
+    output = np.zeros_like(inputs[0])
+    arguments = [*inputs, output, length, HEADS, float(np.log2(np.e) / np.sqrt(DIM))]
+    grid = (length // TILE, HEADS, 1)
+    result = simulate(code, "attention", grid, 64 * WAVES, arguments, measure=True)
     np.testing.assert_allclose(output, expected, atol=1e-3)
-    return ATTENTION.row("ck_tile, qr_async", result.cost)
+    return result.cost
 
 
 def compiled(name: str, architecture: str, checkout: Path, rocm: Path, *flags: str) -> tempfile.TemporaryDirectory[str]:

@@ -11,8 +11,14 @@ from tile2cu_runtime.hip import CODE_OBJECT
 
 
 def assert_well_compiled(kernel: Kernel) -> None:
-    """No register is spilled, nothing lies in scratch memory, and products run on MFMA in the inner loop."""
-    assert_no_spills(kernel.library.parent / CODE_OBJECT, products="tl::gemm(" in kernel.source)
+    """No register is spilled, nothing lies in scratch memory, and products run on MFMA in the inner loop.
+
+    Where the text promises two waves to a SIMD, no value moves from or to accumulation registers.
+    """
+    path = kernel.library.parent / CODE_OBJECT
+    assert_no_spills(path, products="tl::gemm(" in kernel.source)
+    if "waves_per_simd" in kernel.source:
+        assert not [name for name in CodeObject.load(path).listing.names() if name.startswith("v_accvgpr")]
 
 
 def assert_no_spills(path: Path, *, products: bool) -> None:

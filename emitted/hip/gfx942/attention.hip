@@ -40,6 +40,9 @@ constexpr float scale = 0.1275174307460247f;
 constexpr int num_slots = 1;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
 constexpr int threads = 256;
+// a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between two kinds
+// [launch.cdna.two-waves]
+constexpr int waves_per_simd = 2;
 
 // ---- shared memory: 49,152 of 65,536 bytes a block may use ----------------------------------------------------------
 struct Shared {
@@ -68,7 +71,7 @@ using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Inte
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, waves_per_simd)
     kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
            const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]

@@ -8,13 +8,13 @@ namespace tl {
 // How far offsets reach.
 constexpr int64_t buffer_bytes = int64_t(1) << 31;
 
-// The 4, 8 or 16 bytes at start + offset, or zeros where not `inside`: such a lane asks for what lies behind the buffer,
-// for which the hardware gives zeros, and no branch is needed. `start` is the same in all lanes. Any thread.
-template <class Bits> TL_DEVICE Bits load_inside(const void* start, uint32_t offset, bool inside) {
+// The 4, 8 or 16 bytes at start + offset, or zeros where they are not among the first `bytes`: the hardware compares, and
+// neither a branch nor a vector instruction is needed. `start` and `bytes` are the same in all lanes. Any thread.
+template <class Bits> TL_DEVICE Bits load_inside(const void* start, uint32_t bytes, uint32_t offset) {
   constexpr int raw_bits_of_32 = 0x27000;  // the buffer's format: NUM_FORMAT float, DATA_FORMAT 32
   const auto buffer =
-      __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(start), 0, static_cast<int>(buffer_bytes), raw_bits_of_32);
-  const int at = static_cast<int>(inside ? offset : static_cast<uint32_t>(buffer_bytes));
+      __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(start), 0, static_cast<int>(bytes), raw_bits_of_32);
+  const int at = static_cast<int>(offset);
   if constexpr (sizeof(Bits) == 16)
     return __builtin_bit_cast(Bits, __builtin_amdgcn_raw_buffer_load_b128(buffer, at, 0, 0));
   else if constexpr (sizeof(Bits) == 8)

@@ -10,7 +10,11 @@
 #define __host__ __attribute__((host))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+// Of a block's threads; or also, the waves that are to fit each of the four SIMDs, which halves their registers.
+#define TL_HIP_BOUNDS(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define TL_HIP_BOUNDS_OF_BOTH(threads, waves) TL_HIP_BOUNDS(threads) __attribute__((amdgpu_waves_per_eu(waves)))
+#define TL_HIP_THIRD(first, second, third, ...) third
+#define __launch_bounds__(...) TL_HIP_THIRD(__VA_ARGS__, TL_HIP_BOUNDS_OF_BOTH, TL_HIP_BOUNDS, )(__VA_ARGS__)
 #define __align__(n) __attribute__((aligned(n)))
 
 struct dim3 {

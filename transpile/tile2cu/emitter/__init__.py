@@ -166,13 +166,21 @@ def _launch_view(written: Written) -> LaunchView:
             line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
         ),
         template="class RowStart" if aligned_when(settled) else "",
-        bounds=f"{block_threads(settled)}, 1" if leading else block_threads(settled),
+        bounds=_bounds(settled, leading=bool(leading)),
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
         producer=leading,
         fragments=fragments(settled, printer, layouts),
         body=body,
     )
+
+
+def _bounds(settled: Settled, *, leading: bool) -> str:
+    """The arguments of __launch_bounds__."""
+    threads = block_threads(settled)
+    if settled.facts.get(settled.launch, "waves_per_simd") is not None:
+        return f"{threads}, waves_per_simd"
+    return f"{threads}, 1" if leading else threads
 
 
 def _all_names(settled: Settled) -> list[str]:

@@ -48,7 +48,7 @@ def sizes(settled: Settled, printer: Printer) -> Section:
         about = "of so many threads each, which work by themselves: T.ws"
         text = f"constexpr int groups = {settled.launch.groups}, block_threads = threads * groups;"
         declared.append(Declaration(text, (about,)))
-    declared += _register_shares(settled)
+    declared += [*_register_shares(settled), *_waves_per_simd(settled)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
@@ -67,6 +67,16 @@ def _register_shares(settled: Settled) -> Iterator[Declaration]:
         about = f"of a thread: the producer's warpgroup hands most of its share to those that compute  [{rule}]"
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
         yield Declaration(text, (about,))
+
+
+def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
+    """How many waves the compiler is to fit a SIMD of an AMD chip, where the text says so."""
+    waves: int | None = settled.facts.get(settled.launch, "waves_per_simd")
+    if waves is not None:
+        rule = settled.facts.rule(settled.launch, "waves_per_simd")
+        about = "a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between"
+        text = f"constexpr int waves_per_simd = {waves};"
+        yield Declaration(text, tuple(wrapped(f"{about} two kinds  [{rule}]")))
 
 
 def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:

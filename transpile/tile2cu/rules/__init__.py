@@ -5,7 +5,7 @@ it here.
 """
 
 from tile2cu.rules.by_hand import by_hand, tma_by_hand
-from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, mfma_rows, registers
+from tile2cu.rules.cdna import mfma, mfma_accumulator, mfma_operand, mfma_rows, registers, two_waves
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
 from tile2cu.rules.hopper import (
@@ -95,6 +95,7 @@ RULES: tuple[Rule, ...] = (
     register_shares,
     cp_async,
     registers,
+    two_waves,
     reduce_workspace,
     product_in_flight,
     shared_overlay,

@@ -1,10 +1,12 @@
 """AMD's CDNA: products on the matrix cores, and tiles that wait in registers on their way to shared memory."""
 
 from collections.abc import Iterator
+from math import prod
 
 from tile2cu.core.layout import SharedLayout, Warps
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
-from tile2cu.core.program import Buffer, Gemm, Loop, Scope
+from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Scope
+from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import staged_pipeline_of
@@ -146,6 +148,57 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
         yield op, "pipeline", pipeline
         for buffer in pipeline.buffers:
             yield buffer, "slots", pipeline.stages
+
+
+@rule(
+    "launch.cdna.two-waves",
+    phase=Phase.PIPELINE,
+    on=Launch,
+    source="AMD Instinct MI300 ISA, 'Vector Registers': 512 for each lane of a SIMD, 256 of them for accumulation",
+    examples=_example("launch", "waves_per_simd", "2"),
+)
+def two_waves(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where a wave's tiles leave room for another wave on the SIMD, the compiler is told so.
+
+    A wave that has a SIMD to itself gets accumulation registers, too, and the compiler lets MFMAs write to these: every
+    value of a result that vector instructions read or write is moved, one instruction each. With half of the registers
+    all of them are vector registers. More than 256 threads share the SIMDs in any case.
+
+    Gives: the waves of a SIMD; None where a wave needs more registers.
+    """
+    if not context.target.mfma:
+        return
+    products = _on_mfma(context)
+    if products and launch.threads <= _SIMDS * context.target.warp_size:
+        operands = max(_operand_registers(op, context) for op in products)
+        needed = _tile_registers(launch, context) + _staged_registers(launch, context) + operands
+        yield launch, "waves_per_simd", 2 if needed + _OTHER_REGISTERS <= _REGISTERS_OF_TWO else None
+
+
+_SIMDS = 4  # of a compute unit, with 512 registers for each lane
+_REGISTERS_OF_TWO = 256
+_OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
+
+
+def _tile_registers(launch: Launch, context: Context) -> int:
+    """What a thread spends on the tiles that it computes with; an element of 8 or 16 bits may take a register, too."""
+    layouts = [(tile, context.facts.get(tile, "layout")) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
+    return sum(layout.words(max(4, tile.dtype.bytes)) for tile, layout in layouts if layout is not None)
+
+
+def _staged_registers(launch: Launch, context: Context) -> int:
+    """What a thread spends on the tiles that wait in registers, in registers of 4 bytes: loops run one at a time."""
+    found: list[Pipeline | None] = [context.facts.get(op, "pipeline") for op in context.statements]
+    tiles = [[prod(tile.static_shape) * tile.dtype.bytes for tile in each.buffers] for each in found if each]
+    return max((sum(each) for each in tiles), default=0) // launch.threads // 4
+
+
+def _operand_registers(op: Gemm, context: Context) -> int:
+    """What a lane reads of shared memory for one step of K: 16 bytes for each 16 rows and columns of its wave."""
+    warps: Warps = context.facts[op, "warps"]
+    m, n, _ = op.mnk
+    rows = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
+    return (rows + n // warps.n) // 16 * (_WIDEST_READ // 4)
 
 
 def reads_wide_rows(buffer: Buffer, context: Context) -> bool:

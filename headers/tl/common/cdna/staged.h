@@ -36,25 +36,40 @@ template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>&
   constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T));
   return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
 }
-// The same of whole pieces, by their offset from the tile's first element.
-template <int vector, class View> TL_DEVICE auto staged_whole_piece(const Place<View>& from, int row, int col) {
-  constexpr int size = sizeof(typename View::T);
-  using Bits = StagedBits<vector * size>;
-  if constexpr (View::rank == 1) {
-    const uint32_t offset = uint32_t(col) * uint32_t(from.view.stride[0]);
-    return load_inside<Bits>(from.address(0), offset * size, from.view.inside(0, from.offset[0] + col));
-  } else {
-    const bool inside = from.view.inside(0, from.offset[0] + row) && from.view.inside(1, from.offset[1] + col);
-    const uint32_t offset =
-        uint32_t(row) * uint32_t(from.view.stride[0]) + uint32_t(col) * uint32_t(from.view.stride[1]);
-    return load_inside<Bits>(from.address(0, 0), offset * size, inside);
+// A tile of whole pieces as a buffer: what its rows take, from its first element on. Nothing behind the tensor's last row
+// belongs to it, so that lanes there get zeros without asking; in a dimension along the rows each lane asks.
+template <class View> struct StagedBuffer {
+  static constexpr int size = sizeof(typename View::T), last = View::last;
+  const Place<View>& from;
+  uint32_t bytes;
+
+  TL_DEVICE StagedBuffer(const Place<View>& place, int rows) : from(place) {
+    bytes = static_cast<uint32_t>(buffer_bytes);
+    if constexpr (View::is_ragged(0)) {
+      const int inside = smaller(from.view.extent[0] - from.offset[0], rows);
+      bytes = static_cast<uint32_t>(inside) * static_cast<uint32_t>(from.view.stride[0]) * size;
+    }
   }
-}
-// Whether offsets reach all of a tile, whose rows may be far apart.
-template <int rows, int cols, class View> TL_DEVICE bool offsets_reach(const View& view) {
-  const int64_t over_rows = View::rank == 1 ? 0 : rows * view.stride[0];
-  return (over_rows + cols * view.stride[View::last]) * int64_t(sizeof(typename View::T)) < buffer_bytes;
-}
+  // Whether offsets reach all of a tile, whose rows may be far apart; it starts inside of the tensor, and the tensor's
+  // rows come one after the other.
+  static TL_DEVICE bool reaches(const Place<View>& place, int rows, int cols) {
+    const int64_t over_rows = View::rank == 1 ? 0 : rows * place.view.stride[0];
+    if ((over_rows + cols * place.view.stride[last]) * size >= buffer_bytes) return false;
+    if (!View::is_ragged(0)) return true;
+    const bool starts_inside = place.offset[0] >= 0 && place.offset[0] <= place.view.extent[0];
+    return starts_inside && (View::rank == 1 || place.view.stride[0] >= place.view.extent[last]);
+  }
+  template <class Bits> TL_DEVICE Bits load(int row, int col) const {
+    const auto& stride = from.view.stride;
+    if constexpr (View::rank == 1) {
+      return load_inside<Bits>(from.address(0), bytes, uint32_t(col) * uint32_t(stride[0]) * size);
+    } else {
+      const uint32_t offset = (uint32_t(row) * uint32_t(stride[0]) + uint32_t(col) * uint32_t(stride[1])) * size;
+      const bool inside = from.view.inside(1, from.offset[1] + col);
+      return load_inside<Bits>(from.address(0, 0), bytes, inside ? offset : static_cast<uint32_t>(buffer_bytes));
+    }
+  }
+};
 
 // Starts to load the tile at `from`; the registers are there when they are used. Places outside of the tensor are zero.
 // Who: `threads` threads of the block, from thread 0 on.
@@ -65,11 +80,13 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>&
   static_assert(std::is_same<typename View::T, T>::value, "what is staged is converted when it is stored");
   const auto load_all = [&](const auto& place) {
     if constexpr (has_whole_pieces<std::decay_t<decltype(place.view)>, To::bytes>) {
-      if (offsets_reach<rows, cols>(place.view)) {
+      using Buffer = StagedBuffer<std::decay_t<decltype(place.view)>>;
+      if (Buffer::reaches(place, rows, cols)) {
+        const Buffer buffer(place, View::rank == 1 ? cols : rows);
         TL_UNROLL
         for (int turn = 0; turn < Pieces::turns; ++turn)
           if (Pieces::valid(turn))
-            to.piece[turn] = staged_whole_piece<To::vector>(place, Pieces::row(turn), Pieces::col(turn));
+            to.piece[turn] = buffer.template load<StagedBits<To::bytes>>(Pieces::row(turn), Pieces::col(turn));
         return;
       }
     }
