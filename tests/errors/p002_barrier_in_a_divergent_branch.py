@@ -8,11 +8,10 @@ def kernel(M, N, block=64):
     def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
             S = T.alloc_shared((64, 64), "float32")
-            L = T.alloc_fragment((64, 64), "float32")
-            T.clear(S)
-            if T.get_thread_binding(0) < 64:
-                T.copy(S, L)
-                T.copy(L, S)
+            tx = T.get_thread_binding(0)
+            if tx < 64:
+                S[tx, 0] = 1
+                Y[bx, tx] = S[63 - tx, 0]
 
     return main
 
@@ -20,11 +19,11 @@ def kernel(M, N, block=64):
 # error[T2C-P002]: a barrier is needed here, inside a branch that not all threads of the block take
 #   --> p002_barrier_in_a_divergent_branch.py:14:17
 #    |
-# 14 |                 T.copy(S, L)
-#    |                 ^^^^^^^^^^^^
+# 14 |                 Y[bx, tx] = S[63 - tx, 0]
+#    |                 ^^^^^^^^^^^^^^^^^^^^^^^^^
 # note: the branch depends on the thread
-#   --> p002_barrier_in_a_divergent_branch.py:13:13
+#   --> p002_barrier_in_a_divergent_branch.py:12:13
 #    |
-# 13 |             if T.get_thread_binding(0) < 64:
-#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+# 12 |             if tx < 64:
+#    |             ^^^^^^^^^^^
 #   = help: move the copy out of the `if`, or make its condition the same for all threads

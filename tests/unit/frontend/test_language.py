@@ -6,6 +6,7 @@ import pytest
 
 from tile2cu.core.expr import Load, Role, static_value
 from tile2cu.core.program import If, Let, Program, Scope, Store
+from tile2cu.core.uniform import Uniformity
 
 TILES = """
 S = T.alloc_shared((block_M, 32), "float32")
@@ -29,7 +30,7 @@ READ = {
     "T.cummax(src=S, dst=F, dim=-1)": ["scan_max S -> F, dim=1"],
     "T.sync_threads()": ["sync"],
     "tx = T.get_thread_binding()\nrow[tx] = 1.0": ["let tx: int32 = thread()", "row[tx] = 1.0"],
-    "T.fill(row[3], 2.0)": ["row[3] = 2.0"],
+    "T.fill(row[3], 2.0)": ["fill row[3:+1] with 2.0"],
     "T.clear(n)": ["n = 0"],
     "T.print(S)\nT.device_assert(n > 3, 'too few')\nassert n < 9": [
         "print(S, '')",
@@ -143,6 +144,12 @@ def test_old_spelling_of_threads(trace: Callable[..., Program], listing: Callabl
 
 def test_conditions_on_threads_are_known_to_diverge(trace: Callable[..., Program]) -> None:
     program = trace(EAGER.format(body="if T.get_thread_binding() < 3:\n            A[bx] = 0.0"))
+    (branch,) = program.launches[0].body
+    assert isinstance(branch, If) and not Uniformity(program.launches[0]).holds(branch.condition)
+
+
+def test_what_threads_ask_of_one_another_is_asked_before_the_branch(trace: Callable[..., Program]) -> None:
+    program = trace(EAGER.format(body="if T.shfl_sync(bx, 3) < 3 and bx > 0:\n            A[bx] = 0.0"))
     let, branch = program.launches[0].body
     assert isinstance(let, Let) and isinstance(branch, If)
     assert branch.condition == let.var and let.var.role is Role.THREAD

@@ -111,6 +111,12 @@ _PIPELINE: Mapping[str, Explanation] = {
         "Under T.ws each warpgroup sees its own threads as the whole block. A reduction or a scan exchanges parts in "
         "shared memory, so it belongs to one group.",
     ),
+    "T2C-P004": Explanation(
+        "an operation on a whole tile stands in a branch that only some threads take",
+        "The threads of the block share the elements of a tile. Where branches give equal shares of whole warps work, "
+        "each share is a group that works by itself, as under T.ws; a branch that does nothing but operations on whole "
+        "tiles is run by all threads. What mixes them with statements of single threads is neither.",
+    ),
 }
 
 # What the choice of instructions refuses.

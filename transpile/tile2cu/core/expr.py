@@ -124,11 +124,22 @@ _OF_THREAD = (
 OF_THREAD = frozenset(_OF_THREAD.split())
 
 
+_NUMBERS = frozenset(("thread", "lane"))  # of a thread: no other takes part
+
+
 def is_of_thread(expr: Expr) -> bool:
     """Whether an expression asks which thread computes it, or works among the threads of a warp."""
+    return works_among_threads(expr) or any(isinstance(part, Call) and part.function in _NUMBERS for part in walk(expr))
+
+
+def works_among_threads(expr: Expr) -> bool:
+    """Whether other threads may take part in an expression, or it does more than give a value."""
     return any(
         isinstance(part, Address)
-        or (isinstance(part, Call) and (part.function.partition("<")[0] in OF_THREAD or part.function[0] == ":"))
+        or (
+            isinstance(part, Call)
+            and (part.function.partition("<")[0] in OF_THREAD - _NUMBERS or part.function[0] == ":")
+        )
         for part in walk(expr)
     )
 

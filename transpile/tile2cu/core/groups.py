@@ -45,9 +45,8 @@ def _by_groups(stmt: Stmt) -> Stmt:
             return replace(stmt, body=by_groups(stmt.body))
         case Copy() | Fill() | AtomicTile() | Reduce() | Scan() | Parallel() if _writes_memory(stmt):
             inner = replace(stmt, comments=(), trailing="")
-            return If(
-                condition=in_group(0), then=(inner,), span=stmt.span, comments=stmt.comments, trailing=stmt.trailing
-            )
+            place = {"span": stmt.span, "comments": stmt.comments, "trailing": stmt.trailing}
+            return If(condition=in_group(0), then=(inner,), once=True, **place)  # type: ignore[arg-type]
         case _:
             return stmt
 

@@ -285,11 +285,12 @@ class Loop(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class If(Stmt):
-    """A branch on a run-time condition."""
+    """A branch on a run-time condition. With `once`, one group of threads does what all groups come to."""
 
     condition: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,7 +453,8 @@ class Program:
     extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
     values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one,
     given with --name. `workspaces` are tensors in global memory that the launches share
-    (T.alloc_global): the launcher provides them, callers do not see them.
+    (T.alloc_global): the launcher provides them, callers do not see them. With `own_barriers` the user has said that
+    all barriers between accesses to shared tiles are written (pass config tl.disable_thread_storage_sync).
     """
 
     name: str
@@ -469,6 +471,7 @@ class Program:
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
     workspaces: tuple[Buffer, ...] = ()
     pasted: tuple[Pasted, ...] = ()
+    own_barriers: bool = False
     alias_of: str = ""
 
 

@@ -319,7 +319,7 @@ def _run_while(cx: Context, node: cst.While, env: Env) -> Flow:
 
 def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
     """`def`: binds a closure; decorators say what kind of function it is."""
-    kind, out_idx, configs = FunctionKind.PLAIN, None, None
+    kind, out_idx, configs, own_barriers = FunctionKind.PLAIN, None, None, False
     for decorator in node.decorators:
         match _decorator(cx, decorator.decorator, env):
             case Builtin(name="tilelang.autotune"):
@@ -330,17 +330,17 @@ def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
                 kind = FunctionKind.MACRO
             case Builtin(name="tilelang.jit"):
                 kind = FunctionKind.JIT
-            case Jit(out_idx=found):
-                kind, out_idx = FunctionKind.JIT, found
+            case Jit(out_idx=found, own_barriers=own):
+                kind, out_idx, own_barriers = FunctionKind.JIT, found, own
             case _:
                 pass  # a decorator that changes how the function is called, not what it computes
     name = node.name.value
     defaults = parameter_defaults(cx, node.params, env)
-    env.bind(name, Function(name, node, env, defaults, kind, out_idx, configs), cx.source.span(node.name))
+    env.bind(name, Function(name, node, env, defaults, kind, out_idx, configs, own_barriers), cx.source.span(node.name))
 
 
 def _decorator(cx: Context, node: cst.BaseExpression, env: Env) -> object:
-    """What a decorator is. Of its arguments only `out_idx` says something about the kernel; others are not read."""
+    """What a decorator is. Of its arguments, `out_idx` and who writes the barriers are read; others are not."""
     if isinstance(node, cst.Name) and node.value in builtins.PYTHON:
         return Opaque(node.value)
     function = evaluate(cx, node.func if isinstance(node, cst.Call) else node, env)
@@ -348,8 +348,21 @@ def _decorator(cx: Context, node: cst.BaseExpression, env: Env) -> object:
         return function
     if not isinstance(function, Builtin) or function.name != "tilelang.jit":
         return function
-    given = (arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "out_idx")
-    return Jit(next((evaluate(cx, value, env) for value in given), None))
+    given = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+    out_idx = evaluate(cx, given["out_idx"], env) if "out_idx" in given else None
+    return Jit(out_idx, "pass_configs" in given and _own_barriers(cx, given["pass_configs"], env))
+
+
+def _own_barriers(cx: Context, node: cst.BaseExpression, env: Env) -> bool:
+    """Whether `pass_configs` says that the user writes all barriers; what else it says is not read."""
+    if isinstance(node, cst.Name):
+        known = evaluate(cx, node, env)
+        return isinstance(known, dict) and known.get(modules.NO_BARRIERS) is True
+    items = node.elements if isinstance(node, cst.Dict) else ()
+    pairs = (item for item in items if isinstance(item, cst.DictElement))
+    keys = (modules.NO_BARRIERS, "TL_DISABLE_THREAD_STORAGE_SYNC")
+    found = [item.value for item in pairs if cx.source.code(item.key).strip("\"'").endswith(keys)]
+    return bool(found) and evaluate(cx, found[-1], env) is True
 
 
 def _configs(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -324,6 +324,7 @@ class _Trace:
             bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
             workspaces=_as_buffers(names.apply(workspaces)),
             pasted=tuple(recorder.pasted),
+            own_barriers=self.kernel.function.own_barriers,
         )
 
     def _require_solvable(

@@ -11,6 +11,7 @@ from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.operators import static, static_int
 from tile2cu.frontend.values import Arguments, Builtin, Function, Instance, Jit, Namespace, Opaque
 
+NO_BARRIERS = "tl.disable_thread_storage_sync"  # TileLang's name for: the user writes all barriers
 LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
 
 
@@ -25,6 +26,8 @@ def member(namespace: Namespace, name: str, text: str) -> object:
     """A member of a module that the front end knows."""
     if namespace.name == "tilelang.language":
         return language.lookup(name)
+    if namespace.name == "tilelang.PassConfigKey":
+        return name.lower().replace("_", ".", 1)  # as TileLang spells it: "tl.disable_thread_storage_sync"
     known = MODULES[namespace.name]
     if name in known:
         return known[name]
@@ -45,7 +48,8 @@ def all_members(namespace: Namespace) -> Mapping[str, object]:
 
 def _jit(cx: Context, func: object = None, **options: object) -> object:
     """`@tilelang.jit` and `@tilelang.jit(...)`."""
-    decorator = Jit(options.get("out_idx"))
+    configs = options.get("pass_configs")
+    decorator = Jit(options.get("out_idx"), isinstance(configs, dict) and configs.get(NO_BARRIERS) is True)
     return decorator if func is None else func
 
 
@@ -168,6 +172,7 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
             "DataType": Builtin("tilelang.DataType", language.dtype),
             "compile": Builtin("tilelang.compile", _compile),
             "language": Namespace("tilelang.language"),
+            "PassConfigKey": Namespace("tilelang.PassConfigKey"),
         },
         "tile2cu": {"jit": Builtin("tilelang.jit", _jit), "language": Namespace("tilelang.language")},
         "tilelang.math": _INTEGERS,

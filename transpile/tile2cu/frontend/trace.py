@@ -3,7 +3,7 @@
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, is_of_thread, static_value
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
 from tile2cu.core.groups import in_group
 from tile2cu.core.program import Break, Buffer, Continue, If, While
 from tile2cu.core.span import Span
@@ -158,7 +158,7 @@ def _trace_if(cx: Context, node: cst.If, env: Env) -> Return | None:
     """Static conditions choose a branch now; the others become a branch of the program."""
     condition = evaluate(cx, node.test, env)
     if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
-        if is_of_thread(condition):
+        if works_among_threads(condition):
             condition = let(cx, "chosen", condition)
         _trace_device_if(cx, node, condition, env)
         return None

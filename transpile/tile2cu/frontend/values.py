@@ -61,6 +61,7 @@ class Function:
     kind: FunctionKind = FunctionKind.PLAIN
     out_idx: object = None
     configs: cst.BaseExpression | None = None  # of @tilelang.autotune
+    own_barriers: bool = False  # the user writes all barriers
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +165,10 @@ class Builtin:
 
 @dataclass(frozen=True, eq=False)
 class Jit:
-    """`tilelang.jit(...)`, a decorator."""
+    """`tilelang.jit(...)`, a decorator. With `own_barriers` the user writes all barriers."""
 
     out_idx: object = None
+    own_barriers: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups
 from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
+from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
@@ -116,6 +117,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
+    launch = by_thread(launch, groups=not target.mfma)
     launch = masks_after_products(normal_form(views_through_shared(launch)))
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)

@@ -12,6 +12,7 @@ from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
+_ONCE = -1  # in place of a group: what one group did for all
 
 
 @dataclass
@@ -59,8 +60,8 @@ class _Pending:
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     """A barrier stands exactly where a shared tile is read after other threads wrote it, or written after they used it.
 
-    Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier, what several groups of threads
-    share by the user's barriers where there are some.
+    Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
+    one another by the user's barriers where there are some; all the user's tiles, where the user said so.
 
     Gives: the hazards that a barrier before the statement ends; nothing where none is needed.
     Errors: T2C-P002 when a barrier is needed where not all threads come.
@@ -80,23 +81,33 @@ class _Walker:
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.group: int | None = None
-        self.ordered = _ordered_by_hand(context)
+        self.once = False
+        self.own = _all_tiles(context) if context.program.own_barriers else frozenset()
+        self.handed_over = _handed_over(context)
 
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
         """The shared tiles whose accesses are ordered here, by name."""
-        return {buffer.name: buffer for buffer in shared(buffers) if buffer.name not in self.ordered}
+        return {buffer.name: buffer for buffer in shared(buffers) if buffer.name not in self.own}
+
+    def written(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The shared tiles that a statement writes before it is done; TMA arrives at the user's barrier."""
+        return {} if isinstance(stmt, Copy) and stmt.barrier is not None else self.tracked(buffers_written(stmt))
 
     def names(self, table: dict[Key, Buffer]) -> set[str]:
-        """The tiles of a table that the current threads have used; all, outside of a group."""
-        return {name for name, group in table if self.group is None or group == self.group}
+        """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
+        tiles that they hand over by barriers of the user's."""
+        if self.group is not None:
+            return {name for name, group in table if group == self.group}
+        return {name for name, group in table if group in (None, _ONCE) or name not in self.handed_over}
 
     def done(
         self, written: dict[str, Buffer], read: dict[str, Buffer], atomic: frozenset[str] = frozenset()
     ) -> _Pending:
         """What the current threads have just done; with tiles in `atomic`, in single steps."""
+        users = (self.group, _ONCE) if self.once else (self.group,)
         return _Pending(
-            {(name, self.group): buffer for name, buffer in written.items()},
-            {(name, self.group): buffer for name, buffer in read.items()},
+            {(name, user): buffer for name, buffer in written.items() for user in users},
+            {(name, user): buffer for name, buffer in read.items() for user in users},
             frozenset(written | read) - atomic,
         )
 
@@ -124,7 +135,7 @@ class _Walker:
 
     def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
-        reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
+        reads, writes = self.tracked(buffers_read(stmt)), self.written(stmt)
         hazards = self.hazards(reads, writes, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
@@ -162,14 +173,16 @@ class _Walker:
     def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | None) -> _Pending:
         """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
         reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
-        others = pending.kept(lambda key: key[1] != group)
+        own = (group, _ONCE) if group == 0 else (group,)  # what was done once, the first group did
+        by_user = frozenset() if stmt.once else self.handed_over
+        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or key[1] in (None, _ONCE)))
         hazards = self.hazards(reads, writes, others)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = _Pending()
-        self.group = group
+        self.group, self.once = group, stmt.once
         pending = self.body(stmt.then, pending, None)
-        self.group = None
+        self.group, self.once = None, False
         return pending
 
     def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
@@ -178,9 +191,28 @@ class _Walker:
             return self.work_of_group(stmt, group, pending, divergent)
         uniform = self.uniformity.holds(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
-        inside = divergent if uniform else stmt
-        then = self.body(stmt.then, pending.copy(), inside)
-        return then.merge(self.body(stmt.orelse, pending.copy(), inside))
+        if uniform or divergent is not None:
+            return self.arms(stmt, pending, divergent if uniform else stmt)
+        try:
+            return self.arms(stmt, pending, stmt)
+        except Tile2CuError:
+            return self.arms(stmt, self.before_branch(stmt, pending), stmt)
+
+    def arms(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
+        then = self.body(stmt.then, pending.copy(), divergent)
+        return then.merge(self.body(stmt.orelse, pending.copy(), divergent))
+
+    def before_branch(self, stmt: If, pending: _Pending) -> _Pending:
+        """The barrier that some threads would need in a branch, before it: all threads come there.
+
+        It ends what was done before the branch; what the branch does by itself it cannot.
+        """
+        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        hazards = self.hazards(reads, writes, pending) | self.taken_over(writes, pending)
+        if not hazards:
+            return pending
+        self.barrier(stmt, hazards, None)
+        return self.after_barrier(pending)
 
     def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
         """The shared elements that the condition itself reads."""
@@ -242,11 +274,16 @@ class _Walker:
 
 def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
     """The buffers of all statements of a branch."""
-    return lambda stmt: {buffer for part in walk_stmts(stmt.then) for buffer in of(part)}
+    return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
 
 
-def _ordered_by_hand(context: Context) -> frozenset[str]:
-    """The tiles that the user's own barriers order: those that TMA fills by hand, or that several groups use."""
+def _all_tiles(context: Context) -> frozenset[str]:
+    """The tiles that the user allocates; others are for tile2cu to order."""
+    return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles)
+
+
+def _handed_over(context: Context) -> frozenset[str]:
+    """The tiles that groups hand to one another by the user's barriers: TMA fills them, or several groups use them."""
     if not context.facts.get(context.launch, "by_hand"):
         return frozenset()
     users: dict[str, set[int | None]] = {}

@@ -1,6 +1,7 @@
 """T.copy, T.fill and T.clear."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile2cu.core.expr import Expr, Load, Role, Var, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store
@@ -11,7 +12,7 @@ from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
 from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.subscript import extents_text
-from tile2cu.frontend.values import TileValue
+from tile2cu.frontend.values import TileValue, View
 
 
 def copy(
@@ -152,14 +153,26 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
         at = cx.recorder.take()
         cx.recorder.emit(Assign(var=dst, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
         return
-    if isinstance(dst, Load):
+    if isinstance(dst, Load) and not _is_of_block(dst):
         _store(cx, dst, written)
         return
-    region = as_region(cx, dst, f"the destination of {name}")
+    region = _element(cx, dst) if isinstance(dst, Load) else as_region(cx, dst, f"the destination of {name}")
     at = cx.recorder.take()
     cx.recorder.emit(
         Fill(dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing)
     )
+
+
+def _is_of_block(dst: Load) -> bool:
+    """Whether it is an element of shared memory: one thread fills it, not each."""
+    return isinstance(dst.buffer, Buffer) and dst.buffer.scope is Scope.SHARED
+
+
+def _element(cx: Context, at: Load) -> Region:
+    """One element as a part of its tile."""
+    assert isinstance(at.buffer, Buffer)
+    region = as_region(cx, View(at.buffer, at.indices), "the destination of T.fill")
+    return replace(region, kept=(at.buffer.rank - 1,))
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {"copy": copy, "fill": fill, "clear": clear}

@@ -1,0 +1,185 @@
+"""Branches on the thread around operations on whole tiles, and barriers that the user writes all."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError, Kernel
+
+RNG = np.random.default_rng(0)
+OWN_BARRIERS = """
+import tilelang
+import tilelang.language as T
+
+{configs}
+@tilelang.jit(out_idx=[-1], pass_configs={given})
+def scattered(n):
+    @T.prim_func
+    def body(X: T.Tensor((n,), "int32"), Y: T.Tensor((n,), "int32")):
+        with T.Kernel(1, threads=128) as bx:
+            tx = T.get_thread_binding()
+            found = T.alloc_shared((256,), "int32")
+            count = T.alloc_shared((2,), "int32")
+            at = T.alloc_var("int32")
+            T.fill(count[1], 0)
+            T.sync_threads()
+            for i in T.serial(2):
+                if X[i * 128 + tx] > 0:
+                    at = T.atomic_add(count[1], 1, return_prev=True)
+                    found[at] = X[i * 128 + tx]
+            {barrier}
+            for i in T.serial(2):
+                Y[i * 128 + tx] = T.if_then_else(i * 128 + tx < count[1], found[i * 128 + tx], 0)
+    return body
+"""
+
+
+def test_equal_shares_are_groups(tmp_path: Path) -> None:
+    """Each half of the block multiplies by itself; what both read is there for both."""
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 128), "float16")
+        C_l = T.alloc_fragment((64, 64), "float32")
+        C_r = T.alloc_fragment((64, 64), "float32")
+        tx = T.get_thread_binding()
+        T.clear(C_l)
+        T.clear(C_r)
+        for ko in T.serial(T.ceildiv(K, 32)):
+            T.copy(A[by * 64, ko * 32], A_shared)
+            T.copy(B[ko * 32, bx * 128], B_shared)
+            if tx < 128:
+                T.gemm(A_shared, B_shared[:, :64], C_l)
+            else:
+                T.gemm(A_shared, B_shared[:, 64:], C_r)
+        if tx < 128:
+            T.copy(C_l, C[by * 64, bx * 128])
+        elif tx >= 128 and tx < 256:
+            T.copy(C_r, C[by * 64, bx * 128 + 64])
+    """
+    kernel = load_body(
+        tmp_path,
+        statements,
+        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")',
+        grid="T.ceildiv(N, 128), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        threads=256,
+    )
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((100, 88), (88, 200)))
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::group() == 1" in body and "thread_of_block" not in body
+    assert body.count("tl::sync_block();") == 2  # the tiles were written; they are written again
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_unequal_shares_of_nothing_but_tiles_are_run_by_all(target: str, tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((48, 64), "float32")
+        L = T.alloc_fragment((48, 64), "float32")
+        sums = T.alloc_fragment((48,), "float32")
+        T.copy(X[bx * 48, 0], S)
+        if T.get_thread_binding() < {first}:
+            T.copy(S, L)
+            T.reduce_sum(L, sums, dim=1)
+            T.copy(sums, Y[bx * 48, 64])
+        else:
+            for i, j in T.Parallel(48, 64):
+                Y[bx * 48 + i, j] = S[i, 63 - j] * 2
+    """
+    warp = 64 if target.startswith("hip") else 32
+    kernel = load_body(
+        tmp_path,
+        statements.format(first=warp).replace("Y[bx * 48, 64]", "Z[bx * 48]"),
+        'X: T.Tensor((M, 64), "float32"), Z: T.Tensor((M,), "float32"), Y: T.Tensor((M, 64), "float32")',
+        grid="T.ceildiv(M, 48)",
+        arguments="M",
+        threads=3 * warp,
+        target=target,
+    )
+    x, sums = RNG.integers(-9, 10, (100, 64)).astype(np.float32), np.zeros(100, np.float32)
+    np.testing.assert_array_equal(kernel(x, sums), x[:, ::-1] * 2)
+    np.testing.assert_array_equal(sums, x.sum(axis=1))
+    assert "by all threads of the block" in kernel.source
+
+
+def test_groups_that_hand_tiles_over_have_barriers_of_their_own_for_the_rest(tmp_path: Path) -> None:
+    """One group loads by TMA; what all threads wrote before is there for both, and the other's own tile is in order."""
+    statements = """
+        S = T.alloc_shared((64, 64), "float32")
+        turned = T.alloc_shared((64, 64), "float32")
+        L = T.alloc_fragment((64, 64), "float32")
+        scale = T.alloc_shared((64,), "float32")
+        there = T.alloc_barrier(128)
+        tid = T.get_thread_binding()
+        for i in T.Parallel(64):
+            scale[i] = X[bx * 64 + i, 0]
+        if tid >= 128:
+            if scale[0] > -100:
+                T.tma_copy(X[bx * 64, 0], S, barrier=there)
+                T.mbarrier_arrive(there)
+        else:
+            T.mbarrier_wait_parity(there, 0)
+            T.copy(S, L)
+            for i, j in T.Parallel(64, 64):
+                S[i, j] = L[i, j] * scale[j]
+            for i, j in T.Parallel(64, 64):
+                turned[i, j] = S[j, i]
+            T.copy(turned, Y[bx * 64, 0])
+    """
+    params = 'X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")'
+    kernel = load_body(
+        tmp_path, statements, params, grid="M // 64", arguments="M", target="cuda:sm_90a", threads=256, M=128
+    )
+    x = RNG.integers(-9, 10, (128, 64)).astype(np.float32)
+    tiles = x.reshape(2, 64, 64)
+    expected = (tiles * tiles[:, None, :, 0]).transpose(0, 2, 1)
+    np.testing.assert_array_equal(kernel(x), expected.reshape(128, 64))
+    body = kernel.source.partition("__global__")[2]
+    assert body.count("tl::sync_block();") == 2  # for the memory barrier, and for `scale`
+    assert "thread_of_block" not in body, "nobody asks for `tid` any more"
+
+
+def test_a_barrier_that_some_threads_need_stands_before_their_branch(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((128,), "float32")
+        tx = T.get_thread_binding()
+        for k in T.serial(3):
+            S[tx] = X[k, tx]
+            if tx % 2 == 0:
+                if tx < 100:
+                    Y[k, tx] = S[127 - tx]
+    """
+    params = 'X: T.Tensor((3, 128), "float32"), Y: T.Tensor((3, 128), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = RNG.standard_normal((3, 128)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x)[:, :100:2], x[:, :27:-2])
+    assert kernel.source.partition("__global__")[2].count("tl::sync_threads();") == 2  # S is written, and read
+
+
+@pytest.mark.parametrize(
+    ("configs", "given"),
+    [
+        ("", "{tilelang.PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: True}"),
+        ('own = {tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: 1, "tl.disable_thread_storage_sync": True}', "own"),
+    ],
+)
+def test_the_user_writes_all_barriers(configs: str, given: str, tmp_path: Path) -> None:
+    x = RNG.integers(-9, 10, 256).astype(np.int32)
+    found = _scattered(tmp_path, configs, given, "T.sync_threads()")(x)
+    assert sorted(found[: (x > 0).sum()]) == sorted(x[x > 0]) and not found[(x > 0).sum() :].any()
+
+
+def test_the_engine_finds_a_barrier_that_the_user_left_out(tmp_path: Path) -> None:
+    kernel = _scattered(tmp_path, "", "{tilelang.PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: True}", "pass")
+    with pytest.raises(CheckError, match="race"):
+        kernel(np.ones(256, np.int32))
+
+
+def _scattered(folder: Path, configs: str, given: str, barrier: str) -> Kernel:
+    path = folder / "scattered.py"
+    path.write_text(OWN_BARRIERS.format(configs=configs, given=given, barrier=barrier))
+    return tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, n=256)

@@ -1,0 +1,282 @@
+"""Operations on whole tiles in branches on the thread: `if tx < 128:`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, variables
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.dtype import BOOL, INT32
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Call, Expr, Unary, Var, int_const, is_of_thread, static_value, substitute, walk
+from tile2cu.core.groups import in_group
+from tile2cu.core.program import (
+    AtomicTile,
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    Stmt,
+    While,
+    group_of,
+    walk_stmts,
+)
+from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
+
+_THREAD = Call(INT32, "thread", ())
+_WARP = 32  # threads: groups are whole warps
+_GROUPS = 12  # at most: each has a named barrier of its own (headers/tl/cuda/sync.h)
+_BY_ALL = "by all threads of the block, whoever came here: it does not matter who computes an element"
+
+
+def by_thread(launch: Launch, *, groups: bool) -> Launch:
+    """The launch without operations on whole tiles that only some of the threads come to.
+
+    Where branches give equal shares of the threads work, each share is a group as T.ws makes them; this asks for
+    barriers of parts of a block: `groups`. A branch that does nothing but operations on whole tiles may be run by all
+    threads, one arm after the other. It computes the same: the value of a tile does not depend on how many threads
+    compute it, each arm has a thread that takes it, and no barrier of the user's orders the arms, so that any order
+    of them is one that the branch allows.
+
+    Errors: T2C-P004 where neither can be.
+    """
+    reader = _Reader(launch)
+    branches = list(reader.branches(launch.body, range(launch.threads * launch.groups)))
+    if not branches:
+        return launch
+    size = reader.group_size(branches) if groups else None
+    body = _Writer(reader, branches, size).body(launch.body)
+    body = _without_unused(body, variables(*(branch.stmt.condition for branch in branches)))
+    total = launch.threads * launch.groups
+    return replace(launch, body=body, threads=size or launch.threads, groups=total // (size or launch.threads))
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch on the thread, and which threads take each arm; None where that is not known, or no range."""
+
+    stmt: If
+    then: range | None
+    orelse: range | None
+
+    @property
+    def both(self) -> tuple[tuple[Body, range | None], ...]:
+        return (self.stmt.then, self.then), (self.stmt.orelse, self.orelse)
+
+    @property
+    def arms(self) -> tuple[tuple[Body, range | None], ...]:
+        """The arms that do anything."""
+        return tuple(arm for arm in self.both if arm[0])
+
+
+class _Reader:
+    """Reads off a launch which threads come where."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch, self.bounds = launch, Bounds(launch)
+
+    def of_thread(self, stmt: If) -> bool:
+        """Whether the branch asks which thread comes."""
+        return group_of(stmt) is None and _THREAD in walk(self.bounds.expanded(stmt.condition))
+
+    def branches(self, body: Body, threads: range) -> Iterator[_Branch]:
+        """The branches on the thread that hold operations on whole tiles, outermost first."""
+        for stmt in body:
+            if not any(map(_is_tile_work, walk_stmts((stmt,)))) or _is_tile_work(stmt):
+                continue
+            if isinstance(stmt, If) and self.of_thread(stmt):
+                branch = _Branch(stmt, *self.split(stmt.condition, threads))
+                yield branch
+                for arm, taken in branch.arms:
+                    yield from self.branches(arm, taken or range(0))
+            else:
+                parts = (stmt.then, stmt.orelse) if isinstance(stmt, If) else (getattr(stmt, "body", ()),)
+                for part in parts:
+                    yield from self.branches(part, threads)
+
+    def split(self, condition: Expr, threads: range) -> tuple[range | None, range | None]:
+        """Those of the threads for which the condition holds, and the others, where they follow one another."""
+        condition = self.bounds.expanded(condition)
+        values = [static_value(substitute(condition, {_THREAD: int_const(thread)})) for thread in threads]
+        if any(value is None for value in values):
+            return None, None
+        taken = [thread for thread, value in zip(threads, values, strict=True) if value]
+        left = [thread for thread, value in zip(threads, values, strict=True) if not value]
+        return _as_range(taken), _as_range(left)
+
+    def work(self, body: Body) -> list[Stmt]:
+        """The operations on whole tiles that all threads of an arm come to."""
+        found: list[Stmt] = []
+        for stmt in body:
+            if _is_tile_work(stmt):
+                found.append(stmt)
+            elif isinstance(stmt, If):
+                found += [] if self.of_thread(stmt) else self.work((*stmt.then, *stmt.orelse))
+            else:
+                found += self.work(getattr(stmt, "body", ()))
+        return found
+
+    def group_size(self, branches: Iterable[_Branch]) -> int | None:
+        """How many threads a group has, where the arms make groups; None where all threads may do their work."""
+        working = [arm for branch in branches for arm in branch.arms if self.work(arm[0])]
+        if len(working) < 2 and all(map(is_only_tile_work, (body for body, _ in working))):
+            return None
+        total = self.launch.threads * self.launch.groups
+        sizes = {0 if taken is None else len(taken) for _, taken in working}
+        size = min(sizes, default=0)
+        fits = len(sizes) == 1 and size > 0 and size % _WARP == 0 and 1 < total // size <= _GROUPS
+        aligned = fits and total % size == 0 and all(taken and taken.start % size == 0 for _, taken in working)
+        same = self.launch.groups == 1 or size == self.launch.threads
+        return size if aligned and same and not self.handed_on(working) else None
+
+    def handed_on(self, working: list[tuple[Body, range | None]]) -> bool:
+        """Whether a fragment that an arm writes is read outside of the arms: a group has fragments of its own."""
+        inside = [stmt for body, _ in working for stmt in walk_stmts(body)]
+        known = {id(stmt) for stmt in inside}
+        outside = (stmt for stmt in walk_stmts(self.launch.body) if id(stmt) not in known)
+        read = _fragments(buffers_read, (stmt for stmt in outside if not isinstance(stmt, If | Loop | While)))
+        return bool(_fragments(buffers_written, inside) & read)
+
+
+class _Writer:
+    """Writes the statements again; with a `size`, arms of so many threads belong to groups."""
+
+    def __init__(self, reader: _Reader, branches: list[_Branch], size: int | None) -> None:
+        self.reader, self.size = reader, size
+        self.known = {id(branch.stmt): branch for branch in branches}
+
+    def body(self, body: Body) -> Body:
+        return tuple(part for stmt in body for part in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> Body:
+        match stmt:
+            case If() if id(stmt) in self.known:
+                return self.branch(self.known[id(stmt)])
+            case If():
+                return (replace(stmt, then=self.body(stmt.then), orelse=self.body(stmt.orelse)),)
+            case Loop() | While() if any(id(part) in self.known for part in walk_stmts(stmt.body)):
+                return (replace(stmt, body=self.body(stmt.body)),)
+            case _:
+                return (stmt,)
+
+    def branch(self, branch: _Branch) -> Body:
+        """The arms one after the other: what is done by a group, by all threads, or still by those who come."""
+        stmt = branch.stmt
+        if self.by_all(branch):
+            first, *rest = self.body((*stmt.then, *stmt.orelse))
+            return (replace(first, comments=(*stmt.comments, _BY_ALL, *first.comments)), *rest)
+        inverse = Unary(BOOL, "not", stmt.condition)
+        parts = [
+            part
+            for arm, taken, condition in (
+                (stmt.then, branch.then, stmt.condition),
+                (stmt.orelse, branch.orelse, inverse),
+            )
+            for part in self.arm(arm, taken, condition, branch)
+        ]
+        return under_comments(stmt, parts) if parts else ()
+
+    def by_all(self, branch: _Branch) -> bool:
+        """Whether all threads do what both arms do."""
+        arms = [body for body, _ in branch.arms]
+        grouped = self.size is not None and any(
+            taken is not None and len(taken) == self.size for _, taken in branch.arms
+        )
+        return (
+            not grouped
+            and branch.then is not None
+            and branch.orelse is not None
+            and len(branch.then) > 0
+            and (not branch.stmt.orelse or len(branch.orelse) > 0)
+            and all(map(is_only_tile_work, arms))
+            and not _share_fragments(branch.stmt.then, branch.stmt.orelse)
+        )
+
+    def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
+        if not body or (taken is not None and not taken):
+            return
+        if self.reader.work(body):
+            if self.size is None or taken is None or len(taken) != self.size:
+                raise _refusal(branch, self.reader.work(body)[0])
+            at = body[0].span if body is branch.stmt.orelse else branch.stmt.span
+            yield If(condition=in_group(taken.start // self.size), then=self.body(body), span=at)
+            return
+        for stmt in body:
+            if any(id(part) in self.known for part in walk_stmts((stmt,))):
+                yield from self.statement(stmt)
+            else:
+                yield If(condition=condition, then=(stmt,), span=stmt.span)
+
+
+def is_only_tile_work(body: Body) -> bool:
+    """Whether the statements are operations on whole tiles, in loops and branches that all threads take alike."""
+    return all(
+        (_is_tile_work(stmt) and not (isinstance(stmt, Copy) and stmt.barrier is not None))
+        or isinstance(stmt, Let)
+        or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
+        for stmt in body
+    ) and not any(is_of_thread(expr) for stmt in walk_stmts(body) for expr in expressions(stmt))
+
+
+def _parts(stmt: Loop | If) -> Body:
+    return stmt.body if isinstance(stmt, Loop) else (*stmt.then, *stmt.orelse)
+
+
+def _is_tile_work(stmt: Stmt) -> bool:
+    """Whether it is an operation on a whole tile, which the threads share: not on arrays of each thread."""
+    match stmt:
+        case Parallel() | Reduce() | Scan() | Gemm():
+            return True
+        case Copy() | AtomicTile():
+            return Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope)
+        case Fill():
+            return stmt.dst.buffer.scope is not Scope.LOCAL
+        case _:
+            return False
+
+
+def _fragments(of: Callable[[Stmt], frozenset[Buffer]], stmts: Iterable[Stmt]) -> set[str]:
+    """The fragments that statements read, or write."""
+    return {buffer.memory.name for stmt in stmts for buffer in of(stmt) if buffer.scope is Scope.FRAGMENT}
+
+
+def _share_fragments(then: Body, orelse: Body) -> bool:
+    """Whether one arm writes a fragment that the other uses: each then has one of its own."""
+    written = [_fragments(buffers_written, arm) for arm in (then, orelse)]
+    used = [_fragments(buffers_read, arm) | names for arm, names in zip((then, orelse), written, strict=True)]
+    return bool(written[0] & used[1] or written[1] & used[0])
+
+
+def _without_unused(body: Body, asked: set[Var]) -> Body:
+    """The statements without values that only conditions asked for which are gone."""
+    used = variables(*(expr for stmt in walk_stmts(body) for expr in expressions(stmt)))
+
+    def change(body: Body, at: int) -> Body | None:
+        stmt = body[at]
+        return () if isinstance(stmt, Let) and stmt.var in asked - used else None
+
+    return in_body(body, change)
+
+
+def _as_range(threads: list[int]) -> range | None:
+    if not threads:
+        return range(0)
+    found = range(threads[0], threads[-1] + 1)
+    return found if len(found) == len(threads) else None
+
+
+def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
+    return Tile2CuError(
+        "T2C-P004",
+        "only some threads of the block come to this operation on a whole tile",
+        work.span,
+        notes=(Note("the branch depends on the thread", branch.stmt.span),),
+        help="move it out of the `if`, or give each branch as many threads, in whole warps: 128 and 128 of 256",
+    )
