@@ -1,6 +1,7 @@
 // Launches through the CUDA runtime.
 #pragma once
 #include <cuda_runtime_api.h>
+
 #include <atomic>
 #include "../status.h"
 #include "kernel.h"

@@ -218,9 +218,9 @@ def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.
     assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
 
 
-@pytest.mark.parametrize("headers", [[], ["--single-header"]])
-def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, headers: list[str]) -> None:
-    (project / ".clang-format").write_text("BasedOnStyle: LLVM\n")
+@pytest.mark.parametrize(("style", "headers"), [("Google", []), ("LLVM", ["--single-header"])])
+def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, style: str, headers: list[str]) -> None:
+    (project / ".clang-format").write_text(f"BasedOnStyle: {style}\n")
     settings = PROJECT.replace("[tool.tile2cu]\n", '[tool.tile2cu]\nclang-format = ".clang-format"\n')
     (project / "pyproject.toml").write_text(settings + DISPATCH)
     assert main(["vendor", "-o", "third", *headers]) == 0

@@ -85,7 +85,11 @@ def _engine(folder: Path) -> dict[str, str]:
 
 def _self_contained(text: str, headers: Headers) -> str:
     """A launcher's header that needs no other: what it includes stands in it, guarded against a second time."""
-    return _PLAIN_C.sub(lambda match: headers.texts[f"{match[1]}.h"], text)
+
+    def stands_in_it(include: re.Match[str]) -> str:
+        return f"/* clang-format off */\n{headers.texts[f'{include[1]}.h']}/* clang-format on */\n"
+
+    return _PLAIN_C.sub(stands_in_it, text)
 
 
 def _licence() -> str:

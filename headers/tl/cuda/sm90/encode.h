@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+
 #include <atomic>
 #include "tma.h"
 
