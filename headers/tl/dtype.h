@@ -21,7 +21,11 @@ enum {
   TL_FLOAT8_E4M3FN = 13,
   TL_FLOAT8_E5M2 = 14,
   TL_FLOAT8_E4M3FNUZ = 15,
-  TL_FLOAT8_E5M2FNUZ = 16
+  TL_FLOAT8_E5M2FNUZ = 16,
+  /* Two elements a byte, the first in bits 0..3. */
+  TL_INT4 = 17,
+  TL_UINT4 = 18,
+  TL_FLOAT4_E2M1FN = 19
 };
 
 #endif

@@ -33,23 +33,26 @@ namespace test {
 // ---- element types: what a value is rounded to, and its bits --------------------------------------------------------
 
 // What the highest codes are: infinities and NaN; NaN alone in the last one (E4M3 of the OCP 8-bit formats); numbers,
-// with an exponent's bias one higher, and NaN is the code of negative zero (FNUZ).
-enum class Codes { ieee, nan, fnuz };
+// with an exponent's bias one higher, and NaN is the code of negative zero (FNUZ); numbers, all of them.
+enum class Codes { ieee, nan, fnuz, numbers };
 
 // An IEEE-like float of up to 16 bits. Rounds to nearest even; what is too large becomes infinity, or the largest
 // number where there is none.
 template <int exponent_bits, int mantissa_bits, Codes codes> struct SmallFloat {
   using value = double;
   static constexpr bool has_infinity = codes == Codes::ieee, is_fnuz = codes == Codes::fnuz;
-  static constexpr int bytes = (1 + exponent_bits + mantissa_bits) / 8;
+  static constexpr bool all_numbers = codes == Codes::numbers;
+  static constexpr int bits = 1 + exponent_bits + mantissa_bits;
   static constexpr int bias = (1 << (exponent_bits - 1)) - (is_fnuz ? 0 : 1);
   static constexpr int least_exponent = 1 - bias;
   static double largest() {
+    if (all_numbers) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias + 1);
     if (is_fnuz) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias - 1);
     if (has_infinity) return std::ldexp(2.0 - std::ldexp(1.0, -mantissa_bits), bias);
     return std::ldexp(2.0 - std::ldexp(1.0, 1 - mantissa_bits), bias + 1);
   }
   static double from(double x) {
+    if (all_numbers && std::isnan(x)) return largest();
     if (x == 0 || std::isnan(x)) return x;
     if (std::isinf(x)) return has_infinity ? x : std::copysign(largest(), x);
     int exponent;
@@ -83,7 +86,8 @@ template <int exponent_bits, int mantissa_bits, Codes codes> struct SmallFloat {
       return sign * (digits == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN());
     }
     if (is_fnuz && sign < 0 && exponent == 0 && digits == 0) return std::numeric_limits<double>::quiet_NaN();
-    if (is_top && !is_fnuz && digits == (1 << mantissa_bits) - 1) return std::numeric_limits<double>::quiet_NaN();
+    if (is_top && codes == Codes::nan && digits == (1 << mantissa_bits) - 1)
+      return std::numeric_limits<double>::quiet_NaN();
     if (exponent == 0) return sign * std::ldexp(digits, least_exponent - mantissa_bits);
     return sign * std::ldexp(digits + double(uint64_t(1) << mantissa_bits), exponent - bias - mantissa_bits);
   }
@@ -94,11 +98,23 @@ using float8_e4m3fn = SmallFloat<4, 3, Codes::nan>;
 using float8_e5m2 = SmallFloat<5, 2, Codes::ieee>;
 using float8_e4m3fnuz = SmallFloat<4, 3, Codes::fnuz>;
 using float8_e5m2fnuz = SmallFloat<5, 2, Codes::fnuz>;
+using float4_e2m1fn = SmallFloat<2, 1, Codes::numbers>;
+
+// An integer of 4 bits: what is too large loses its upper ones.
+template <bool is_signed> struct Int4 {
+  using value = int32_t;
+  static constexpr int bits = 4;
+  template <class X> static value from(X x) { return unpack(uint64_t(int64_t(x))); }
+  static uint64_t pack(value x) { return uint64_t(x) & 15; }
+  static value unpack(uint64_t bits) { return value(bits & 15) - (is_signed && bits & 8 ? 16 : 0); }
+};
+using int4 = Int4<true>;
+using uint4 = Int4<false>;
 
 // A type that C++ has. Floats are computed in double and rounded where they are stored.
 template <class T> struct Native {
   using value = typename std::conditional<std::is_floating_point<T>::value, double, T>::type;
-  static constexpr int bytes = sizeof(T);
+  static constexpr int bits = 8 * sizeof(T);
   template <class X> static value from(X x) { return static_cast<value>(static_cast<T>(x)); }
   static uint64_t pack(value x) {
     const T own = static_cast<T>(x);
@@ -142,7 +158,7 @@ template <class Type> class Array {
     const int64_t place = find({static_cast<int64_t>(indices)...});
     if (place >= 0) data_[size_t(place)] = Type::from(x);
   }
-  size_t bytes() const { return data_.size() * Type::bytes; }
+  size_t bytes() const { return (data_.size() * Type::bits + 7) / 8; }
   std::vector<value>& data() { return data_; }
   const std::vector<value>& data() const { return data_; }
 
@@ -170,7 +186,7 @@ template <class Type> void fill(Array<Type>& array, unsigned seed) {
     } else if (std::is_same<typename Type::value, bool>::value) {
       x = unit < 0.5;
     } else {
-      x = Type::unpack(Type::bytes == 1 ? random() & 0xff : random() & 7);
+      x = Type::unpack(Type::bits <= 8 ? random() & 0xff : random() & 7);
     }
   }
 }
@@ -205,15 +221,28 @@ inline void require(bool is_fine, const char* what) {
 inline void require_done(TL_GPU(Error_t) error) { require(error == TL_GPU(Success), TL_GPU(GetErrorString)(error)); }
 #endif
 
+// Element i of bytes: of 4 bits, the first of two is the lower half.
+template <class Type> void put(std::vector<unsigned char>& bytes, size_t i, uint64_t bits) {
+  if (Type::bits < 8)
+    bytes[i / 2] |= static_cast<unsigned char>(bits << i % 2 * 4);
+  else
+    std::memcpy(&bytes[i * (Type::bits / 8)], &bits, Type::bits / 8);  // little-endian
+}
+template <class Type> uint64_t get(const std::vector<unsigned char>& bytes, size_t i) {
+  uint64_t bits = 0;
+  if (Type::bits < 8)
+    bits = bytes[i / 2] >> i % 2 * 4 & 15;
+  else
+    std::memcpy(&bits, &bytes[i * (Type::bits / 8)], Type::bits / 8);
+  return bits;
+}
+
 // A tensor's bytes on the device.
 template <class Type> class OnDevice {
  public:
   explicit OnDevice(const Array<Type>& array) : bytes_(array.bytes()) {
     std::vector<unsigned char> content(bytes_);
-    for (size_t i = 0; i < array.data().size(); ++i) {
-      const uint64_t bits = Type::pack(array.data()[i]);
-      std::memcpy(&content[i * Type::bytes], &bits, Type::bytes);  // little-endian
-    }
+    for (size_t i = 0; i < array.data().size(); ++i) put<Type>(content, i, Type::pack(array.data()[i]));
 #if defined(TL_ON_GPU)
     if (bytes_) require_done(TL_GPU(Malloc)(&data_, bytes_));
     if (bytes_) require_done(TL_GPU(Memcpy)(data_, content.data(), bytes_, TL_GPU(MemcpyHostToDevice)));
@@ -242,11 +271,7 @@ template <class Type> class OnDevice {
 #else
     if (bytes_) std::memcpy(content.data(), data_, bytes_);
 #endif
-    for (size_t i = 0; i < array.data().size(); ++i) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, &content[i * Type::bytes], Type::bytes);
-      array.data()[i] = Type::unpack(bits);
-    }
+    for (size_t i = 0; i < array.data().size(); ++i) array.data()[i] = Type::unpack(get<Type>(content, i));
   }
 
  private:

@@ -16,8 +16,8 @@ from typing import Any
 
 from tile2cu_runtime.errors import ArgumentError
 from tile2cu_runtime.shape import Extent
-from tile2cu_runtime.spec import DTYPE_BYTES, Manifest, ScalarArgument, SizeArgument, TensorArgument
-from tile2cu_runtime.tensors import TensorView, allocate, view_of
+from tile2cu_runtime.spec import DTYPE_BYTES, PACKED_DTYPES, Manifest, ScalarArgument, SizeArgument, TensorArgument
+from tile2cu_runtime.tensors import TensorView, allocate, unpacked, view_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,23 @@ def _view(tensor: TensorArgument, value: Any) -> TensorView:
             argument=tensor.name,
             help="a NumPy array, a torch tensor, or an object with an array interface or DLPack",
         )
-    return view
+    return unpacked(view, tensor.dtype) if _is_packed(tensor, view) else view
+
+
+def _is_packed(tensor: TensorArgument, view: TensorView) -> bool:
+    """Whether the tensor holds two elements a byte, as the kernel does; what holds one is refused."""
+    if tensor.dtype not in PACKED_DTYPES:
+        return False
+    named = PACKED_DTYPES[tensor.dtype]
+    bytes_ = list(dict.fromkeys((named, "uint8", "int8")))
+    if view.dtype not in bytes_ or not view.shape:
+        raise ArgumentError(
+            "T2C-R102",
+            f"`{tensor.name}` must be {' or '.join(bytes_)}, two {tensor.dtype} a byte, not {view.dtype}",
+            argument=tensor.name,
+            help="the first of two elements is in bits 0 to 3; the last extent is half as long",
+        )
+    return True
 
 
 def _check_type(tensor: TensorArgument, view: TensorView) -> None:

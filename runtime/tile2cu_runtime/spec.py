@@ -41,6 +41,8 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float32": 4,
     "float64": 8,
 }
+# Element types of which memory holds two a byte, and whether libraries call such a byte by a name of its own.
+PACKED_DTYPES: Mapping[str, str] = {"int4": "int8", "uint4": "uint8", "float4_e2m1fn": "float4_e2m1fn_x2"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +255,7 @@ def _files(data: Mapping[str, object], where: str) -> tuple[tuple[str, str], ...
 def _argument(data: object, where: str) -> Argument:
     fields = _Fields(data, where)
     kind, name, dtype = fields.take("kind", str), fields.take("name", str), fields.take("dtype", str)
-    if dtype not in DTYPE_BYTES:
+    if dtype not in DTYPE_BYTES and not (kind == "tensor" and dtype in PACKED_DTYPES):
         raise ManifestError("T2C-R002", f"{where}: `{name}` has the unknown dtype {dtype!r}")
     match kind:
         case "tensor":

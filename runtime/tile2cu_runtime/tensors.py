@@ -8,6 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 from tile2cu_runtime.errors import ArgumentError
+from tile2cu_runtime.spec import PACKED_DTYPES
 
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 # Array-interface type strings, byte order stripped.
@@ -57,6 +58,8 @@ def view_of(value: Any) -> TensorView | None:
 def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device: str) -> TensorView:
     """An uninitialised tensor of `like`'s library and device; without `like`, NumPy's on the CPU, torch's on a GPU."""
     library = like.library if like else ("numpy" if device == "cpu" else "torch")
+    if dtype in PACKED_DTYPES:
+        return unpacked(allocate((*shape[:-1], shape[-1] // 2), _byte_of(dtype, library), like, device), dtype)
     if library == "torch":
         try:
             import torch
@@ -68,6 +71,20 @@ def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device
     import numpy
 
     return _of_numpy(numpy.empty(shape, dtype=numpy_dtype(dtype)))
+
+
+def _byte_of(dtype: str, library: str) -> str:
+    """What a library calls a byte of two elements."""
+    name = PACKED_DTYPES[dtype]
+    known = hasattr(sys.modules.get("torch"), name) if library == "torch" else name in _TYPESTRS.values()
+    return name if known else "uint8"
+
+
+def unpacked(view: TensorView, dtype: str) -> TensorView:
+    """A tensor of bytes as the elements of `dtype` that it holds, two a byte along the last dimension."""
+    *outer, last = view.shape
+    strides = tuple(2 * stride for stride in view.strides[:-1])
+    return view._replace(shape=(*outer, 2 * last), strides=(*strides, *view.strides[-1:]), dtype=dtype)
 
 
 def numpy_dtype(name: str) -> Any:

@@ -130,12 +130,14 @@ def shape_of(buffer: Buffer, values: Values) -> tuple[int, ...]:
 
 
 def tensor(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator, choice: Choice, bound: int) -> np.ndarray:
-    """Random contents: normal floats, packed bytes of all values, other integers below their bound."""
+    """Random contents: normal floats, bytes and halves of bytes of all values, other integers below their bound."""
     dtype = numpy_dtype(buffer.dtype)
     if buffer.dtype.is_float:
         return rng.standard_normal(shape).astype(np.float32).astype(dtype)
     if buffer.dtype.kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
+    if buffer.dtype.is_packed:
+        return rng.integers(0, 16, shape).astype(np.uint8).astype(dtype)
     if buffer.dtype.bits == 8 and bound == _DEFAULT_BOUND:
         info = np.iinfo(dtype)
         return rng.integers(info.min, info.max + 1, shape).astype(dtype)

@@ -16,6 +16,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Program, Reduce, Scope, Sto
 _ROUNDOFF = {
     "float64": 2.0**-53, "float32": 2.0**-24, "tfloat32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
+    "float4_e2m1fn": 2.0**-2,
 }  # fmt: skip
 
 

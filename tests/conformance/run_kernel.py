@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 
 from tests.conformance import arguments as making  # noqa: E402
 from tests.conformance.comparison import tolerance  # noqa: E402
-from tests.conformance.reference import CannotInterpret, KernelFault, interpret  # noqa: E402
+from tests.conformance.reference import CannotInterpret, KernelFault, from_memory, in_memory, interpret  # noqa: E402
 from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.core.program import Program  # noqa: E402
@@ -121,7 +121,11 @@ def _compare(
     program: Program, kernel: Kernel, arguments: dict[str, object], expected: dict[str, np.ndarray], choice: str
 ) -> Outcome | None:
     """The outcome of a run, or None where the launcher refuses the sizes."""
-    actual = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+    types = {param.name: param.dtype for param in program.params}
+    actual = {
+        name: in_memory(value, types[name]).copy() if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
     try:
         kernel(**actual)
     except CheckError as error:
@@ -131,9 +135,8 @@ def _compare(
     except Tile2CuRuntimeError as error:
         return Outcome("compiled", str(error)[:300], choice)
     limits = tolerance(program, arguments)
-    types = {param.name: param.dtype for param in program.params}
     for name, exact in expected.items():
-        fault = limits.faults(np.asarray(actual[name]), exact, types[name])
+        fault = limits.faults(from_memory(np.asarray(actual[name]), types[name]), exact, types[name])
         if fault:
             return Outcome("ran", f"{name}: {fault}", choice)
     return Outcome("correct", "", choice)

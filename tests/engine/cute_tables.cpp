@@ -34,6 +34,7 @@ int main() {
   print_mma<MMA_Traits<SM80_16x8x16_F32F16F16F32_TN>>("half", 8, 4);
   print_mma<MMA_Traits<SM80_16x8x8_F32TF32TF32F32_TN>>("tf32", 4, 2);
   print_mma<MMA_Traits<SM80_16x8x32_S32S8S8S32_TN>>("int8", 16, 8);
+  print_mma<MMA_Traits<SM80_16x8x64_S32S4S4S32_TN>>("int4", 32, 16);
   print("wgmma d", GMMA::CLayout_64x128{}, 128, 64);
   std::printf(", ");
   const auto swizzled = as_position_independent_swizzle_layout(

@@ -20,9 +20,11 @@ from test_layouts import (
     a_m16k8_tf32,
     a_m16k16,
     a_m16k32_int8,
+    a_m16k64_int4,
     b_k8n8_tf32,
     b_k16n8,
     b_k32n8_int8,
+    b_k64n8_int4,
     c_m16n8,
     d_wgmma,
     swizzle_128,
@@ -75,6 +77,7 @@ def linear(table: Table, threads: int, values: int, rows: int, *, swap: bool = F
         ("half", (a_m16k16, 8), (b_k16n8, 4)),
         ("tf32", (a_m16k8_tf32, 4), (b_k8n8_tf32, 2)),
         ("int8", (a_m16k32_int8, 16), (b_k32n8_int8, 8)),
+        ("int4", (a_m16k64_int4, 32), (b_k64n8_int4, 16)),
     ],
 )
 def test_mma_tables(cute: dict[str, Any], name: str, a: tuple[Table, int], b: tuple[Table, int]) -> None:

@@ -66,6 +66,27 @@ def b_k32n8_int8(lane: int, i: int) -> Place:
     return lane % 4 * 4 + (i & 3) + (16 if i >= 4 else 0), lane >> 2
 
 
+# ---- "Matrix Fragments for mma.m16n8k64", .s4 ------------------------------------------------------------------------
+
+
+def a_m16k64_int4(lane: int, i: int) -> Place:
+    """row = groupID for ai where 0 <= i < 8 || 16 <= i < 24, groupID + 8 otherwise; col = (threadID_in_group * 8) +
+    (i & 0x7) for ai where i < 16, + 32 for ai where i >= 16."""
+    row = (lane >> 2) + (0 if 0 <= i < 8 or 16 <= i < 24 else 8)
+    return row, lane % 4 * 8 + (i & 7) + (32 if i >= 16 else 0)
+
+
+def b_k64n8_int4(lane: int, i: int) -> Place:
+    """row = (threadID_in_group * 8) + (i & 0x7) for bi where i < 8, + 32 for bi where i >= 8; col = groupID."""
+    return lane % 4 * 8 + (i & 7) + (32 if i >= 8 else 0), lane >> 2
+
+
+def halves_of_bytes(items: np.ndarray) -> np.ndarray:
+    """Integers of 4 bits, two a byte, the first one in bits 0 to 3."""
+    codes = items.astype(np.uint8) & 15
+    return codes[:, ::2] | codes[:, 1::2] << 4
+
+
 def fragment(matrix: np.ndarray, table: Table, lanes: int, elements: int) -> np.ndarray:
     """The registers of all lanes, one row a lane."""
     return np.array([[matrix[table(lane, i)] for i in range(elements)] for lane in range(lanes)], matrix.dtype)
@@ -99,6 +120,24 @@ MMA = {
     "tf32": (3, 8, a_m16k8_tf32, 4, b_k8n8_tf32, 2, np.float32, same, np.float32),
     "int8": (4, 32, a_m16k32_int8, 16, b_k32n8_int8, 8, np.int8, same, np.int32),
 }
+
+
+@pytest.mark.parametrize(("is_signed", "low"), [(True, -8), (False, 0)])
+def test_mma_fragments_of_4_bits(bench: Bench, is_signed: bool, low: int) -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(low, low + 16, shape) for shape in ((16, 64), (64, 8)))
+    c = random.integers(-99, 99, (16, 8)).astype(np.int32)
+    outcome = bench.launch(
+        "primitives",
+        "mma_run",
+        5 if is_signed else 6,
+        halves_of_bytes(fragment(a, a_m16k64_int4, 32, 32)),
+        halves_of_bytes(fragment(b, b_k64n8_int4, 32, 16)),
+        fragment(c, c_m16n8, 32, 4),
+        check=True,
+    )
+    assert outcome.findings == []
+    np.testing.assert_array_equal(matrix_of(outcome.arrays[2], c_m16n8, (16, 8)), a @ b + c)
 
 
 @pytest.mark.parametrize("name", MMA)

@@ -19,5 +19,5 @@ def kernel(M, N, block=64):
 #    |
 # 12 |             T.gemm(C_local, B_shared, C_local)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: it has bfloat16 x bfloat16 -> float32, float16 x float16 -> float16, float16 x float16 -> float32, float32 x float32 -> float32, float64 x float64 -> float64, float8_e4m3fn x float8_e4m3fn -> float32, float8_e4m3fnuz x float8_e4m3fnuz -> float32, float8_e5m2 x float8_e5m2 -> float32, float8_e5m2fnuz x float8_e5m2fnuz -> float32, int8 x int8 -> int32, tfloat32 x tfloat32 -> float32
+#   = note: it has bfloat16 x bfloat16 -> float32, float16 x float16 -> float16, float16 x float16 -> float32, float32 x float32 -> float32, float64 x float64 -> float64, float8_e4m3fn x float8_e4m3fn -> float32, float8_e4m3fnuz x float8_e4m3fnuz -> float32, float8_e5m2 x float8_e5m2 -> float32, float8_e5m2fnuz x float8_e5m2fnuz -> float32, int4 x int4 -> int32, int8 x int8 -> int32, tfloat32 x tfloat32 -> float32, uint4 x uint4 -> int32
 #   = help: use one of these types, or T.copy `C_local` to a shared tile

@@ -19,5 +19,5 @@ def kernel(M, N, block=64):
 #    |
 # 12 |             T.gemm(C_local, B_shared, C_local, transpose_A=True)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: in registers, A may not be transposed, and B must have elements of 16 bits
+#   = note: in registers, A may not be transposed or of 4 bits, and B must have elements of 16 bits
 #   = help: T.copy `C_local` to a shared tile first

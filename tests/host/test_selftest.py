@@ -112,6 +112,49 @@ def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> No
     assert timed.returncode == 0 and timed.stdout.startswith("zoo: ")
 
 
+PACKED = """\
+import tilelang.language as T
+
+M, N, K = T.dynamic("M, N, K")
+
+@T.prim_func
+def packed(A: T.Tensor((M, K), "{dtype}"), B: T.Tensor((N, K), "{dtype}"), C: T.Tensor((M, N), "int32"),
+           X: T.Tensor((M, K), "float32"), Y: T.Tensor((M, K), "float4_e2m1fn"), Z: T.Tensor((M, K), "{dtype}")):
+    with T.Kernel(T.ceildiv(N, 32), T.ceildiv(M, 32), threads=64) as (bx, by):
+        A_shared = T.alloc_shared((32, 64), "{dtype}")
+        B_shared = T.alloc_shared((32, 64), "{dtype}")
+        C_local = T.alloc_fragment((32, 32), "int32")
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+            T.copy(A[by * 32, ko * 64], A_shared)
+            T.copy(B[bx * 32, ko * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+        T.copy(C_local, C[by * 32, bx * 32])
+    with T.Kernel(T.ceildiv(K, 64), T.ceildiv(M, 32), threads=64) as (bk, bm):
+        Y_local = T.alloc_fragment((32, 64), "float4_e2m1fn")
+        Z_local = T.alloc_fragment((32, 64), "{dtype}")
+        for i, j in T.Parallel(32, 64):
+            Y_local[i, j] = X[bm * 32 + i, bk * 64 + j] * 8.0
+        for i, j in T.Parallel(32, 64):
+            Z_local[i, j] = T.cast(A[bm * 32 + i, bk * 64 + j], "int32") * 3
+        T.copy(Y_local, Y[bm * 32, bk * 64])
+        T.copy(Z_local, Z[bm * 32, bk * 64])
+"""
+WITHOUT = "#include <tl/tl.h> -> #define TL_WITHOUT_INT4_PRODUCTS\n#include <tl/tl.h>"
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize(("target", "change"), [("cuda:sm_80", ""), ("cuda:sm_90a", WITHOUT)])
+def test_elements_of_4_bits(gxx: str, tmp_path: Path, dtype: str, target: str, change: str) -> None:
+    """With the instruction for their products, and by way of 8 bits, as on chips that have none."""
+    (tmp_path / "packed.py").write_text(PACKED.format(dtype=dtype))
+    done = subprocess.run(
+        [build(gxx, tmp_path, tmp_path / "packed.py", target, {}, change)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(": ok") >= 4
+
+
 BITS = """\
 import tilelang.language as T
 

@@ -90,7 +90,7 @@ def _bytes(tile: Buffer, sizes: Mapping[str, int]) -> int:
             return Named(part.dtype, part.name, sizes[part.name])
         return None
 
-    return prod(int(static_value(rebuilt(extent, change)) or 0) for extent in tile.shape) * tile.dtype.bytes
+    return tile.dtype.bytes_of(prod(int(static_value(rebuilt(extent, change)) or 0) for extent in tile.shape))
 
 
 def _with_stages(program: Program, stages: int | None) -> Program:

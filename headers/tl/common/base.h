@@ -3,6 +3,7 @@
 #include "../standard.h"
 #include "../primitives.h"
 #include "float8.h"
+#include "int4.h"
 #include "tfloat32.h"
 
 // A machine's primitives may define these; elsewhere they mean nothing special.
@@ -20,7 +21,9 @@ namespace tl {
 // half and bfloat16: arithmetic that is not their own is done in float and rounded once.
 template <class T> constexpr bool is_small_float = std::is_same<T, half>::value || std::is_same<T, bfloat16>::value;
 // Of these, and of what is only stored and multiplied by tensor cores, arithmetic is done in float.
-template <class T> constexpr bool is_widened = is_small_float<T> || is_float8<T> || std::is_same<T, tfloat32>::value;
+template <class T>
+constexpr bool is_widened =
+    is_small_float<T> || is_float8<T> || std::is_same<T, float4_e2m1>::value || std::is_same<T, tfloat32>::value;
 template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_widened<T>;
 
 // The bits of `from` as another type of the same size.

@@ -1,6 +1,7 @@
 // Copies between global memory, shared memory and registers; elements are converted on the way.
 #pragma once
 #include "chunks.h"
+#include "in_bytes.h"
 #include "parallel.h"
 #include "tensor.h"
 
@@ -35,7 +36,7 @@ template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>
 // Chunk after chunk of Tile's shape, `bytes` bytes of it at a time.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_chunks(const From& from, To&& to) {
-  constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
+  constexpr int vector = elements_in<typename Tile::type>(bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL
   for (int turn = 0; turn < Pieces::turns; ++turn)
@@ -46,7 +47,7 @@ TL_DEVICE void copy_chunks(const From& from, To&& to) {
 // The same where rows of the place start anywhere: it is accessed element by element, and the code is kept small.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_elements(const From& from, To&& to) {
-  constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
+  constexpr int vector = elements_in<typename Tile::type>(bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL_LITTLE
   for (int turn = 0; turn < Pieces::turns; ++turn)
@@ -57,16 +58,16 @@ TL_DEVICE void copy_elements(const From& from, To&& to) {
 
 // The widest chunk that both sides move in one access.
 template <class Tile, class Other> TL_BOTH constexpr int chunk_bytes_with() {
-  constexpr int size = sizeof(typename Tile::type), other_size = sizeof(typename Other::type);
-  return size >= other_size ? Tile::chunk_bytes : smaller(Tile::chunk_bytes, 16 * size / other_size);
+  constexpr int most = elements_in<typename Other::type>(16);
+  return smaller(Tile::chunk_bytes, bytes_of<typename Tile::type>(most));
 }
 
 // Who: `threads` threads of the block, from thread 0 on. Orders nothing: tl::sync_threads must follow before others
 // read `to`.
 template <int threads, class View, class Tile>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Place<View>& from, Tile& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<View, Tile>> copy(const Place<View>& from, Tile& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
-  constexpr int from_bytes = bytes / int(sizeof(typename Tile::type)) * int(sizeof(typename View::type));
+  constexpr int from_bytes = bytes_of<typename View::type>(elements_in<typename Tile::type>(bytes));
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   if constexpr (View::alignment != 0) {
     copy_chunks<threads, bytes, Tile>(from, to);
@@ -74,13 +75,14 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Place<View>& from, T
     if (from.aligned(from_bytes))
       copy_chunks<threads, bytes, Tile>(from.template with_row_start<from_bytes>(), to);
     else
-      copy_elements<threads, bytes, Tile>(from.template with_row_start<sizeof(typename View::type)>(), to);
+      copy_elements<threads, bytes, Tile>(from.template with_row_start<bytes_of<typename View::type>(1)>(), to);
   }
 }
 template <int threads, class Tile, class View>
-TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, const Place<View>& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<Tile, View>> copy(const Tile& from,
+                                                                                    const Place<View>& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
-  constexpr int to_bytes = bytes / int(sizeof(typename Tile::type)) * int(sizeof(typename View::type));
+  constexpr int to_bytes = bytes_of<typename View::type>(elements_in<typename Tile::type>(bytes));
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   if constexpr (View::alignment != 0) {
     copy_chunks<threads, bytes, Tile>(from, to);
@@ -88,15 +90,22 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from, const Pl
     if (to.aligned(to_bytes))
       copy_chunks<threads, bytes, Tile>(from, to.template with_row_start<to_bytes>());
     else
-      copy_elements<threads, bytes, Tile>(from, to.template with_row_start<sizeof(typename View::type)>());
+      copy_elements<threads, bytes, Tile>(from, to.template with_row_start<bytes_of<typename View::type>(1)>());
   }
 }
 template <int threads, class From, class To>
-TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> copy(const From& from, To& to) {
+TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To> && !goes_in_bytes<From, To>> copy(
+    const From& from, To& to) {
   static_assert(From::rows == To::rows && From::cols == To::cols, "both tiles have the same shape");
   constexpr int elements =
-      smaller(From::chunk_bytes / int(sizeof(typename From::type)), To::chunk_bytes / int(sizeof(typename To::type)));
-  copy_chunks<threads, elements* int(sizeof(typename To::type)), To>(from, to);
+      smaller(elements_in<typename From::type>(From::chunk_bytes), elements_in<typename To::type>(To::chunk_bytes));
+  copy_chunks<threads, bytes_of<typename To::type>(elements), To>(from, to);
+}
+
+template <int threads, class From, class To>
+TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy(const From& from, To&& to) {
+  auto&& bytes = in_bytes(to);
+  copy<threads>(in_bytes(from), bytes);
 }
 
 // ---- registers to or from memory: every thread of the block; replicas do not store -------------------------------
@@ -156,7 +165,7 @@ TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
 
 template <class T, class Layout, class View>
 TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
-  constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
+  constexpr int bytes = power_of_two_in(bytes_of<typename View::type>(Layout::vector));
   constexpr int width = smaller(bytes, 16);
   auto wide = [&](const auto& place) { store_fragment<Layout::vector>(from, place); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
@@ -165,11 +174,11 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
     if (to.aligned(width))
       guarded<Layout>(to.template with_row_start<width>(), wide);
     else
-      store_fragment<1>(from, to);
+      store_fragment<fewest_written<typename View::T>>(from, to);
   }
 }
 template <class View, class T, class Layout> TL_DEVICE void copy(const Place<View>& from, Fragment<T, Layout>& to) {
-  constexpr int bytes = power_of_two_in(Layout::vector * int(sizeof(typename View::type)));
+  constexpr int bytes = power_of_two_in(bytes_of<typename View::type>(Layout::vector));
   constexpr int width = smaller(bytes, 16);
   auto wide = [&](const auto& place) { load_fragment<Layout::vector>(place, to); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
@@ -184,7 +193,7 @@ template <class View, class T, class Layout> TL_DEVICE void copy(const Place<Vie
 
 // How many elements of a layout's vectors lie within a chunk of the shared tile.
 template <class Layout, class Tile> TL_BOTH constexpr int vector_in() {
-  return smaller(power_of_two_in(Layout::vector), Tile::chunk_bytes / int(sizeof(typename Tile::type)));
+  return smaller(power_of_two_in(Layout::vector), elements_in<typename Tile::type>(Tile::chunk_bytes));
 }
 template <class T, class Layout, class Tile>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Fragment<T, Layout>& from, Tile& to) {
@@ -209,7 +218,7 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
 
 // Who: `threads` threads of the block, from thread 0 on.
 template <int threads, class Tile, class X> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, X x) {
-  constexpr int vector = Tile::chunk_bytes / int(sizeof(typename Tile::type));
+  constexpr int vector = elements_in<typename Tile::type>(Tile::chunk_bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
   TL_UNROLL
   for (int turn = 0; turn < Pieces::turns; ++turn)

@@ -40,7 +40,8 @@ TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to) {
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
 // narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
 // Who: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does both.
-template <int threads, class View, class Tile> TL_DEVICE void copy_async(const Place<View>& from, Tile& to) {
+template <int threads, class View, class Tile>
+TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to) {
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   static_assert(std::is_same<typename View::T, typename Tile::type>::value,
                 "an asynchronous copy does not convert: use tl::copy");
@@ -60,6 +61,11 @@ template <int threads, class View, class Tile> TL_DEVICE void copy_async(const P
     else
       copy_elements<threads, widest, Tile>(from.template with_row_start<size>(), to);
   }
+}
+template <int threads, class From, class To>
+TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from, To&& to) {
+  auto&& bytes = in_bytes(to);
+  copy_async<threads>(in_bytes(from), bytes);
 }
 
 }  // namespace tl

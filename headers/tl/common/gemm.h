@@ -51,9 +51,33 @@ template <class T> TL_DEVICE void mma(half* d, const uint32_t* a, const uint32_t
   TL_UNROLL
   for (int i = 0; i < 4; ++i) d[i] = bit_cast<half>(static_cast<uint16_t>(packed[i / 2] >> i % 2 * 16));
 }
+// The even and the odd ones of eight 4-bit integers, as integers of 8 bits.
+template <class T> TL_DEVICE uint32_t widened(uint32_t word, int odd) {
+  const uint32_t digits = word >> 4 * odd & 0x0f0f0f0f;
+  if (!T::is_signed) return digits;
+  return (((digits ^ 0x08080808) | 0x80808080) - 0x08080808) ^ 0x80808080;  // each byte less 8, without a borrow
+}
+// Machines without 4-bit products multiply 8-bit integers. A lane's eight neighbours along K become four of each of two
+// instructions: k is taken in another order, the same for A and B.
+template <class T> TL_DEVICE void mma_int4(int32_t* d, const uint32_t* a, const uint32_t* b) {
+  if constexpr (Int4Instructions::exist) {
+    Int4Instructions::mma_m16n8k64(d, a, b, T::is_signed);
+  } else {
+    TL_UNROLL
+    for (int odd = 0; odd < 2; ++odd) {
+      const uint32_t a_bytes[4] = {widened<T>(a[0], odd), widened<T>(a[1], odd), widened<T>(a[2], odd),
+                                   widened<T>(a[3], odd)};
+      const uint32_t b_bytes[2] = {widened<T>(b[0], odd), widened<T>(b[1], odd)};
+      mma_m16n8k32_int8(d, a_bytes, b_bytes);
+    }
+  }
+}
 template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint32_t* b) {
-  static_assert(std::is_same<T, int8_t>::value, "int32 accumulates int8");
-  mma_m16n8k32_int8(d, a, b);
+  static_assert(std::is_same<T, int8_t>::value || is_int4<T>, "int32 accumulates integers of 8 and 4 bits");
+  if constexpr (is_int4<T>)
+    mma_int4<T>(d, a, b);
+  else
+    mma_m16n8k32_int8(d, a, b);
 }
 
 // ---- the tile ----------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@
 
 namespace tl {
 
-// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32), and
-// k4 of double.
-template <class T> constexpr int mma_k = 32 / static_cast<int>(sizeof(T));
+// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32), k64
+// of 4-bit ones, and k4 of double.
+template <class T> constexpr int mma_k = elements_in<T>(32);
 
 // The order in which K is taken. It may be any, as long as it is the same for A and B: where A lies in registers as an
 // accumulator, a lane's two neighbours along K stand for places that are one word apart in memory's order.
@@ -24,10 +24,10 @@ struct InSharedMemory {
 };
 // A word of an operand: the element of double, or the neighbours along K in 32 bits. Lane 4g + t holds, of each line
 // (a row of A, a column of B), the words t and, unless they are double, t + 4 of the step.
-// [PTX ISA, "Matrix Fragments for mma.m16n8k8", "... for mma.m16n8k32", "... for mma.m8n8k4 with .f64"]
+// [PTX ISA, "Matrix Fragments for mma.m16n8k8", "... for mma.m16n8k32", "... for mma.m16n8k64", "... for mma.m8n8k4 with .f64"]
 template <class T, KOrder order = KOrder::memory> struct MmaWord {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-  static constexpr int elements = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1;
+  static constexpr int elements = sizeof(T) < 4 ? elements_in<T>(4) : 1;
   static constexpr int registers = sizeof(type) / 4, a_line = 2 / registers;
 
   // Where element e of the lane's word h lies along K, in the step that starts at k.
@@ -42,12 +42,22 @@ template <class T, KOrder order = KOrder::memory> struct MmaWord {
     else  // two steps share 8 of K
       return k / 8 * 8 + 2 * t + k % 8 / 4;
   }
+  // The elements as the register holds them.
+  static TL_DEVICE void pack(uint32_t* to, const T (&parts)[elements]) {
+    if constexpr (is_packed<T>) {
+      *to = 0;
+      TL_UNROLL
+      for (int e = 0; e < elements; ++e) *to |= static_cast<uint32_t>(parts[e].bits()) << 4 * e;
+    } else {
+      __builtin_memcpy(static_cast<void*>(to), parts, sizeof parts);
+    }
+  }
   // Reads word h, element by element, into registers.
   template <class At> static TL_DEVICE void read(uint32_t* to, const At& at, int k, int h) {
     T parts[elements];
     TL_UNROLL
     for (int e = 0; e < elements; ++e) parts[e] = at(place(k, h, e));
-    __builtin_memcpy(static_cast<void*>(to), parts, sizeof parts);
+    pack(to, parts);
   }
 };
 // Operands of which ldmatrix cannot give words, because it moves 16 bits at least where it transposes, and 32 at most.

@@ -1,6 +1,6 @@
 // Consecutive indices, and proxies for elements in memory: what A(i, j) gives.
 #pragma once
-#include "vec.h"
+#include "packed.h"
 
 namespace tl {
 
@@ -75,17 +75,27 @@ template <int width, class T, int n> TL_DEVICE void store_elements(T* p, const V
     }
   }
 }
+template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(PackedPointer<T> p) {
+  if constexpr (n == 1)
+    return {{*p}};
+  else
+    return unpacked<std::remove_const_t<T>>(load_elements<n / 2, width>(p.byte()));
+}
+template <int width, class T, int n> TL_DEVICE void store_elements(PackedPointer<T> p, const Vec<T, n>& v) {
+  store_elements<width>(p.byte(), packed(v));
+}
 // The widest access that moves n elements at p, when p is a multiple of `alignment` bytes.
 template <class T, int n> TL_BOTH constexpr int access_width(int alignment) {
-  return smaller(smaller(power_of_two_in(n * static_cast<int>(sizeof(T))), 16), alignment);
+  return smaller(smaller(power_of_two_in(bytes_of<T>(n)), 16), alignment);
 }
 
 // An element that may lie outside its tensor: reads zero there, and drops what is written.
 template <class T> struct Element {
-  T* p;
+  Pointer<T> p;
   bool inside;
   TL_DEVICE T load() const { return inside ? *p : T(0); }
   template <class X> TL_DEVICE void store(X x) const {
+    static_assert(!is_packed<T>, "elements that share a byte are written together");
     if (inside) *p = convert<T>(value(x));
   }
   TL_DEVICE operator T() const { return load(); }
@@ -138,7 +148,7 @@ template <class T, int n> struct InRegisters {
 template <class T, int n, int width> struct InShared {
   using type = T;
   static constexpr int size = n;
-  T* p;
+  Pointer<T> p;
   TL_DEVICE Vec<T, n> load() const { return load_elements<n, width>(p); }
   TL_DEVICE void store(const Vec<T, n>& v) const { store_elements<width>(p, v); }
 };

@@ -10,15 +10,15 @@ namespace tl {
 template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct alignas(Swizzle::alignment) SharedTile {
   using type = T;
   static constexpr int rank = 2, rows = rows_, cols = cols_;
-  static constexpr int row_bytes = cols * static_cast<int>(sizeof(T));
-  static constexpr int panel_cols = Swizzle::span > 0 ? Swizzle::span / static_cast<int>(sizeof(T)) : cols;
-  static constexpr int pitch = panel_cols + Swizzle::padding / static_cast<int>(sizeof(T));  // elements
+  static constexpr int row_bytes = bytes_of<T>(cols);
+  static constexpr int panel_cols = Swizzle::span > 0 ? elements_in<T>(Swizzle::span) : cols;
+  static constexpr int pitch = panel_cols + elements_in<T>(Swizzle::padding);  // elements
   // A row is made of pieces of this many bytes, each in one piece and aligned.
   static constexpr int chunk_bytes = smaller(power_of_two_in(row_bytes), 16);
-  static constexpr int chunk_cols = chunk_bytes / static_cast<int>(sizeof(T));
+  static constexpr int chunk_cols = elements_in<T>(chunk_bytes);
   static_assert(row_bytes % (Swizzle::span > 0 ? Swizzle::span : 1) == 0, "a row is a whole number of swizzle spans");
 
-  T data[rows * (cols / panel_cols) * pitch];
+  Stored<T> data[rows * (cols / panel_cols) * pitch / (is_packed<T> ? 2 : 1)];
 
   static TL_DEVICE constexpr unsigned offset(unsigned row, unsigned col) {
     if constexpr (Swizzle::span == 0) return row * pitch + col;
@@ -28,11 +28,11 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
 
   // The element at (row, col); chunks of chunk_cols elements that start at a multiple of it lie in one piece.
-  TL_DEVICE T* at(int row, int col) { return data + offset(row, col); }
-  TL_DEVICE const T* at(int row, int col) const { return data + offset(row, col); }
+  TL_DEVICE Pointer<T> at(int row, int col) { return InMemory<T>::at(data, offset(row, col)); }
+  TL_DEVICE Pointer<const T> at(int row, int col) const { return InMemory<const T>::at(data, offset(row, col)); }
 
-  TL_DEVICE T& operator()(int row, int col) { return *at(row, col); }
-  TL_DEVICE const T& operator()(int row, int col) const { return *at(row, col); }
+  TL_DEVICE Reference<T> operator()(int row, int col) { return *at(row, col); }
+  TL_DEVICE Reference<const T> operator()(int row, int col) const { return *at(row, col); }
   template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) { return packet<n>(row, col.first); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) {
     return packet<n>(row, col.ramp().first);
@@ -44,11 +44,11 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   // n elements that start at a multiple of n, n being at most a chunk. Of a constant tile they are the values.
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
   template <int n> TL_DEVICE auto packet(int row, int col) {
-    static_assert(width<n> == n * int(sizeof(T)), "a packet lies within a 16-byte chunk of the shared tile");
+    static_assert(width<n> == bytes_of<T>(n), "a packet lies within a 16-byte chunk of the shared tile");
     return Packet<InShared<T, n, width<n>>>{{at(row, col)}};
   }
   template <int n> TL_DEVICE Vec<T, n> packet(int row, int col) const {
-    static_assert(width<n> == n * int(sizeof(T)), "a packet lies within a 16-byte chunk of the shared tile");
+    static_assert(width<n> == bytes_of<T>(n), "a packet lies within a 16-byte chunk of the shared tile");
     return load_elements<n, width<n>>(at(row, col));
   }
 };
@@ -56,14 +56,14 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
 template <class T, int n_> struct alignas(16) SharedTile1D {
   using type = T;
   static constexpr int rank = 1, rows = 1, cols = n_;
-  static constexpr int chunk_bytes = smaller(power_of_two_in(cols * static_cast<int>(sizeof(T))), 16);
+  static constexpr int chunk_bytes = smaller(power_of_two_in(bytes_of<T>(cols)), 16);
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
-  T data[cols];
+  Stored<T> data[is_packed<T> ? cols / 2 : cols];
 
-  TL_DEVICE T* at(int i) { return data + i; }
-  TL_DEVICE const T* at(int i) const { return data + i; }
-  TL_DEVICE T& operator()(int i) { return data[i]; }
-  TL_DEVICE const T& operator()(int i) const { return data[i]; }
+  TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, i); }
+  TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, i); }
+  TL_DEVICE Reference<T> operator()(int i) { return *at(i); }
+  TL_DEVICE Reference<const T> operator()(int i) const { return *at(i); }
   template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(const PacketIndex<L, dim, n>& i) {
     return packet<n>(i.ramp().first);
@@ -81,8 +81,7 @@ template <class Tile, int rows_, int cols_> struct SubTile {
   using Whole = std::remove_const_t<Tile>;
   using type = typename Whole::type;
   static constexpr int rank = 2, rows = rows_, cols = cols_, chunk_cols = Whole::chunk_cols;
-  static constexpr int chunk_bytes =
-      smaller(power_of_two_in(cols * static_cast<int>(sizeof(type))), Whole::chunk_bytes);
+  static constexpr int chunk_bytes = smaller(power_of_two_in(bytes_of<type>(cols)), Whole::chunk_bytes);
   static_assert(rows > 0 && rows <= Whole::rows && cols > 0 && cols <= Whole::cols, "a part of the tile");
   Tile* tile;
   int first_row, first_col;
@@ -104,7 +103,7 @@ template <class Tile, int n_> struct SubTile1D {
   using Whole = std::remove_const_t<Tile>;
   using type = typename Whole::type;
   // Where the part starts is only known at run time, so its elements are accessed one by one.
-  static constexpr int rank = 1, rows = 1, cols = n_, chunk_bytes = sizeof(type);
+  static constexpr int rank = 1, rows = 1, cols = n_, chunk_bytes = bytes_of<type>(fewest_written<type>);
   static_assert(cols > 0 && cols <= Whole::cols, "a part of the tile");
   Tile* tile;
   int first;

@@ -14,6 +14,13 @@ template <int bytes> struct RowStart {
 struct AnyRowStart {
   static constexpr int alignment = 0;
 };
+template <int bytes> struct StartOfRows {
+  using type = RowStart<bytes>;
+};
+template <> struct StartOfRows<0> {  // half a byte: elements are taken one by one
+  using type = AnyRowStart;
+};
+template <int bytes> using StartOf = typename StartOfRows<bytes>::type;
 
 // An extent that tiles need not divide: reads outside give zero, writes outside are dropped.
 struct Ragged {
@@ -36,7 +43,7 @@ template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal 
   using type = T_;
   using T = std::remove_const_t<T_>;
   static constexpr int size = n;
-  T_* p;
+  Pointer<T_> p;
   int64_t stride;     // between neighbours, in elements
   int first, extent;  // along the row
   bool inside;        // along the other dimensions
@@ -68,9 +75,17 @@ template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal 
       store_elements<width>(p, v);
     } else if (!(vector && (whole || !guarded))) {
       TL_UNROLL
-      for (int i = 0; i < n; ++i)
-        if (inside_at(i)) p[i * stride] = v.at[i];
+      for (int i = 0; i < n; i += fewest_written<T>)
+        if (inside_at(i)) store_fewest(i, v);
     }
+  }
+
+ private:
+  TL_DEVICE void store_fewest(int i, const Vec<T, n>& v) const {
+    if constexpr (is_packed<T>)
+      store_elements<1>(p + i * stride, Vec<T, 2>{{v.at[i], v.at[i + 1]}});
+    else
+      p[i * stride] = v.at[i];
   }
 };
 
@@ -84,7 +99,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   static constexpr int rank = rank_, alignment = Start::alignment, last = rank - 1;
   static constexpr bool has_whole_rows = whole_rows, guarded = ragged_dims != 0;
 
-  T_* data;
+  Pointer<T_> data;
   int64_t stride[rank];
   int extent[rank];
 
@@ -94,14 +109,15 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   // Every row of a tile at these indices starts at a multiple of `bytes`. The parts are tested one by one, so that what
   // does not change in a loop is tested once.
   TL_DEVICE bool aligned(const int (&at)[rank], int bytes) const {
-    bool result = reinterpret_cast<uintptr_t>(data) % bytes == 0 && stride[last] == 1;
+    constexpr int per_byte = is_packed<T> ? 2 : 1, size = sizeof(T);
+    bool result = reinterpret_cast<uintptr_t>(static_cast<const void*>(data)) % bytes == 0 && stride[last] == 1;
     TL_UNROLL
-    for (int d = 0; d < last; ++d) result = result && stride[d] * int64_t(sizeof(T)) % bytes == 0;
-    return result && unsigned(at[last]) * sizeof(T) % bytes == 0;
+    for (int d = 0; d < last; ++d) result = result && stride[d] * size % (bytes * per_byte) == 0;
+    return result && unsigned(at[last]) * size % (bytes * per_byte) == 0;
   }
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
-    Tensor<T_, RowStart<bytes>, rank, ragged_dims, whole_rows> view;
+    Tensor<T_, StartOf<bytes>, rank, ragged_dims, whole_rows> view;
     view.data = data;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
@@ -118,7 +134,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
 
   // The address of an element; it may lie outside.
-  TL_DEVICE T_* address(const int (&at)[rank]) const {
+  TL_DEVICE Pointer<T_> address(const int (&at)[rank]) const {
     int64_t offset = 0;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) offset += at[d] * stride[d];
@@ -153,13 +169,13 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   // n elements along the last dimension.
   template <int n> TL_DEVICE auto packet(const int (&at)[rank]) const {
     constexpr int width = access_width<T, n>(alignment == 0 ? 16 : alignment);
-    constexpr bool whole = whole_rows && width == n * static_cast<int>(sizeof(T));
-    T_* const p = address(at);
+    constexpr bool whole = whole_rows && width == bytes_of<T>(n);
+    const Pointer<T_> p = address(at);
     bool rows_inside = true;
     TL_UNROLL
     for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
     // Single elements may have gaps between them.
-    const bool vector = width > static_cast<int>(sizeof(T)) && (alignment != 0 || aligned(at, width));
+    const bool vector = width > bytes_of<T>(1) && (alignment != 0 || aligned(at, width));
     const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
                                                                   rows_inside, vector};
     if constexpr (std::is_const<T_>::value)
@@ -179,7 +195,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   template <unsigned kept> TL_DEVICE auto view(const int (&at)[rank]) const {
     constexpr bool may_be_empty = (ragged_dims & ~kept) != 0, keeps_last = kept >> last & 1;
     constexpr unsigned kept_ragged = compacted(kept) | (may_be_empty ? 1 : 0);
-    using RowsStart = std::conditional_t<keeps_last, Start, RowStart<sizeof(T)>>;
+    using RowsStart = std::conditional_t<keeps_last, Start, StartOf<bytes_of<T>(1)>>;
     // Without a neighbouring row, the view cannot tell at run time whether a vector divides the rows.
     constexpr bool keeps_distance = alignment != 0 || (last > 0 && (kept >> (last - 1) & 1));
     Tensor<T_, RowsStart, count_bits(kept), kept_ragged, whole_rows && keeps_last && keeps_distance> view;
@@ -269,8 +285,8 @@ template <class... S> TL_DEVICE Strides<sizeof...(S)> strides(S... stride) {
 // A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::ragged(n).
 template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data, Extents... extents) {
   constexpr int rank = sizeof...(Extents);
-  Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), (rank > 1)> view{
-      data, {}, {extent_of(extents)...}};
+  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), (rank > 1)> view{
+      first_element(data), {}, {extent_of(extents)...}};
   int64_t stride = 1;
   TL_UNROLL
   for (int d = rank - 1; d >= 0; --d) {
@@ -284,8 +300,8 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
 template <class Start, class T, int rank, class... Extents>
 TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents) {
   static_assert(sizeof...(Extents) == rank, "a stride for each extent");
-  Tensor<T, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), false> view{
-      data, {}, {extent_of(extents)...}};
+  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), false> view{
+      first_element(data), {}, {extent_of(extents)...}};
   TL_UNROLL
   for (int d = 0; d < rank; ++d) view.stride[d] = strides.stride[d];
   return view;

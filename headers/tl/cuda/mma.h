@@ -6,6 +6,7 @@
 //   D:         (T32,V4) -> (M16,N8)   ((4,8),(2,2)):((32,1),(16,8))
 // [PTX ISA, "Matrix multiply-accumulate operation using mma instruction", "Matrix Fragments for mma.m16n8k16" etc.]
 #pragma once
+#include "config.h"
 #include "kernel.h"
 #include "numeric.h"
 
@@ -46,6 +47,27 @@ TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* 
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+// Products of 4-bit integers: on sm_80 to sm_89. Later chips have none, and ptxas writes out 190 instructions for one.
+// A: (T32,V32) -> (M16,K64), B: (T32,V16) -> (N8,K64), eight integers a register.
+// [PTX ISA, "Matrix Fragments for mma.m16n8k64"]
+struct Int4Instructions {
+  static constexpr bool exist = cuda::architecture < 90;
+
+  static TL_DEVICE void mma_m16n8k64(int32_t* d, const uint32_t* a, const uint32_t* b, bool is_signed) {
+    if (is_signed)
+      asm volatile(
+          "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    else
+      asm volatile(
+          "mma.sync.aligned.m16n8k64.row.col.s32.u4.u4.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+          "{%0, %1, %2, %3};"
+          : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+};
 // A: (T32,V1) -> (M8,K4), B: (T32,V1) -> (N8,K4), D: (T32,V2) -> (M8,N8), row-major.
 // [PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"]
 TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {

@@ -74,7 +74,9 @@ enum tl_engine_type {
   TL_ENGINE_DOUBLE = 5,
   TL_ENGINE_E4M3 = 6,
   TL_ENGINE_E5M2 = 7,
-  TL_ENGINE_UINT8 = 8
+  TL_ENGINE_UINT8 = 8,
+  TL_ENGINE_INT4 = 9,
+  TL_ENGINE_UINT4 = 10
 };
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */

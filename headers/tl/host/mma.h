@@ -23,6 +23,16 @@ TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) 
 TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
   tl_engine_mma(d, a, b, TL_ENGINE_INT8);
 }
+struct Int4Instructions {
+#ifdef TL_WITHOUT_INT4_PRODUCTS  // so that a test reaches what chips without them do
+  static constexpr bool exist = false;
+#else
+  static constexpr bool exist = true;
+#endif
+  static TL_DEVICE void mma_m16n8k64(int32_t* d, const uint32_t* a, const uint32_t* b, bool is_signed) {
+    tl_engine_mma(d, a, b, is_signed ? TL_ENGINE_INT4 : TL_ENGINE_UINT4);
+  }
+};
 // Each lane has one element of A (row lane / 4, k = lane % 4) and of B, and two of D.
 TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
   for (int k = 0; k < 4; ++k) {

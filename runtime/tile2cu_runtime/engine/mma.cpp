@@ -3,7 +3,7 @@
 // Fragments [PTX ISA, "Matrix Fragments for mma.m16n8k8 / k16 / k32"], with group g = lane / 4, t = lane % 4 and v
 // elements to a 32-bit register: A register r holds row g + 8 * (r % 2), columns v * (t + 4 * (r / 2)) ..+v-1;
 // B register r holds column g, rows v * (t + 4 * r) ..+v-1; accumulator r holds row g + 8 * (r / 2), column
-// 2 * t + r % 2. tf32 has v = 1, 16-bit types v = 2, int8 v = 4.
+// 2 * t + r % 2. tf32 has v = 1, 16-bit types v = 2, int8 v = 4, 4-bit integers v = 8, the first in bits 0..3.
 #include <cstring>
 
 #include <tl/host/numeric.h>
@@ -93,16 +93,42 @@ void mma_tf32(const Meeting& meeting) {
   scatter(c, meeting);
 }
 
+template <int k, class Element> void multiply_add_integers(std::int32_t* c, const Element* a, const Element* b) {
+  for (int row = 0; row < m; ++row) {
+    for (int inner = 0; inner < k; ++inner) {
+      const std::int32_t left = a[row * k + inner];
+      for (int column = 0; column < n; ++column) c[row * n + column] += left * b[inner * n + column];
+    }
+  }
+}
+
 void mma_int8(const Meeting& meeting) {
   const Operands<std::int8_t> operands(meeting);
   std::int32_t c[m * n];
   gather(c, meeting);
-  for (int row = 0; row < m; ++row) {
-    for (int inner = 0; inner < 32; ++inner) {
-      const std::int32_t left = operands.a[row * 32 + inner];
-      for (int column = 0; column < n; ++column) c[row * n + column] += left * operands.b[inner * n + column];
+  multiply_add_integers<32>(c, operands.a, operands.b);
+  scatter(c, meeting);
+}
+
+// Integers of 4 bits, of which registers hold eight.
+void mma_int4(const Meeting& meeting, bool is_signed) {
+  constexpr int v = 8, k = 8 * v;
+  const auto item = [is_signed](std::uint32_t word, int e) {
+    const int bits = static_cast<int>(word >> 4 * e & 15);
+    return is_signed && bits > 7 ? bits - 16 : bits;
+  };
+  std::int32_t a[m * k], b[k * n], c[m * n];
+  for (int lane = 0; lane < lanes; ++lane) {
+    const int group = lane / 4, t = lane % 4;
+    for (int e = 0; e < v; ++e) {
+      for (int r = 0; r < a_registers; ++r) {
+        a[(group + 8 * (r % 2)) * k + v * (t + 4 * (r / 2)) + e] = item(of(meeting, lane).a[r], e);
+      }
+      for (int r = 0; r < b_registers; ++r) b[(v * (t + 4 * r) + e) * n + group] = item(of(meeting, lane).b[r], e);
     }
   }
+  gather(c, meeting);
+  multiply_add_integers<k>(c, a, b);
   scatter(c, meeting);
 }
 
@@ -132,6 +158,8 @@ void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int 
                   [&](const Meeting& meeting) {
                     if (type == TL_ENGINE_TF32) return mma_tf32(meeting);
                     if (type == TL_ENGINE_INT8) return mma_int8(meeting);
+                    if (type == TL_ENGINE_INT4 || type == TL_ENGINE_UINT4)
+                      return mma_int4(meeting, type == TL_ENGINE_INT4);
                     mma_16bit(meeting, type);
                   });
 }

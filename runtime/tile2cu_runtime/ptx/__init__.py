@@ -7,7 +7,7 @@ The CPU engine runs an emitted text on its own primitives; a swapped operand in 
 invisible there, and is a wrong result here.
 
 Has: what nvcc 13 makes of the emitted texts for sm_80: integers, floats, conversions, loads and stores, atomics,
-shuffles and votes, ldmatrix, mma.sync of f16, bf16, tf32 and int8, cp.async, bar.sync 0. It checks bounds, alignment
+shuffles and votes, ldmatrix, mma.sync but of 8-bit floats, cp.async, bar.sync 0. It checks bounds, alignment
 and that warps are whole; copies land as late as they may, and what nobody wrote in shared memory is NaN.
 Has not: wgmma, TMA, mbarriers, named barriers, 8-bit floats, textures, functions that are not inlined. No time, no
 races. Transcendentals are correctly rounded, sums of an mma are rounded once.

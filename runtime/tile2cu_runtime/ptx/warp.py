@@ -139,13 +139,13 @@ def result() -> Fragment:
     return Fragment(GROUP[:, None] + 8 * (item // 2), MEMBER[:, None] * 2 + item % 2)
 
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8}
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4}
 
 
 def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
     """mma.sync.aligned.m16n8k*.row.col.D.A.B.C: products are summed in float64 and rounded once."""
     shape = next((each for each in instruction.modifiers if each.startswith("m16n8k")), "")
-    d, a, b, _ = [each for each in instruction.modifiers if each in TYPES][-4:]
+    d, a, b, _ = [each for each in instruction.modifiers if each in TYPES or each in _BITS][-4:]
     if not shape or a not in _BITS or b not in _BITS or "row" not in instruction.modifiers:
         raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
     k = int(shape[len("m16n8k") :])
@@ -178,6 +178,9 @@ def _matrix(t: Threads, warps: Array, words: list, kind: str, place: Fragment, s
             items = (flat & np.uint32(0xFFFFE000)).view(np.float32)
         case "f32":
             items = flat.view(np.float32)
+        case "s4" | "u4":
+            codes = (flat[:, None] >> np.arange(0, 32, 4, dtype=np.uint32)).reshape(-1) & 15
+            items = (codes ^ 8).astype(np.int64) - 8 if kind == "s4" else codes
         case _:
             items = flat.view(TYPES[kind])
     wide = items.astype(np.float64 if items.dtype.kind == "f" else np.int64).reshape(len(warps), WARP, -1)

@@ -7,7 +7,7 @@ compared with. Where a kernel speaks of single threads, all of them take each st
 write and read between barriers must not depend on turns; operations whose meaning does are CannotInterpret.
 """
 
-from tests.conformance.reference.numbers import CannotInterpret, KernelFault, numpy_dtype
+from tests.conformance.reference.numbers import CannotInterpret, KernelFault, from_memory, in_memory, numpy_dtype
 from tests.conformance.reference.program import interpret
 
-__all__ = ["CannotInterpret", "KernelFault", "interpret", "numpy_dtype"]
+__all__ = ["CannotInterpret", "KernelFault", "from_memory", "in_memory", "interpret", "numpy_dtype"]

@@ -19,9 +19,14 @@ _FLOATS = {
     "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
     "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
 }
-# Conversions to 8-bit floats saturate: PTX ISA, cvt.satfinite.
-_SATURATED = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
+_INTEGERS = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}  # an element a byte
+# Conversions to these saturate: PTX ISA, cvt.satfinite.
+_SATURATED = {
+    "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
+    "float4_e2m1fn": 6.0,
+}  # fmt: skip
 
 
 class CannotInterpret(Exception):
@@ -38,19 +43,22 @@ def numpy_dtype(dtype: DType) -> np.dtype:
         if dtype.name not in _FLOATS:
             raise CannotInterpret(f"the type {dtype}")
         return np.dtype(_FLOATS[dtype.name])
-    if dtype.bits < 8:
-        raise CannotInterpret(f"the type {dtype}")
-    return np.dtype(dtype.name)
+    return np.dtype(_INTEGERS.get(dtype.name, dtype.name))
 
 
 def working_dtype(dtype: DType) -> np.dtype:
-    """The type in which values are computed: float64 for all floats, an integer's own."""
+    """The type in which values are computed: float64 for all floats, an integer's own, bytes for one of 4 bits."""
+    if dtype.name in _INTEGERS:
+        return np.dtype(np.int8 if dtype.kind == "int" else np.uint8)
     return np.dtype(np.float64) if dtype.is_float else numpy_dtype(dtype)
 
 
 def converted(values: Array, dtype: DType) -> Array:
     """The values as operands of an operation in `dtype`: floats keep their precision, integers wrap."""
     to = working_dtype(dtype)
+    if dtype.name in _INTEGERS:
+        digits = np.trunc(values).astype(np.int64) & 15
+        return ((digits ^ 8) - 8 if dtype.kind == "int" else digits).astype(to)
     if values.dtype == to:
         return values
     if values.dtype.kind == "f" and dtype.is_int:
@@ -81,6 +89,24 @@ def stored(values: Array, dtype: DType) -> Array:
 def reinterpreted(values: Array, source: DType, target: DType) -> Array:
     """The same bits as another type of the same width."""
     return converted(stored(values, source).view(numpy_dtype(target)), target)
+
+
+def in_memory(values: Array, dtype: DType) -> Array:
+    """A caller's array as the kernel takes it: elements of 4 bits two a byte, the first in bits 0 to 3."""
+    if not dtype.is_packed:
+        return values
+    codes = values.view(np.uint8) & 15
+    return codes[..., ::2] | codes[..., 1::2] << 4
+
+
+def from_memory(memory: Array, dtype: DType) -> Array:
+    """The inverse of in_memory."""
+    if not dtype.is_packed:
+        return memory
+    codes = np.stack((memory & 15, memory >> 4), axis=-1).reshape(*memory.shape[:-1], -1)
+    if dtype.kind == "int":
+        codes = (codes ^ 8) - 8
+    return codes.view(numpy_dtype(dtype)) if dtype.is_float else codes.view(np.int8).astype(numpy_dtype(dtype))
 
 
 def undefined(shape: tuple[int, ...], dtype: DType) -> Array:

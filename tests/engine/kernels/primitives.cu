@@ -107,6 +107,12 @@ struct MmaInt8 {
     tl::mma_m16n8k32_int8(reinterpret_cast<int32_t*>(d), a, b);
   }
 };
+template <bool is_signed> struct MmaInt4 {
+  static constexpr int registers = 4;
+  template <class D> static __device__ void run(D* d, const uint32_t* a, const uint32_t* b) {
+    tl::Int4Instructions::mma_m16n8k64(reinterpret_cast<int32_t*>(d), a, b, is_signed);
+  }
+};
 template <class Instruction> __global__ void mma(const uint32_t* a, const uint32_t* b, uint32_t* d) {
   constexpr int n = Instruction::registers;
   uint32_t ra[4], rb[2], rd[4] = {};
@@ -220,6 +226,10 @@ inline int run_mma(int instruction, const uint32_t* a, const uint32_t* b, uint32
       return run(mma<MmaTf32>, 1, 32, 0, a, b, d);
     case 4:
       return run(mma<MmaInt8>, 1, 32, 0, a, b, d);
+    case 5:
+      return run(mma<MmaInt4<true>>, 1, 32, 0, a, b, d);
+    case 6:
+      return run(mma<MmaInt4<false>>, 1, 32, 0, a, b, d);
   }
   return -1;
 }

@@ -41,7 +41,7 @@ def test_gathered_operands_are_stored_with_few_conflicts(
     )
     layout = context.facts[subject(context, "A_shared"), "layout"]  # type: ignore[index]
     assert isinstance(layout, SharedLayout)
-    size = layout.element_bytes
+    size = layout.element_bits // 8
     pitch = layout.extents[1] * size + layout.padding
     each = max(1, 4 // size)  # PTX ISA, mma fragments: lane 4g + t holds line g, words t of K
     lanes = [(lane // 4, lane % 4 * each) for lane in range(32)]

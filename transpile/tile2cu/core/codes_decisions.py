@@ -90,6 +90,12 @@ _LAYOUT: Mapping[str, Explanation] = {
         "A fragment's elements are spread over the threads. A T.Parallel loop gives each thread its own elements; to "
         "reach another thread's, the tile has to lie in shared memory.",
     ),
+    "T2C-L015": Explanation(
+        "elements of 4 bits are not taken two at a time",
+        "Memory holds two elements of 4 bits a byte. Rows and parts of tensors and shared tiles are whole bytes, and a "
+        "thread writes both halves of a byte: a loop has to go through whole rows with its last variable, or write to "
+        "a fragment that is copied afterwards. Reductions, scans, atomics and T.print take wider elements.",
+    ),
     "T2C-L020": Explanation(
         "the tiles do not fit into shared memory",
         "The table shows what each tile takes, its slots in a pipeline included, against what the chip gives a block.",

@@ -12,7 +12,7 @@ class DType:
     """An element type.
 
     `name` is the canonical (NumPy-like) name, `bits` the width in memory, `cpp` the type as it
-    reads in emitted text.
+    reads in emitted text. Of types of 4 bits memory holds two elements a byte, the first in bits 0..3.
     """
 
     name: str
@@ -22,8 +22,31 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Bytes an element takes; sub-byte types count as one and are packed by their buffer."""
+        """Bytes an element takes in a register, and in memory unless elements share bytes there."""
         return max(1, self.bits // 8)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether elements share bytes of memory."""
+        return self.bits < 8
+
+    @property
+    def fewest_written(self) -> int:
+        """The neighbours that a thread has to write together."""
+        return 8 // self.bits if self.is_packed else 1
+
+    @property
+    def in_memory(self) -> str:
+        """The C++ type that a kernel's argument points to."""
+        return f"tl::Packed<{self.cpp}>" if self.is_packed else self.cpp
+
+    def bytes_of(self, elements: int) -> int:
+        """Bytes that so many elements take in memory."""
+        return elements * self.bits // 8
+
+    def elements_in(self, bytes_: int) -> int:
+        """Elements that so many bytes of memory hold."""
+        return bytes_ * 8 // self.bits
 
     @property
     def is_float(self) -> bool:
@@ -37,6 +60,10 @@ class DType:
         return self.name
 
 
+INT4 = DType("int4", "int", 4, "tl::int4_t")
+UINT4 = DType("uint4", "uint", 4, "tl::uint4_t")
+FLOAT4_E2M1 = DType("float4_e2m1fn", "float", 4, "tl::float4_e2m1")
+PACKED = (INT4, UINT4, FLOAT4_E2M1)
 BOOL = DType("bool", "bool", 8, "bool")
 INT8 = DType("int8", "int", 8, "int8_t")
 INT16 = DType("int16", "int", 16, "int16_t")
@@ -62,6 +89,7 @@ FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
 ALL = (
     BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
     FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, *FLOATS_OF_8_BITS,
+    *PACKED,
 )  # fmt: skip
 
 BY_NAME = MappingProxyType(
@@ -77,6 +105,7 @@ BY_NAME = MappingProxyType(
         "float8_e4m3": FLOAT8_E4M3,
         "e4m3_float8": FLOAT8_E4M3,
         "e5m2_float8": FLOAT8_E5M2,
+        "float4_e2m1": FLOAT4_E2M1,
     }
 )
 

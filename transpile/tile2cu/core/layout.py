@@ -361,13 +361,18 @@ class SharedLayout:
     """
 
     extents: tuple[int, ...]
-    element_bytes: int
+    element_bits: int
     swizzle: int = 0
     padding: int = 0
 
     @property
+    def row_bytes(self) -> int:
+        """Without padding."""
+        return self.extents[-1] * self.element_bits // 8
+
+    @property
     def bytes(self) -> int:
-        row = self.extents[-1] * self.element_bytes + self.padding
+        row = self.row_bytes + self.padding
         plane = prod(self.extents[-2:-1]) * row
         planes = prod(self.extents[:-2])
         return plane if planes == 1 else planes * -(-plane // self.alignment) * self.alignment

@@ -122,6 +122,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
         if isinstance(param, Buffer):
             shape = ", ".join(printer.index(extent) for extent in param.shape)
             order = "strided" if param.strides else "row-major"
+            order += ", two a byte, the first in its lower half" if param.dtype.is_packed else ""
             rows.append((param.name, words[access_of(param, launches)], str(param.dtype), f"({shape})", order))
         else:
             rows.append((param.name, "in", str(param.dtype), "scalar", ""))
@@ -141,15 +142,25 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     }
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
-    free = [printer.names(size.name) for size in sizes if size not in multiples]
+    even = _of_whole_bytes(launches[0].program)
+    free = [printer.names(size.name) for size in sizes if size not in multiples and size not in even]
     text = f"{listed(free)} may be any size from 0. " if free else ""
     if unknown:
         text += f"No tensor's shape gives {listed(unknown)}: callers pass it by name. "
+    if even:
+        names = listed([printer.text(last) for last in even])
+        text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "
     for size, factor in multiples.items():
         text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
+
+
+def _of_whole_bytes(program: Program) -> tuple[Expr, ...]:
+    """The run-time extents that must be even, since elements share bytes."""
+    tensors = (param for param in program.params if isinstance(param, Buffer) and param.dtype.is_packed)
+    return tuple(dict.fromkeys(each.shape[-1] for each in tensors if static_value(each.shape[-1]) is None))
 
 
 def _extents(program: Program) -> frozenset[Expr]:

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT32, DType, promote
+from tile2cu.core.dtype import (
+    BOOL,
+    FLOAT4_E2M1,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    FLOATS_OF_8_BITS,
+    INT32,
+    DType,
+    promote,
+)
 from tile2cu.core.expr import (
     OF_THREAD,
     Address,
@@ -37,7 +47,8 @@ _PRECEDENCE = {
 }  # fmt: skip
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 _SPELLING = {"or": "||", "and": "&&", "//": "/"}
-_NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
+_SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
+_NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
 _OWN = (
     "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start "
@@ -114,7 +125,7 @@ class Printer:
 
     def _cast(self, expr: Expr, want: DType) -> str:
         """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
-        if want.is_float and want.bits <= 32 and want not in FLOATS_OF_8_BITS and self._is_small(expr):
+        if want.is_float and want.bits <= 32 and want not in _SMALL_FLOATS and self._is_small(expr):
             return "tl::cast_small"
         return "tl::cast"
 
@@ -249,6 +260,8 @@ class Printer:
         condition, yes, no = expr.args
         parts = (self._converted(condition, BOOL), self._converted(yes, dtype), self._converted(no, dtype))
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
+        if dtype.is_packed:  # C++ would not know which of the two to convert
+            texts[1:] = [f"tl::cast<{dtype.cpp}>({text})" for text in texts[1:]]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
 
 
@@ -273,6 +286,8 @@ def literal(value: Number, dtype: DType) -> str:
         return f"{dtype.cpp}({_decimal(float(value))}f)"
     if float(value) != int(value):
         return f"{_decimal(float(value))}f"
+    if dtype.is_packed:
+        return f"{dtype.cpp}({int(value)})"
     suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(dtype.name, "")
     return f"{int(value)}{suffix}"
 
@@ -293,7 +308,7 @@ def _same_in_cpp(a: DType, b: DType) -> bool:
     """Whether C++ converts between the types by itself, in arithmetic and assignment, as the language wants."""
     if a == b or (a.is_float and not b.is_float and b is BOOL):
         return a == b
-    if a.name in _NARROW or b.name in _NARROW:
+    if a.name in _NARROW or b.name in _NARROW or (a.is_packed and b.is_packed):
         return False
     if a.is_float and not b.is_float:
         return False

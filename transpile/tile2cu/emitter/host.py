@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import variables
-from tile2cu.core.expr import Var, static_value
+from tile2cu.core.expr import Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
@@ -37,7 +37,12 @@ def host(launches: tuple[Written, ...]) -> HostView:
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
         workspace_params=_workspace_sizes(program, first.printer),
-        refusals=(*_sizes(names), *_grid_limits(launches, of_call=False), *_rows(launches)),
+        refusals=(
+            *_sizes(names),
+            *_whole_bytes(launches),
+            *_grid_limits(launches, of_call=False),
+            *_rows(launches),
+        ),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
         checks=(
@@ -99,21 +104,24 @@ def _take_workspace(program: Program, printer: Printer) -> tuple[Declaration, ..
         return ()
     names = [printer.names(tensor.name) for tensor in program.workspaces]
     taken = [
-        Declaration(f"{tensor.dtype.cpp}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
+        Declaration(f"{tensor.dtype.in_memory}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
         for tensor, name in zip(program.workspaces, names, strict=True)
     ]
     return (Declaration("tl::Workspace tensors(workspace);"), *taken)
 
 
 def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
-    return f"<{tensor.dtype.cpp}>({', '.join(printer.index(extent) for extent in tensor.shape)})"
+    *outer, last = tensor.shape
+    if tensor.dtype.is_packed:
+        last = binary("//", last, int_const(tensor.dtype.fewest_written))
+    return f"<{tensor.dtype.in_memory}>({', '.join(printer.index(extent) for extent in (*outer, last))})"
 
 
 def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
     params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
     params += [
-        f"{_const(tensor, (settled,))}{tensor.dtype.cpp}* __restrict__ {printer.names(tensor.name)}_data"
+        f"{_const(tensor, (settled,))}{tensor.dtype.in_memory}* __restrict__ {printer.names(tensor.name)}_data"
         for tensor in memories(settled)
     ]
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
@@ -131,6 +139,19 @@ def _const(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
 def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
     """The refusal of sizes below zero."""
     return (_refuse([f"{name} < 0" for name in names], "TL_INVALID_SIZE"),) if names else ()
+
+
+def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
+    """The refusal of run-time sizes whose rows end within a byte."""
+    printer = launches[0].printer
+    tensors = [tensor for each in launches for tensor in (*memories(each.settled), *viewed_tensors(each.settled))]
+    texts = [
+        f"{printer.text(tensor.shape[-1])} % {tensor.dtype.fewest_written} != 0"
+        for tensor in tensors
+        if tensor.dtype.is_packed and static_value(tensor.shape[-1]) is None
+    ]
+    comment = "Two elements of 4 bits share a byte: rows are whole bytes"
+    return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
 def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
@@ -202,4 +223,4 @@ def _pointer(tensor: Buffer, settled: Settled, printer: Printer) -> str:
     name = printer.names(tensor.name)
     if tensor in settled.program.workspaces:
         return name
-    return f"static_cast<{_const(tensor, (settled,))}{tensor.dtype.cpp}*>({name})"
+    return f"static_cast<{_const(tensor, (settled,))}{tensor.dtype.in_memory}*>({name})"

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
-from tile2cu.core.dtype import FLOATS_OF_8_BITS, DType
+from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import (
     Binary,
@@ -65,12 +65,12 @@ _SPELLING = {"or": "||", "and": "&&"}
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint"}
 _RANKS = 8
-_FLOATS = frozenset(("float16", "bfloat16", *(dtype.name for dtype in FLOATS_OF_8_BITS)))
+_OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, *PACKED))))
 
 
 def element_type(dtype: DType) -> str:
     """The class of tl/test.h that stores an element."""
-    if dtype.name in _FLOATS:
+    if dtype.name in _OF_THE_TEST:
         return dtype.name
     return f"Native<{'float' if dtype.name == 'tfloat32' else _native(dtype)}>"
 
@@ -81,7 +81,7 @@ def value_type(dtype: DType) -> str:
 
 
 def _native(dtype: DType) -> str:
-    return "int32_t" if dtype.name == "int32" else dtype.cpp
+    return "int32_t" if dtype.name == "int32" or dtype.is_packed else dtype.cpp
 
 
 def require_reference(program: Program) -> None:

@@ -339,7 +339,7 @@ def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
     ]
     name, data = printer.names(tensor.name), f"{printer.names(tensor.memory.name)}_data"
     if tensor.dtype != tensor.memory.dtype:
-        data = f"tl::bits_as<{tensor.dtype.cpp}>({data})"
+        data = f"tl::bits_as<{tensor.dtype.in_memory}>({data})"
     start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
     if settled.facts.get(tensor, "row_start_when") is not None:
         start = "RowStart"

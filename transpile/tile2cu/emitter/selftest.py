@@ -20,11 +20,12 @@ from tile2cu.targets.table import Target
 _ROUNDING = {
     "float64": 2.0**-40, "float32": 2.0**-20, "tfloat32": 2.0**-10, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
+    "float4_e2m1fn": 2.0**-2,
 }  # fmt: skip
 _UNITS = 4
 _OURS = (
-    "Array OnDevice Workspace Native Sizes Tensors SmallFloat fill same start run bench main reference reinterpret "
-    "tolerance maximum minimum floordiv floormod ceildiv absolute require milliseconds device_is_fine"
+    "Array OnDevice Workspace Native Sizes Tensors SmallFloat Int4 put get fill same start run bench main reference "
+    "reinterpret tolerance maximum minimum floordiv floormod ceildiv absolute require milliseconds device_is_fine"
 )
 
 
@@ -152,6 +153,8 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
         condition = settled.facts.get(param, "tma_when") if isinstance(param, Buffer) else None
         if condition is not None and isinstance(condition.value, Var):
             found[condition.value.name] = condition.of
+        if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):
+            found.setdefault(param.shape[-1].name, param.dtype.fewest_written)
     return found
 
 

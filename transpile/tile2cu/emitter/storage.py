@@ -130,9 +130,9 @@ def shared_view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration
 
 def _rows_about(layout: SharedLayout) -> str:
     """How rows are stored: in panels as wide as the swizzle, where they are wider."""
-    row = layout.extents[-1] * layout.element_bytes
+    row = layout.row_bytes
     if layout.swizzle and row > layout.swizzle:
-        return f"{row // layout.swizzle} panels of {layout.swizzle // layout.element_bytes} columns, {layout}"
+        return f"{row // layout.swizzle} panels of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
     return f"rows of {row} bytes, {layout}"
 
 

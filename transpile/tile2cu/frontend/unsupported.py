@@ -47,8 +47,8 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "fast_rcp Broadcast Ramp Shuffle extract_lane float16x2 bfloat16x2 "
         "float32x2 float32x4 add2 sub2 mul2 fma2 max2 min2 abs2 tvm_access_ptr ldg32 ldg64 ldg128 ldg256 "
         ""
-        "float8_e8m0fnu float4_e2m1fn float4_e2m1_unpacked int4 "
-        "uint4 tcgen05_mma_arrive clc_try_cancel_multicast",
+        "float8_e8m0fnu float4_e2m1_unpacked "
+        "tcgen05_mma_arrive clc_try_cancel_multicast",
     ),
 )
 

@@ -33,6 +33,7 @@ from tile2cu.rules.loops import loop_packets
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.overlap import overlap, register_shares
 from tile2cu.rules.overlay import shared_overlay
+from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.select import (
     atomic_tile,
@@ -51,6 +52,7 @@ from tile2cu.rules.warps import block_threads, full_col, full_row, square
 __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 RULES: tuple[Rule, ...] = (
+    whole_bytes,
     thread_available,
     by_hand,
     block_threads,
@@ -90,6 +92,7 @@ RULES: tuple[Rule, ...] = (
     tensor_ragged,
     tensor_row_start,
     tensor_row_start_when,
+    pairs,
     tma,
     overlap,
     register_shares,

@@ -94,14 +94,14 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     if not whole or tile.rank < 2:
         reason = f"fills a part of `{tile.name}`, not all its rows and columns"
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
-    if rows > 256 or columns * tile.dtype.bytes % 16:
+    if rows > 256 or tile.dtype.bytes_of(columns) % 16:
         reason = f"fills `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
     if reason:
         raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
     yield op, "call", "tma_load"
-    yield tile, "layout", swizzled(tile) if columns * tile.dtype.bytes % 32 == 0 else _plain(tile)
+    yield tile, "layout", swizzled(tile) if tile.dtype.bytes_of(columns) % 32 == 0 else _plain(tile)
     yield tensor, "tma_when", rows_when(tensor)
 
 
 def _plain(tile: Buffer) -> SharedLayout:
-    return SharedLayout(tile.static_shape, tile.dtype.bytes)
+    return SharedLayout(tile.static_shape, tile.dtype.bits)

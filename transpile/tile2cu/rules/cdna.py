@@ -100,7 +100,7 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     b = op.b.buffer
     if context.target.mfma and b.scope is Scope.SHARED and reads_wide_rows(b, context):
-        yield b, "layout", SharedLayout(b.static_shape, b.dtype.bytes)
+        yield b, "layout", SharedLayout(b.static_shape, b.dtype.bits)
 
 
 @rule(

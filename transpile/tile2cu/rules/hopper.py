@@ -210,7 +210,7 @@ def on_wgmma(context: Context) -> bool:
 
 def rows_when(tensor: Buffer) -> Multiple:
     """What must hold for TMA to read a tensor's rows: they start at multiples of 16 bytes."""
-    return Multiple(tensor.shape[-1], POINTER_BYTES // tensor.dtype.bytes)
+    return Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
 
 
 def warpgroups(launch: Launch) -> int:
@@ -319,7 +319,7 @@ def _wgmma_reads(tile: Buffer) -> bool:
 
 def has_swizzle(tile: Buffer) -> bool:
     """Whether a swizzle of 32, 64 or 128 bytes divides a tile's rows: TMA and wgmma reach no others."""
-    return tile.rank == 2 and widest_swizzle_of(tile.static_shape[1] * tile.dtype.bytes) > 0
+    return tile.rank == 2 and widest_swizzle_of(tile.dtype.bytes_of(tile.static_shape[1])) > 0
 
 
 def loads_ahead(context: Context) -> tuple[Copy, ...]:
@@ -343,6 +343,8 @@ def _load_refusal(load: Copy) -> str:
 def box_refusal(region: Region, into: Region) -> str:
     """Why TMA cannot move a box of a tensor into a tile, or a plane of one; empty if it can."""
     tensor, tile = region.buffer, into.buffer
+    if tensor.dtype.is_packed:
+        return "moves elements that share bytes"
     if tensor.dtype != tile.dtype or tensor.rank > _TMA_RANK or len(into.kept) != 2:
         return "changes the element type, or the rank of its tensor is over 5"
     if len(region.kept) != 2 or region.kept[-1] != tensor.rank - 1:
@@ -357,7 +359,7 @@ def rows_refusal(tensor: Buffer) -> str:
     last = static_value(tensor.shape[-1])
     if last is None:
         return ""
-    aligned = int(last) * tensor.dtype.bytes % POINTER_BYTES == 0
+    aligned = tensor.dtype.bytes_of(int(last)) % POINTER_BYTES == 0
     return "" if aligned else f"rows of `{tensor.name}` do not start at multiples of {POINTER_BYTES} bytes"
 
 
@@ -375,4 +377,4 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
 
 def _staging(op: Copy) -> Staging:
     tile, dtype = op.src.buffer, op.dst.buffer.dtype
-    return Staging(f"{tile.name}_staging", tile, dtype, SharedLayout(tile.static_shape, dtype.bytes, swizzle=128))
+    return Staging(f"{tile.name}_staging", tile, dtype, SharedLayout(tile.static_shape, dtype.bits, swizzle=128))

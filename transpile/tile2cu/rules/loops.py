@@ -171,7 +171,7 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
 
 def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:
     """Whether packets of a shared tile's row that start there always lie in one of its 16-byte chunks."""
-    if tile.static_shape[-1] % vector or vector * tile.dtype.bytes > _CHUNK_BYTES:
+    if tile.static_shape[-1] % vector or tile.dtype.bytes_of(vector) > _CHUNK_BYTES:
         return False
     return _starts_at(vector, constant, terms, context)
 

@@ -111,7 +111,7 @@ def tensor_row_start_when(launch: Launch, context: Context) -> Iterator[Decision
     for tensor, boxes in _boxes(context):
         offsets = [_offset_start(tensor, box, context.bounds) for box in boxes if box.wide]
         if context.facts[tensor, "row_start"] == 0 and tensor.strides is None and min(offsets) >= POINTER_BYTES:
-            yield tensor, "row_start_when", Multiple(tensor.shape[-1], POINTER_BYTES // tensor.dtype.bytes)
+            yield tensor, "row_start_when", Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
 
 
 def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
@@ -205,7 +205,7 @@ def _offset_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
 
 
 def _aligned(tensor: Buffer, multiples: list[int]) -> int:
-    return gcd(POINTER_BYTES, *(tensor.dtype.bytes * multiple for multiple in multiples))
+    return gcd(8 * POINTER_BYTES, *(tensor.dtype.bits * multiple for multiple in multiples)) // 8
 
 
 def _is_parallel(atom: Expr) -> bool:

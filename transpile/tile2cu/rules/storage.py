@@ -30,10 +30,10 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     for tile in shared_tiles(launch):
         if context.facts.get(tile, "layout") is None:
-            yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bytes)
+            yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bits)
         for view in viewed(launch, tile):
             layout: SharedLayout = context.facts[tile, "layout"]
-            yield view, "layout", replace(layout, extents=view.static_shape, element_bytes=view.dtype.bytes)
+            yield view, "layout", replace(layout, extents=view.static_shape, element_bits=view.dtype.bits)
 
 
 @rule(

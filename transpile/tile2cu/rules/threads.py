@@ -44,8 +44,8 @@ def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
     for part in _parts(op):
         if isinstance(part, Address):
             assert isinstance(part.buffer, Buffer)
-            if part.buffer.scope is Scope.SHARED and part.extent * part.dtype.bytes > _CHUNK_BYTES:
-                yield part.buffer, "layout", SharedLayout(part.buffer.static_shape, part.dtype.bytes)
+            if part.buffer.scope is Scope.SHARED and part.dtype.bytes_of(part.extent) > _CHUNK_BYTES:
+                yield part.buffer, "layout", SharedLayout(part.buffer.static_shape, part.dtype.bits)
 
 
 @rule(

@@ -49,7 +49,7 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     for op in context.statements:
         if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
-            vector = _vector(op.src.static_shape, _bytes_in_memory(op.src, context))
+            vector = _vector(op.src.static_shape, _bits_in_memory(op.src, context))
             yield op.src, "layout", blocked(op.src.static_shape, vector, context, lanes=context.target.warp_size)
             return
 
@@ -84,7 +84,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
-        vector = _vector(tile.static_shape, _bytes_in_memory(tile, context))
+        vector = _vector(tile.static_shape, _bits_in_memory(tile, context))
         yield tile, "layout", _fewest_registers(tile.static_shape, vector, context)
 
 
@@ -150,7 +150,7 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
-    widest = max((access.buffer.dtype.bytes for access in element_accesses(op.body)), default=4)
+    widest = max((access.buffer.dtype.bits for access in element_accesses(op.body)), default=32)
     return _fewest_registers(shape, _vector(shape, widest), context)
 
 
@@ -158,8 +158,8 @@ def _undecided(tile: Buffer, context: Context) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, "layout") is None
 
 
-def _bytes_in_memory(tile: Buffer, context: Context) -> int:
-    """Bytes of an element in memory: of the narrowest tensor read to where this tile lies, or else written from there.
+def _bits_in_memory(tile: Buffer, context: Context) -> int:
+    """Bits of an element in memory: of the narrowest tensor read to where this tile lies, or else written from there.
 
     Sums in float32 of a float16 matrix are spread so that the matrix is read 16 bytes at a time.
     """
@@ -170,8 +170,8 @@ def _bytes_in_memory(tile: Buffer, context: Context) -> int:
             break
         together |= more
     moved = [access for op in context.statements for access in _moved(op, together)]
-    reads = [tensor.dtype.bytes for tensor, stored in moved if not stored]
-    return min(reads or [tensor.dtype.bytes for tensor, _ in moved], default=tile.dtype.bytes)
+    reads = [tensor.dtype.bits for tensor, stored in moved if not stored]
+    return min(reads or [tensor.dtype.bits for tensor, _ in moved], default=tile.dtype.bits)
 
 
 def _moved(op: Stmt, together: set[Buffer]) -> Iterator[tuple[Buffer, bool]]:
@@ -199,9 +199,9 @@ def _met(context: Context) -> Iterator[set[Buffer]]:
             }
 
 
-def _vector(shape: tuple[int, ...], element_bytes: int) -> int:
+def _vector(shape: tuple[int, ...], element_bits: int) -> int:
     """Elements a thread takes at once: as many as 16 bytes hold and the row is a multiple of."""
-    return gcd(VECTOR_BYTES // min(element_bytes, VECTOR_BYTES), shape[-1])
+    return gcd(max(1, 8 * VECTOR_BYTES // element_bits), shape[-1])
 
 
 def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:

@@ -147,14 +147,14 @@ def _refuse_register_operands(op: Gemm, context: Context) -> None:
         why[b] = "tl::gemm reads B from shared memory on AMD: `{}` goes there"
     elif b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
         why[b] = ""
-    if a.scope is Scope.FRAGMENT and op.transpose_a:
+    if a.scope is Scope.FRAGMENT and (op.transpose_a or a.dtype.is_packed):
         why[a] = ""
     for tile in why:
         error = Tile2CuError(
             "T2C-S003",
             f"`{tile.name}` cannot be an operand of T.gemm where it is",
             op.span,
-            notes=(Note("in registers, A may not be transposed, and B must have elements of 16 bits"),),
+            notes=(Note("in registers, A may not be transposed or of 4 bits, and B must have elements of 16 bits"),),
             help=f"T.copy `{tile.name}` to a shared tile first",
         )
         raise Elsewhere.of(error, op, tile, why[tile])

@@ -50,7 +50,7 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
             layout = swizzled(buffer)
             yield buffer, "layout", layout
             if layout.swizzle < 128:
-                row, elements = buffer.static_shape[-1] * buffer.dtype.bytes, 128 // buffer.dtype.bytes
+                row, elements = layout.row_bytes, buffer.dtype.elements_in(128)
                 edit = f"make rows of `{buffer.name}` a multiple of {elements} elements"
                 yield rejected(buffer, "128-byte swizzle", f"a row has {row} bytes, no multiple of 128", edit)
 
@@ -135,7 +135,7 @@ def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
 
 def _padded(buffer: Buffer, context: Context) -> SharedLayout:
     """The layout with the smallest padding of those with the fewest conflicts."""
-    row, bytes_ = buffer.static_shape[-1] * buffer.dtype.bytes, buffer.dtype.bytes
+    row, dtype = buffer.dtype.bytes_of(buffer.static_shape[-1]), buffer.dtype
     reads = [
         _places(op, region is op.a, context)
         for op in _products(context)
@@ -144,10 +144,12 @@ def _padded(buffer: Buffer, context: Context) -> SharedLayout:
     ]
 
     def ways(padding: int) -> int:
-        return max(bank_ways([r * (row + padding) + c * bytes_ for r, c in places], bytes_) for places in reads)
+        return max(
+            bank_ways([r * (row + padding) + dtype.bytes_of(c) for r, c in places], dtype.bytes) for places in reads
+        )
 
     padding = min(range(0, 128, _CHUNK_BYTES), key=lambda padding: (ways(padding), padding))
-    return SharedLayout(buffer.static_shape, bytes_, padding=padding)
+    return SharedLayout(buffer.static_shape, dtype.bits, padding=padding)
 
 
 def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
@@ -155,7 +157,7 @@ def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
     if on_fma(op, context):  # the rows (of A) or columns (of B) of the lane's elements, at one k
         lines = [(lane // FMA_ROW if is_a else lane % FMA_ROW, 0) for lane in _LANES]
     else:  # lane 4g + t reads line g at word t
-        each = max(1, 4 // (op.a if is_a else op.b).buffer.dtype.bytes)
+        each = max(1, (op.a if is_a else op.b).buffer.dtype.elements_in(4))
         lines = [(lane // 4, lane % 4 * each) for lane in _LANES]
     return [(k, line) for line, k in lines] if k_across_rows(op, is_a=is_a) else lines
 
@@ -166,9 +168,9 @@ def _products(context: Context) -> list[Gemm]:
 
 def swizzled(buffer: Buffer) -> SharedLayout:
     shape = buffer.static_shape
-    row = shape[-1] * buffer.dtype.bytes
+    row = buffer.dtype.bytes_of(shape[-1])
     span = widest_swizzle_of(row)
-    return SharedLayout(shape, buffer.dtype.bytes, swizzle=span, padding=0 if span else _padding(row))
+    return SharedLayout(shape, buffer.dtype.bits, swizzle=span, padding=0 if span else _padding(row))
 
 
 def _padding(row: int) -> int:

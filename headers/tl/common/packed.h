@@ -1,0 +1,89 @@
+// Elements that share bytes of memory: of 4 bits, two in a byte, the first one in bits 0..3.
+#pragma once
+#include "vec.h"
+
+namespace tl {
+
+// How many bytes so many elements take in memory, and how many elements lie in so many bytes.
+template <class T> TL_BOTH constexpr int bytes_of(int elements) {
+  return is_packed<T> ? elements / 2 : elements * static_cast<int>(sizeof(T));
+}
+template <class T> TL_BOTH constexpr int elements_in(int bytes) {
+  return is_packed<T> ? bytes * 2 : bytes / static_cast<int>(sizeof(T));
+}
+// The fewest neighbours that can be written: threads that write halves of one byte would lose one of them.
+template <class T> constexpr int fewest_written = is_packed<T> ? 2 : 1;
+
+// A place in memory whose elements share bytes; it counts in elements, as T* does elsewhere. Single elements are read
+// only, pairs are written by store_elements.
+template <class T> struct PackedPointer {
+  using Byte = std::conditional_t<std::is_const<T>::value, const uint8_t, uint8_t>;
+  using Value = std::remove_const_t<T>;
+  Byte* start;
+  int64_t index;
+
+  // The byte that holds the element, and its neighbour.
+  TL_DEVICE Byte* byte() const { return start + index / 2; }
+  TL_DEVICE operator Byte*() const { return byte(); }
+  TL_DEVICE const Value operator*() const {
+    return Value::from_bits(static_cast<uint8_t>(start[index >> 1] >> (index & 1) * 4));
+  }
+  TL_DEVICE const Value operator[](int64_t i) const { return *(*this + i); }
+  TL_DEVICE PackedPointer operator+(int64_t n) const { return {start, index + n}; }
+  TL_DEVICE PackedPointer& operator+=(int64_t n) { return *this = *this + n; }
+};
+// In a kernel's arguments: a byte, which holds two elements.
+template <class T> struct Packed {
+  uint8_t bits;
+};
+// The elements behind a kernel's argument.
+template <class T> struct ElementsBehind {
+  using type = T;
+  static TL_DEVICE T* first(T* data) { return data; }
+};
+template <class T> struct ElementsBehind<Packed<T>> {
+  using type = T;
+  static TL_DEVICE PackedPointer<T> first(Packed<T>* data) { return {reinterpret_cast<uint8_t*>(data), 0}; }
+};
+template <class T> struct ElementsBehind<const Packed<T>> {
+  using type = const T;
+  static TL_DEVICE PackedPointer<const T> first(const Packed<T>* data) {
+    return {reinterpret_cast<const uint8_t*>(data), 0};
+  }
+};
+template <class T> using ElementIn = typename ElementsBehind<T>::type;
+template <class T> TL_DEVICE auto first_element(T* data) { return ElementsBehind<T>::first(data); }
+
+// What a tile's elements are stored as, where one of them lies, and what A(i, j) gives.
+template <class T, bool = is_packed<T>> struct InMemory {
+  using Stored = T;
+  using Pointer = T*;
+  using Reference = T&;
+  static TL_DEVICE Pointer at(Stored* data, int64_t element) { return data + element; }
+};
+template <class T> struct InMemory<T, true> {
+  using Stored = std::conditional_t<std::is_const<T>::value, const uint8_t, uint8_t>;
+  using Pointer = PackedPointer<T>;
+  using Reference = const std::remove_const_t<T>;
+  static TL_DEVICE Pointer at(Stored* data, int64_t element) { return {data, element}; }
+};
+template <class T> using Stored = typename InMemory<T>::Stored;
+template <class T> using Pointer = typename InMemory<T>::Pointer;
+template <class T> using Reference = typename InMemory<T>::Reference;
+
+// Bytes as elements, the first in bits 0..3, and back. n is even.
+template <class T, int bytes> TL_DEVICE Vec<T, 2 * bytes> unpacked(const Vec<uint8_t, bytes>& packed) {
+  Vec<T, 2 * bytes> v;
+  TL_UNROLL
+  for (int i = 0; i < 2 * bytes; ++i) v.at[i] = T::from_bits(static_cast<uint8_t>(packed.at[i / 2] >> i % 2 * 4));
+  return v;
+}
+template <class T, int n> TL_DEVICE Vec<uint8_t, n / 2> packed(const Vec<T, n>& v) {
+  static_assert(n % 2 == 0, "elements that share a byte are written together");
+  Vec<uint8_t, n / 2> bytes;
+  TL_UNROLL
+  for (int i = 0; i < n / 2; ++i) bytes.at[i] = static_cast<uint8_t>(v.at[2 * i].bits() | v.at[2 * i + 1].bits() << 4);
+  return bytes;
+}
+
+}  // namespace tl

@@ -1,0 +1,20 @@
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def factory(M):
+    @T.prim_func
+    def main(X: T.Tensor((M, 64), "int8"), Y: T.Tensor((M, 64), "int4")):
+        with T.Kernel(T.ceildiv(M, 32), threads=128) as bx:
+            for i, j in T.Parallel(64, 32):
+                Y[bx * 32 + j, i] = T.cast(X[bx * 32 + j, i], "int4")
+
+    return main
+# ---- expected ----
+# error[T2C-L015]: a thread would write single elements of `Y`, and two int4 share a byte
+#   --> l015_half_a_byte.py:11:17
+#    |
+# 11 |                 Y[bx * 32 + j, i] = T.cast(X[bx * 32 + j, i], "int4")
+#    |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = help: write them to a fragment in a T.Parallel loop over whole rows, and T.copy that

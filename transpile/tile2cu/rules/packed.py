@@ -1,0 +1,200 @@
+"""Elements that share bytes of memory: what is refused, so that no two threads write halves of one byte."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import Access, buffers_read, buffers_written, element_accesses, expressions
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Address, Expr, static_value, walk
+from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    Launch,
+    Parallel,
+    Print,
+    Reduce,
+    Region,
+    Scan,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from tile2cu.core.span import Span
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_IN_MEMORY = (Scope.GLOBAL, Scope.SHARED)
+_BYTES = "PTX ISA, 'st': no store is narrower than a byte"
+_EXAMPLE = """
+Q = T.alloc_shared((64, 64), "int4")
+X_local = T.alloc_fragment((64, 64), "int4")
+T.clear(X_local)
+T.copy(X_local, Q)
+"""
+_ELSE = {
+    Reduce: "a reduction",
+    Scan: "a running sum",
+    Atomic: "an atomic update",
+    AtomicTile: "an atomic update",
+    Print: "T.print",
+}
+
+
+@rule(
+    "guard.packed.whole-bytes",
+    phase=Phase.WARPS,
+    on=Launch,
+    source=_BYTES,
+    examples=(Example(_EXAMPLE, "launch", "packed", "('X_local', 'Q')"),),
+)
+def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Tensors and shared tiles of 4-bit elements hold two a byte: rows, and parts of them, are whole bytes.
+
+    Loops, copies and products take them; other operations do not, and take wider elements.
+
+    Gives: the names of the buffers of such elements, if there are any.
+    Errors: T2C-L015 for odd extents and starts, and for operations that do not take them.
+    """
+    found: dict[str, None] = {}
+    for stmt in context.statements:
+        for buffer in sorted(buffers_read(stmt) | buffers_written(stmt), key=lambda buffer: buffer.name):
+            if buffer.dtype.is_packed:
+                found[buffer.name] = None
+                _require_even(buffer)
+                _require_taken(stmt, buffer)
+        _require_no_address(stmt)
+        match stmt:
+            case Copy():
+                _require_parts(stmt, (stmt.src, stmt.dst), context)
+            case Fill():
+                _require_parts(stmt, (stmt.dst,), context)
+            case Gemm():
+                _require_parts(stmt, (stmt.a, stmt.b, stmt.c), context)
+            case _:
+                pass
+    if found:
+        yield launch, "packed", tuple(found)
+
+
+@rule(
+    "guard.packed.pairs",
+    phase=Phase.MEMORY,
+    on=(Copy, Parallel, Store),
+    source=_BYTES,
+    examples=(Example(_EXAMPLE, 4, "together", "32"),),
+)
+def pairs(op: Copy | Parallel | Store, context: Context) -> Iterator[Decision]:
+    """Elements that share a byte are written by one thread, together.
+
+    Two threads that wrote halves of one byte would lose one of them, since each reads the byte and writes it back.
+
+    Gives: the neighbours that a thread writes at once, of each operation that writes such elements to memory.
+    Errors: T2C-L015 where a thread writes a single one.
+    """
+    match op:
+        case Copy() if _is_packed_memory(op.dst.buffer) and op.src.buffer.scope not in _IN_MEMORY:
+            yield (
+                op,
+                "together",
+                _require(op.dst.buffer, op.span, _neighbours(context.facts.get(op.src.buffer, "layout"))),
+            )
+        case Parallel():
+            for access in _packed_stores(op.body):
+                yield op, "together", _require(access.buffer, access.span, context.facts.get(op, "vector") or 1)
+        case Store() if _is_packed_memory(op.buffer) and not _in_parallel(op, context):
+            _require(op.buffer, op.span, 1)
+        case _:
+            pass
+
+
+def _packed_stores(body: tuple[Stmt, ...]) -> list[Access]:
+    return [access for access in element_accesses(body) if access.is_store and _is_packed_memory(access.buffer)]
+
+
+def _is_packed_memory(buffer: Buffer) -> bool:
+    return buffer.dtype.is_packed and buffer.scope in _IN_MEMORY
+
+
+def _in_parallel(op: Store, context: Context) -> bool:
+    loops = (stmt for stmt in context.statements if isinstance(stmt, Parallel))
+    return any(op is inner for loop in loops for inner in walk_stmts(loop.body))
+
+
+def _neighbours(layout: FragmentLayout | None) -> int:
+    """Elements of a row that lie side by side in one thread, from an even place on."""
+    match layout:
+        case Blocked():
+            return layout.vector
+        case MmaAccumulator() | MmaOperandA() | WgmmaAccumulator():
+            return 2
+        case _:
+            return 1
+
+
+def _require(buffer: Buffer, span: Span, together: int) -> int:
+    if together % buffer.dtype.fewest_written:
+        raise Tile2CuError(
+            "T2C-L015",
+            f"a thread would write single elements of `{buffer.name}`, and two {buffer.dtype} share a byte",
+            span,
+            help="write them to a fragment in a T.Parallel loop over whole rows, and T.copy that",
+        )
+    return together
+
+
+def _require_even(buffer: Buffer) -> None:
+    last = static_value(buffer.shape[-1]) if buffer.rank else None
+    if buffer.scope in _IN_MEMORY and last is not None and int(last) % buffer.dtype.fewest_written:
+        raise Tile2CuError(
+            "T2C-L015",
+            f"rows of `{buffer.name}` have {last} elements, and two {buffer.dtype} share a byte",
+            buffer.span,
+            help="make the last extent even",
+        )
+
+
+def _require_taken(stmt: Stmt, buffer: Buffer) -> None:
+    name = _ELSE.get(type(stmt))
+    if name is not None:
+        raise Tile2CuError(
+            "T2C-L015",
+            f"{name} does not take {buffer.dtype}, of which `{buffer.name}` is",
+            stmt.span,
+            help="T.copy it to a tile of wider elements first",
+        )
+
+
+def _require_no_address(stmt: Stmt) -> None:
+    for expr in expressions(stmt):
+        for part in walk(expr):
+            if isinstance(part, Address) and isinstance(part.buffer, Buffer) and part.buffer.dtype.is_packed:
+                raise Tile2CuError(
+                    "T2C-L015",
+                    f"an element of `{part.buffer.name}` has no address: two {part.buffer.dtype} share a byte",
+                    stmt.span,
+                    help="give the function a tensor of uint8, with half as many elements a row",
+                )
+
+
+def _require_parts(op: Stmt, regions: tuple[Region, ...], context: Context) -> None:
+    for region in regions:
+        buffer = region.buffer
+        if not _is_packed_memory(buffer):
+            continue
+        last = region.ranges[-1]
+        even = [_is_even(last.start, context), static_value(last.extent) is None or _is_even(last.extent, context)]
+        if not all(even) or region.kept[-1:] != (buffer.rank - 1,):
+            raise Tile2CuError(
+                "T2C-L015",
+                f"a part of `{buffer.name}` that may start or end within a byte: two {buffer.dtype} share one",
+                op.span,
+                help="take parts along the last dimension that start at, and have, a multiple of 2 elements",
+            )
+
+
+def _is_even(expr: Expr, context: Context) -> bool:
+    return context.bounds.multiple_of(expr) % 2 == 0
