@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
-from tile2cu.frontend import builtins, drivers, language, layouts, torch
+from tile2cu.frontend import builtins, drivers, language, layouts, quantize, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.operators import static, static_int
@@ -179,6 +179,8 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tilelang.utils": _FP8,
         "tilelang.autotuner": {"autotune": _AUTOTUNE, "AutoTuner": _TUNER},
         "tilelang.layout": layouts.FUNCTIONS,
+        "tilelang.quantize": quantize.FUNCTIONS,
+        "tilelang.quantize.quantization": quantize.FUNCTIONS,
         "tilelang.cuda": {},
         "tilelang.cuda.layout": layouts.FUNCTIONS,
         "tilelang.carver": {},
