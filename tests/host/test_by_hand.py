@@ -249,3 +249,81 @@ def test_the_engine_finds_a_copy_that_nobody_waited_for(tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, params, threads=64)
     with pytest.raises((CheckError, LaunchError), match="in-flight"):
         kernel(np.ones((64, 8), np.float16))
+
+
+GATHER = """
+    A_shared = T.alloc_shared((2, 64, 64), "float16")
+    B_shared = T.alloc_shared((64, 128), "float16")
+    C_l = T.alloc_fragment((64, 64), "float32")
+    C_r = T.alloc_fragment((64, 64), "float32")
+    row = T.alloc_var("int32")
+    there = T.alloc_barrier(128)
+    ready = T.alloc_barrier([128, 128])
+    free = T.alloc_barrier([256, 256])
+    tx = T.get_thread_binding()
+    T.tma_copy(B[0, 0], B_shared, barrier=there)
+    if tx < 128:
+        T.barrier_arrive(there)
+        T.barrier_wait(there, 0)
+        for ko in T.serial(4):
+            T.barrier_wait(ready[ko % 2], ko // 2)
+            T.gemm(A_shared[ko % 2, :, :], B_shared[:, :64], C_l, clear_accum=(ko == 0))
+            T.barrier_arrive(free[ko % 2])
+        T.copy(C_l, C[bx * 64, 0])
+    elif tx >= 128 and tx < 256:
+        T.barrier_wait(there, 0)
+        for ko in T.serial(4):
+            T.barrier_wait(ready[ko % 2], ko // 2)
+            T.gemm(A_shared[ko % 2, :, :], B_shared[:, 64:], C_r, clear_accum=(ko % 4 == 0))
+            T.barrier_arrive(free[ko % 2])
+        T.copy(C_r, C[bx * 64, 64])
+    elif tx >= 256:
+        for ko in T.serial(4):
+            T.barrier_wait(free[ko % 2], ko // 2 ^ 1)
+            for r in T.serial(4):
+                row = Rows[bx * 64 + r * 16 + (tx - 256) // 8, ko]
+                T.ptx_cp_async(
+                    T.access_ptr(A_shared[ko % 2, r * 16 + (tx - 256) // 8, (tx - 256) % 8 * 8], "w", 8),
+                    T.access_ptr(A[row, (tx - 256) % 8 * 8], "r", 8),
+                    8,
+                )
+            T.cp_async_barrier_noinc(ready[ko % 2])
+"""
+
+
+def gather(folder: Path, statements: str = GATHER) -> Kernel:
+    """Sums of four rows each that one group gathers, times B: its halves by two other groups."""
+    params = 'A: T.Tensor((K, 64), "float16"), Rows: T.Tensor((M, 4), "int32"), '
+    params += 'B: T.Tensor((64, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    options = {"grid": "T.ceildiv(M, 64)", "arguments": "M, K", "threads": 384, "target": "cuda:sm_90a"}
+    return load_body(folder, statements, params, M=128, **options)
+
+
+def gathered() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((70, 64), (64, 128)))
+    return a, RNG.integers(0, 70, (128, 4)).astype(np.int32), b
+
+
+def test_one_group_gathers_rows_for_two(tmp_path: Path) -> None:
+    kernel = gather(tmp_path)
+    a, rows, b = gathered()
+    expected = a.astype(np.float64)[rows].sum(axis=1) @ b.astype(np.float64)
+    np.testing.assert_array_equal(kernel(a, rows, b), expected)
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::cp_async_arrive(ready[ko % 2]);" in body and "sync_threads" not in body
+    assert body.count("tl::sync_block();") == 1, "for the barriers; the rest is handed over by them"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "finding"),
+    [
+        ("T.barrier_wait(ready[ko % 2], ko // 2)", "race|in-flight|uninitialised"),
+        ("T.barrier_wait(free[ko % 2], ko // 2 ^ 1)", "race|in-flight|over-arrival|deadlock"),
+        ("T.cp_async_barrier_noinc(ready[ko % 2])", "deadlock"),
+        ("T.barrier_arrive(free[ko % 2])", "deadlock"),
+    ],
+)
+def test_the_engine_finds_what_is_left_out_of_a_gather(left_out: str, finding: str, tmp_path: Path) -> None:
+    kernel = gather(tmp_path, GATHER.replace(left_out, "pass", 1))
+    with pytest.raises((CheckError, LaunchError), match=finding):
+        kernel(*gathered())

@@ -124,6 +124,7 @@ void tl_engine_mma_half(uint32_t* d, const uint32_t* a, const uint32_t* b);
 void tl_engine_cp_async(void* to, const void* from, int bytes, int source_bytes);
 void tl_engine_cp_async_commit(void);
 void tl_engine_cp_async_wait(int groups_left);
+void tl_engine_cp_async_arrive(void* barrier);
 
 /* ---- kernel: sm_90 ----------------------------------------------------------------------------------------- */
 

@@ -69,6 +69,12 @@ void CopyQueue::wait(Worker& worker, int groups_left) {
   for (std::uint32_t& end : group_ends) end -= landed;
 }
 
+void CopyQueue::land_all(Worker& worker) {
+  for (const PendingCopy& copy : copies) land(worker, copy);
+  copies.clear();
+  for (std::uint32_t& end : group_ends) end = 0;
+}
+
 void CopyQueue::finish(Worker& worker) {
   if (!copies.empty()) {
     worker.report("cp.async never waited", {copies.front().site}, [&] {
@@ -96,6 +102,13 @@ void tl_engine_cp_async_commit() { current_worker().current->copies.commit(); }
 void tl_engine_cp_async_wait(int groups_left) {
   Worker& worker = current_worker();
   worker.current->copies.wait(worker, groups_left);
+}
+
+// The copies land before the arrival counts, and after it at the latest when the phase is over: here, at once.
+void tl_engine_cp_async_arrive(void* barrier) {
+  Worker& worker = current_worker();
+  worker.current->copies.land_all(worker);
+  worker.memory_barriers.arrive(worker, barrier, 0, TILE2CU_CALL_SITE);
 }
 
 }  // extern "C"

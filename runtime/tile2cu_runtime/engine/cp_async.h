@@ -25,6 +25,8 @@ struct CopyQueue {
   void issue(Worker& worker, const PendingCopy& copy);
   void commit() { group_ends.push_back(std::uint32_t(copies.size())); }
   void wait(Worker& worker, int groups_left);
+  // All land, whatever group they are in: a barrier is told, at which this thread need not wait.
+  void land_all(Worker& worker);
   // At the end of the thread.
   void finish(Worker& worker);
 };

@@ -42,7 +42,7 @@ from tile2cu.core.program import (
 _ONE = np.ones(1, bool)
 # One statement after the other, all threads side by side: what orders them has nothing left to do.
 _BARRIERS = frozenset(("sync_warp", "mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_expect"))
-_BARRIERS |= {"fence_async_proxy", "barrier_sync", "barrier_arrive"}
+_BARRIERS |= {"fence_async_proxy", "barrier_sync", "barrier_arrive", "cp_async_arrive"}
 
 
 def interpret(program: Program, arguments: Mapping[str, object], *, seconds: float = 60.0) -> dict[str, Array]:

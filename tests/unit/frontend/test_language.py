@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tile2cu.core.expr import Load, Role, static_value
-from tile2cu.core.program import If, Let, Program, Scope, Store
+from tile2cu.core.program import Copy, If, Let, Program, Scope, Store
 from tile2cu.core.uniform import Uniformity
 
 TILES = """
@@ -249,3 +249,11 @@ def test_from_tensor_to_tensor(body: Callable[..., Program], listing: Callable[.
         "parallel i, j in 4, 8",
         "  B[i, j] = A[((bx * 4) + i), j]",
     ]
+
+
+def test_extents_between_named_ends_are_numbers(body: Callable[..., Program]) -> None:
+    program = body(
+        "first = bx * 4\nlast = first + 4\nS = T.alloc_shared((4, 4), 'float32')\nT.copy(S, S[first:last, 0:4])"
+    )
+    (copy,) = (stmt for stmt in program.launches[0].body if isinstance(stmt, Copy))
+    assert [static_value(part.extent) for part in copy.dst.ranges] == [4, 4]

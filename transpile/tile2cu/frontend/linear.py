@@ -24,6 +24,12 @@ def difference(stop: Expr, start: Expr) -> Expr:
     return ex.binary("-", stop, start)
 
 
+def number_of(expr: Expr) -> int | None:
+    """The number that a sum is where all else in it cancels."""
+    terms = _expand(expr, atoms=False)
+    return terms.get((), 0) if all(not monomial for monomial in terms) else None
+
+
 def _expand(expr: Expr, atoms: bool) -> Sum:
     """The expression as a sum of products. `atoms`: whether a named number stays a name."""
     value = static_value(expr)

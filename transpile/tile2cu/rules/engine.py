@@ -18,6 +18,7 @@ from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
+from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.views import views_through_shared
 from tile2cu.targets import Target
 
@@ -117,7 +118,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
-    launch = by_thread(launch, groups=not target.mfma)
+    launch = without_unused(by_thread(launch, groups=not target.mfma))
     launch = masks_after_products(normal_form(views_through_shared(launch)))
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)

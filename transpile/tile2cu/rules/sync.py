@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Call
+from tile2cu.core.expr import Call, Load
 from tile2cu.core.program import Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
 from tile2cu.core.schedule import Hazard, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
@@ -90,8 +91,18 @@ class _Walker:
         return {buffer.name: buffer for buffer in shared(buffers) if buffer.name not in self.own}
 
     def written(self, stmt: Stmt) -> dict[str, Buffer]:
-        """The shared tiles that a statement writes before it is done; TMA arrives at the user's barrier."""
-        return {} if isinstance(stmt, Copy) and stmt.barrier is not None else self.tracked(buffers_written(stmt))
+        """The shared tiles that a statement writes before it is done, or until a barrier that is ordered here.
+
+        TMA arrives at the user's barrier, and copies of single threads into a tile that is handed over do.
+        """
+        match stmt:
+            case Copy(barrier=Load()):
+                return {}
+            case Effect(call=Call(function=name)) if name.startswith("cp_async<"):
+                found = self.tracked(buffers_written(stmt))
+                return {name: buffer for name, buffer in found.items() if name not in self.handed_over}
+            case _:
+                return self.tracked(buffers_written(stmt))
 
     def names(self, table: dict[Key, Buffer]) -> set[str]:
         """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
@@ -116,9 +127,25 @@ class _Walker:
         return _Pending() if self.group is None else pending.kept(lambda key: key[1] != self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
-        for stmt in body:
+        for place, stmt in enumerate(body):
+            if self.group is None and _is_of_groups(stmt) and not (place and _is_of_groups(body[place - 1])):
+                run = takewhile(_is_of_groups, body[place:])
+                pending = self.before_groups(stmt, [part for part in run if isinstance(part, If)], pending, divergent)
             pending = self.statement(stmt, pending, divergent)
         return pending
+
+    def before_groups(self, first: Stmt, run: list[If], pending: _Pending, divergent: If | While | None) -> _Pending:
+        """One barrier of the block before all that its groups do next to one another.
+
+        Between them it could keep those apart that wait for one another.
+        """
+        hazards: dict[str, Hazard] = {}
+        for stmt in run:
+            hazards |= self.hazards_of_group(stmt, group_of(stmt) or 0, pending)
+        if not hazards:
+            return pending
+        self.barrier(first, hazards, divergent)
+        return _Pending()
 
     def statement(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         match stmt:
@@ -172,11 +199,7 @@ class _Walker:
 
     def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | None) -> _Pending:
         """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
-        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
-        own = (group, _ONCE) if group == 0 else (group,)  # what was done once, the first group did
-        by_user = frozenset() if stmt.once else self.handed_over
-        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or key[1] in (None, _ONCE)))
-        hazards = self.hazards(reads, writes, others)
+        hazards = self.hazards_of_group(stmt, group, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = _Pending()
@@ -184,6 +207,14 @@ class _Walker:
         pending = self.body(stmt.then, pending, None)
         self.group, self.once = None, False
         return pending
+
+    def hazards_of_group(self, stmt: If, group: int, pending: _Pending) -> dict[str, Hazard]:
+        """What a group's work meets that others have done."""
+        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        own = (group, _ONCE) if group == 0 else (group,)  # what was done once, the first group did
+        by_user = frozenset() if stmt.once else self.handed_over
+        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or key[1] in (None, _ONCE)))
+        return self.hazards(reads, writes, others)
 
     def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
         group = group_of(stmt)
@@ -275,6 +306,11 @@ class _Walker:
 def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
     """The buffers of all statements of a branch."""
     return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
+
+
+def _is_of_groups(stmt: Stmt) -> bool:
+    """Whether it is what the user gives one group of threads to do."""
+    return isinstance(stmt, If) and group_of(stmt) is not None and not stmt.once
 
 
 def _all_tiles(context: Context) -> frozenset[str]:

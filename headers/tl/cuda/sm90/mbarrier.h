@@ -27,6 +27,11 @@ TL_DEVICE void mbarrier_expect(Barrier& barrier, int bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes)
                : "memory");
 }
+// One arrival when all that this thread has begun to copy by cp_async is there; it does not wait. Who: each thread that
+// was counted in mbarrier_init.  [PTX ISA, "cp.async.mbarrier.arrive", .noinc]
+TL_DEVICE void cp_async_arrive(Barrier& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
 // Waits until the phase of this parity (0 for the first) has completed. Who: anyone.
 TL_DEVICE void mbarrier_wait(Barrier& barrier, int parity) {
   uint32_t done = 0;

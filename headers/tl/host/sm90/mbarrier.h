@@ -12,6 +12,7 @@ TL_DEVICE void mbarrier_arrive(Barrier& barrier) { tl_engine_mbarrier_arrive(&ba
 TL_DEVICE void mbarrier_arrive_expect(Barrier& barrier, int bytes) {
   tl_engine_mbarrier_arrive_expect(&barrier, bytes);
 }
+TL_DEVICE void cp_async_arrive(Barrier& barrier) { tl_engine_cp_async_arrive(&barrier); }
 TL_DEVICE void mbarrier_expect(Barrier& barrier, int bytes) { tl_engine_mbarrier_expect(&barrier, bytes); }
 TL_DEVICE void mbarrier_wait(Barrier& barrier, int parity) { tl_engine_mbarrier_wait(&barrier, parity); }
 TL_DEVICE void fence_async_proxy() { tl_engine_fence_async_proxy(); }

@@ -164,6 +164,13 @@ def ptx_wait_group(cx: Context, num: object = 0) -> object:
     return None
 
 
+def cp_async_barrier_noinc(cx: Context, barrier: object) -> object:
+    """`T.cp_async_barrier_noinc(bar)`: an arrival by each thread, when its copies of T.ptx_cp_async are there."""
+    name = "T.cp_async_barrier_noinc"
+    _perform(cx, name, "cp_async_arrive", _barrier(cx, barrier, f"the argument of {name}"))
+    return None
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "alloc_barrier": alloc_barrier,
     "barrier_wait": barrier_wait,
@@ -179,4 +186,5 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "ptx_cp_async": ptx_cp_async,
     "ptx_commit_group": ptx_commit_group,
     "ptx_wait_group": ptx_wait_group,
+    "cp_async_barrier_noinc": cp_async_barrier_noinc,
 }

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
-from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Gemm, Policy, Region, Scope, Stmt
+from tile2cu.core.expr import Expr, Role, Var, int_const, static_value
+from tile2cu.core.program import Buffer, Fill, Gemm, If, Policy, Region, Scope, Stmt
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
@@ -45,8 +45,11 @@ def gemm(
     c = _matrix(cx, result, "C")
     _require_shapes(a, b, c, *flags)
     _require_scopes(a, b, c)
-    clear = C is None or as_flag(clear_accum, "`clear_accum` of T.gemm")
+    if C is not None and isinstance(clear_accum, Expr) and _is_of_run_time(clear_accum):
+        _clear_if(cx, clear_accum, c)
+        clear_accum = False
     at = cx.recorder.take()
+    clear = C is None or as_flag(clear_accum, "`clear_accum` of T.gemm")
     cx.recorder.emit(
         Gemm(
             a=a,
@@ -62,6 +65,18 @@ def gemm(
         )
     )
     return result if C is None else None
+
+
+def _is_of_run_time(flag: Expr) -> bool:
+    """Whether it is known only when the kernel runs; an open size is an argument that was not given."""
+    return static_value(flag) is None and not (isinstance(flag, Var) and flag.role is Role.SIZE)
+
+
+def _clear_if(cx: Context, condition: Expr, c: Region) -> None:
+    """`clear_accum` that depends on a loop's turn, for instance: the accumulator is cleared before the product."""
+    at = cx.recorder.take()
+    cleared = Fill(dst=c, value=int_const(0), is_clear=True, span=at.span)
+    cx.recorder.emit(If(condition=condition, then=(cleared,), span=at.span, comments=at.comments, trailing=at.trailing))
 
 
 def _operand(value: object, transposed: bool) -> tuple[bool, object]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from tile2cu.core.dtype import BY_NAME, DType
-from tile2cu.core.expr import Expr, Load, Role, Var, int_const, static_value
-from tile2cu.core.program import Buffer, Range, Region
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value, substitute, walk
+from tile2cu.core.program import Buffer, Let, Range, Region
 from tile2cu.core.span import Span
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault, did_you_mean
-from tile2cu.frontend.linear import difference
+from tile2cu.frontend.linear import difference, number_of
 from tile2cu.frontend.operators import static, static_int, truth, unknown
 from tile2cu.frontend.values import Interval, Opaque, Placed, View, as_expr, describe
 
@@ -114,9 +114,27 @@ def as_region(cx: Context, value: object, what: str) -> Region:
         return whole(as_buffer(cx, value, what), place(cx))
     if not cx.recorder.owns(value.buffer):
         raise Fault("T2C-F025", f"`{value.buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
-    ranges = tuple(slice_range(value.buffer, dim, item) for dim, item in enumerate(value.items))
+    ranges = tuple(_settled(cx, slice_range(value.buffer, dim, item)) for dim, item in enumerate(value.items))
     kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
     return Region(buffer=value.buffer, ranges=ranges, kept=kept, whole=_covers(value.buffer, ranges), span=place(cx))
+
+
+def _settled(cx: Context, found: Range) -> Range:
+    """The range with its extent as a number where names of values hide it: `first:last` with `last = first + 64`."""
+    if static_value(found.extent) is not None or not any(isinstance(part, Var) for part in walk(found.extent)):
+        return found
+    lets = [stmt for stmt in cx.recorder.statements if isinstance(stmt, Let) and _never_changes(stmt.value)]
+    values: dict[Expr, Expr] = {let.var: let.value for let in lets}
+    extent = found.extent
+    while any(part in values for part in walk(extent)):
+        extent = substitute(extent, values)
+    number = number_of(extent)
+    return found if number is None else Range(start=found.start, extent=int_const(number))
+
+
+def _never_changes(value: Expr) -> bool:
+    """Whether an expression has the same value wherever it is written in the kernel."""
+    return not any(isinstance(part, Load | Call) or getattr(part, "role", None) is Role.MUTABLE for part in walk(value))
 
 
 def whole(buffer: Buffer, span: Span) -> Region:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, variables
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Call, Expr, Unary, Var, int_const, is_of_thread, static_value, substitute, walk
+from tile2cu.core.expr import Call, Expr, Unary, int_const, is_of_thread, static_value, substitute, walk
 from tile2cu.core.groups import in_group
 from tile2cu.core.program import (
     AtomicTile,
@@ -28,7 +28,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
+from tile2cu.rules.rewrite.replace import Body, under_comments
 
 _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
@@ -53,7 +53,6 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
         return launch
     size = reader.group_size(branches) if groups else None
     body = _Writer(reader, branches, size).body(launch.body)
-    body = _without_unused(body, variables(*(branch.stmt.condition for branch in branches)))
     total = launch.threads * launch.groups
     return replace(launch, body=body, threads=size or launch.threads, groups=total // (size or launch.threads))
 
@@ -202,17 +201,33 @@ class _Writer:
     def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
         if not body or (taken is not None and not taken):
             return
-        if self.reader.work(body):
-            if self.size is None or taken is None or len(taken) != self.size:
-                raise _refusal(branch, self.reader.work(body)[0])
+        if self.is_group(taken):
             at = body[0].span if body is branch.stmt.orelse else branch.stmt.span
-            yield If(condition=in_group(taken.start // self.size), then=self.body(body), span=at)
+            yield If(condition=self.in_group(taken), then=self.body(self.asked_once(body, taken)), span=at)
             return
+        work = self.reader.work(body)
+        if work:
+            raise _refusal(branch, work[0])
         for stmt in body:
             if any(id(part) in self.known for part in walk_stmts((stmt,))):
                 yield from self.statement(stmt)
             else:
                 yield If(condition=condition, then=(stmt,), span=stmt.span)
+
+    def asked_once(self, body: Body, taken: range | None) -> Body:
+        """The arm without a branch around all of it that asks again what is known: all of the threads take it."""
+        (first, *rest) = body
+        if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
+            return body
+        return self.asked_once(first.then, taken)
+
+    def is_group(self, taken: range | None) -> bool:
+        """Whether the threads are a group."""
+        return self.size is not None and taken is not None and len(taken) == self.size and taken.start % self.size == 0
+
+    def in_group(self, taken: range | None) -> Expr:
+        assert self.size is not None and taken is not None
+        return in_group(taken.start // self.size)
 
 
 def is_only_tile_work(body: Body) -> bool:
@@ -252,17 +267,6 @@ def _share_fragments(then: Body, orelse: Body) -> bool:
     written = [_fragments(buffers_written, arm) for arm in (then, orelse)]
     used = [_fragments(buffers_read, arm) | names for arm, names in zip((then, orelse), written, strict=True)]
     return bool(written[0] & used[1] or written[1] & used[0])
-
-
-def _without_unused(body: Body, asked: set[Var]) -> Body:
-    """The statements without values that only conditions asked for which are gone."""
-    used = variables(*(expr for stmt in walk_stmts(body) for expr in expressions(stmt)))
-
-    def change(body: Body, at: int) -> Body | None:
-        stmt = body[at]
-        return () if isinstance(stmt, Let) and stmt.var in asked - used else None
-
-    return in_body(body, change)
 
 
 def _as_range(threads: list[int]) -> range | None:

@@ -1,0 +1,53 @@
+"""Named values that nothing asks for: a compiler warns of them, and a reader looks for their use."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from tile2cu.core.expr import Address, Call, Expr, Var, walk
+from tile2cu.core.program import Launch, Let, Range, Region, Stmt
+from tile2cu.rules.rewrite.replace import Body, in_body
+
+_PURE = frozenset(
+    ["thread", "lane", "group", "cast", "min", "max", "abs", "ceildiv", "if_then_else", "infinity", "reinterpret"]
+)
+
+
+def without_unused(launch: Launch) -> Launch:
+    """The launch without immutable values that no statement names; what they alone were made of goes, too."""
+    body = launch.body
+    while True:
+        used = {part for expr in _expressions(body) for part in walk(expr) if isinstance(part, Var)}
+
+        def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
+            stmt = body[at]
+            unused = isinstance(stmt, Let) and stmt.var not in used and _only_gives_a_value(stmt.value)
+            return () if unused else None
+
+        shorter = in_body(body, change)
+        if shorter is body:
+            return launch if body is launch.body else replace(launch, body=body)
+        body = shorter
+
+
+def _only_gives_a_value(expr: Expr) -> bool:
+    """Whether nothing else happens when it is computed: no vote, no function of the user's own."""
+    return not any(
+        isinstance(part, Address) or (isinstance(part, Call) and part.function not in _PURE) for part in walk(expr)
+    )
+
+
+def _expressions(part: object) -> Iterator[Expr]:
+    """All expressions of statements, but for the variables that they make."""
+    match part:
+        case Let():
+            yield part.value
+        case Expr():
+            yield part
+        case tuple():
+            for item in part:
+                yield from _expressions(item)
+        case Stmt() | Region() | Range():
+            for field in fields(part):
+                yield from _expressions(getattr(part, field.name))
+        case _:
+            pass
