@@ -25,7 +25,8 @@ enum {
   /* Two elements a byte, the first in bits 0..3. */
   TL_INT4 = 17,
   TL_UINT4 = 18,
-  TL_FLOAT4_E2M1FN = 19
+  TL_FLOAT4_E2M1FN = 19,
+  TL_PTR = 20 /* addresses, as 64-bit integers */
 };
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef TL_STATUS_H
 #define TL_STATUS_H
 #include <stddef.h> /* size_t, in which launchers count workspace */
+#include <stdint.h> /* integers of 8 to 64 bits, as scalars may be */
 
 typedef int tl_status;
 

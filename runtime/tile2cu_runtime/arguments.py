@@ -128,7 +128,7 @@ def _is_packed(tensor: TensorArgument, view: TensorView) -> bool:
 
 
 def _check_type(tensor: TensorArgument, view: TensorView) -> None:
-    if view.dtype != tensor.dtype:
+    if view.dtype != tensor.dtype and not (tensor.dtype == "ptr" and view.dtype in ("int64", "uint64")):
         message = f"`{tensor.name}` must be {tensor.dtype}, not {view.dtype}"
         raise ArgumentError("T2C-R102", message, argument=tensor.name)
     if (rank := len(tensor.shape)) != len(view.shape):
@@ -267,13 +267,15 @@ def _scalar(scalar: ScalarArgument, value: Any) -> int | float:
         if isinstance(value, (bool, int)) or type(value).__name__ in ("bool", "bool_"):
             return int(bool(value))
         raise _not_a(scalar, value)
-    if not scalar.dtype.startswith(("int", "uint")):
+    if scalar.dtype == "ptr" and (view := view_of(value)) is not None:
+        return view.address
+    if not scalar.dtype.startswith(("int", "uint", "ptr")):
         if isinstance(value, (str, bytes)) or not (isinstance(value, numbers.Real) or hasattr(value, "__float__")):
             raise _not_a(scalar, value)
         return _float(scalar, value)
     found = _integer(scalar, value)
     bits = 8 * DTYPE_BYTES[scalar.dtype]
-    low, high = (0, 2**bits - 1) if scalar.dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    low, high = (0, 2**bits - 1) if scalar.dtype.startswith(("u", "p")) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if not low <= found <= high:
         raise ArgumentError(
             "T2C-R112", f"`{scalar.name}` is {found}, not in {low}..{high} ({scalar.dtype})", argument=scalar.name

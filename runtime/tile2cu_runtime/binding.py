@@ -152,8 +152,21 @@ _PLATFORMS["ptx"] = _PLATFORMS["sim"]
 # How a number crosses, by the first letter of its dtype: PyArg_ParseTuple's format and the variable that it fills.
 # Halves cross as double and become float: the launcher is plain C.
 _ADDRESS = ("K", "unsigned long long")
-_NUMBERS = {"f": ("d", "double"), "i": ("L", "long long"), "u": ("K", "unsigned long long"), "b": ("p", "int")}
-_C_NAMES = {"float16": "float", "bfloat16": "float", "float32": "float", "float64": "double", "bool": "bool"}
+_NUMBERS = {
+    "f": ("d", "double"),
+    "i": ("L", "long long"),
+    "u": ("K", "unsigned long long"),
+    "b": ("p", "int"),
+    "p": _ADDRESS,
+}
+_C_NAMES = {
+    "float16": "float",
+    "bfloat16": "float",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+    "ptr": "uint64_t",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,7 @@ DTYPE_BYTES: Mapping[str, int] = {
     "uint16": 2,
     "uint32": 4,
     "uint64": 8,
+    "ptr": 8,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
     "float8_e4m3fnuz": 1,

@@ -18,6 +18,11 @@ template <class To, class From> TL_DEVICE const To* bits_as(const From* data) {
   return reinterpret_cast<const To*>(data);
 }
 
+// The elements at an address that a caller gives as a number. Any thread.
+template <class T> TL_DEVICE T* data_at(uint64_t address) {
+  return reinterpret_cast<T*>(static_cast<uintptr_t>(address));
+}
+
 // A fragment of results whose columns are seen as groups: it has no registers of its own.
 template <class T, class Of, int width> struct Fragment<T, SplitColumns<Of, width>> {
   using type = T;

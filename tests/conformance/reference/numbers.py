@@ -43,6 +43,8 @@ def numpy_dtype(dtype: DType) -> np.dtype:
         if dtype.name not in _FLOATS:
             raise CannotInterpret(f"the type {dtype}")
         return np.dtype(_FLOATS[dtype.name])
+    if dtype.name == "ptr":
+        raise CannotInterpret("an address")
     return np.dtype(_INTEGERS.get(dtype.name, dtype.name))
 
 

@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     If,
     Launch,
     Let,
+    Locate,
     Loop,
     Parallel,
     Print,
@@ -90,6 +91,8 @@ def _values(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case Let() | Assign():
             return (stmt.value,)
+        case Locate(tensor=tensor) if tensor.address is not None:
+            return (tensor.address, *tensor.shape, *(tensor.strides or ()))
         case Effect():
             return (stmt.call,)
         case Assert():

@@ -73,6 +73,7 @@ UINT8 = DType("uint8", "uint", 8, "uint8_t")
 UINT16 = DType("uint16", "uint", 16, "uint16_t")
 UINT32 = DType("uint32", "uint", 32, "uint32_t")
 UINT64 = DType("uint64", "uint", 64, "uint64_t")
+POINTER = DType("ptr", "uint", 64, "uint64_t")  # an address, as a number
 FLOAT16 = DType("float16", "float", 16, "tl::half")
 BFLOAT16 = DType("bfloat16", "float", 16, "tl::bfloat16")
 FLOAT32 = DType("float32", "float", 32, "float")
@@ -87,7 +88,7 @@ FNUZ_FLOATS = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)  # other exponents, no infinity
 FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
 
 ALL = (
-    BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
+    BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, POINTER,
     FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, *FLOATS_OF_8_BITS,
     *PACKED,
 )  # fmt: skip

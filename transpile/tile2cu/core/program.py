@@ -31,6 +31,7 @@ class Buffer:
     Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
     the tensor is not row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined.
     `of` is the tensor or tile whose bits this one shows in another shape, and as another type: T.view.
+    `address` is where a tensor lies that is no argument: T.make_tensor.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Buffer:
     reducer: "Reduction | None" = None
     of: "Buffer | None" = None
     arrivals: tuple[int, ...] = ()  # of barriers: how many a phase of each takes
+    address: Expr | None = None
 
     @property
     def memory(self) -> "Buffer":
@@ -232,6 +234,13 @@ class Let(Stmt):
 
     var: Var
     value: Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locate(Stmt):
+    """`tensor = T.make_tensor(address, shape, dtype)`: from here on, the tensor that lies at an address."""
+
+    tensor: Buffer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from textwrap import TextWrapper
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Buffer, Program
+from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
@@ -50,7 +50,7 @@ def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]
         *_paragraph(_numerics(launches)),
         *_paragraph(
             "Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written "
-            "tensor overlaps no other."
+            "tensor overlaps no other." + _addresses(launches)
         ),
     )
 
@@ -155,6 +155,15 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
+
+
+def _addresses(launches: tuple[Settled, ...]) -> str:
+    """What the caller sees to where addresses say where tensors lie."""
+    stmts = (stmt for each in launches for stmt in walk_stmts(each.launch.body))
+    names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, Locate))
+    if not names:
+        return ""
+    return f" The same goes for {listed(list(names))}, which lie where addresses say: these the launcher cannot check."
 
 
 def _of_whole_bytes(program: Program) -> tuple[Expr, ...]:

@@ -39,6 +39,7 @@ from tile2cu.core.program import (
     If,
     Launch,
     Let,
+    Locate,
     Loop,
     Parallel,
     Print,
@@ -93,6 +94,13 @@ def require_reference(program: Program) -> None:
                 raise Tile2CuError(
                     "T2C-E030",
                     f"`{shown.name}` shows `{shown.memory.name}` in another shape: `{program.name}` has no reference",
+                    stmt.span,
+                    help="emit it without --with-test",
+                )
+            if isinstance(stmt, Locate):
+                raise Tile2CuError(
+                    "T2C-E030",
+                    f"`{stmt.tensor.name}` lies where an address says, so that `{program.name}` has no reference",
                     stmt.span,
                     help="emit it without --with-test",
                 )

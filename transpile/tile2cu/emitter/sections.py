@@ -331,15 +331,20 @@ def _panels(settled: Settled) -> tuple[int, str, str] | None:
 
 
 def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
+    data = f"{printer.names(tensor.memory.name)}_data"
+    if tensor.dtype != tensor.memory.dtype:
+        data = f"tl::bits_as<{tensor.dtype.in_memory}>({data})"
+    return _view_of(tensor, data, settled, printer)
+
+
+def _view_of(tensor: Buffer, data: str, settled: Settled, printer: Printer) -> Declaration:
     ragged: tuple[bool, ...] = settled.facts[tensor, "ragged"]
     row_start: int = settled.facts[tensor, "row_start"]
     extents = [
         f"tl::ragged({printer.index(extent)})" if guarded else printer.index(extent)
         for extent, guarded in zip(tensor.shape, ragged, strict=True)
     ]
-    name, data = printer.names(tensor.name), f"{printer.names(tensor.memory.name)}_data"
-    if tensor.dtype != tensor.memory.dtype:
-        data = f"tl::bits_as<{tensor.dtype.in_memory}>({data})"
+    name = printer.names(tensor.name)
     start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
     if settled.facts.get(tensor, "row_start_when") is not None:
         start = "RowStart"
@@ -349,6 +354,14 @@ def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
     else:
         call = f"tl::tensor<{start}>({data}, {', '.join(extents)})"
     return Declaration(f"const auto {name} = {call};")
+
+
+def located(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
+    """The tensor at an address."""
+    assert tensor.address is not None
+    const = "" if tensor in touched(settled)[1] else "const "
+    data = f"tl::data_at<{const}{tensor.dtype.in_memory}>({printer.text(tensor.address)})"
+    return _view_of(tensor, data, settled, printer)
 
 
 def uses(settled: Settled, var: Var) -> bool:

@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     Gemm,
     If,
     Let,
+    Locate,
     Loop,
     LoopKind,
     Parallel,
@@ -46,6 +47,7 @@ from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.producer import hoisted
+from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import slots_of, stages_name
@@ -84,7 +86,7 @@ class Statements:
 
     def paragraphs(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The same of these statements, wherever they stand in the program."""
-        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle))
+        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle) and not self._is_unused(stmt))
         barriers = frozenset(id(stmt) for stmt in shown if self.facts.get(stmt, "barrier") is not None)
         views: list[StatementView] = []
         for group in groups(shown, barriers):
@@ -93,6 +95,10 @@ class Statements:
             paragraph += [view for stmt in group[1:] for view in self._with_barrier(stmt, [])]
             views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
         return tuple(views)
+
+    def _is_unused(self, stmt: Stmt) -> bool:
+        """Whether a statement locates a tensor that the kernel does not touch."""
+        return isinstance(stmt, Locate) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of an elementwise body: the user's comments, no places."""
@@ -128,7 +134,7 @@ class Statements:
         match stmt:
             case Copy() | Fill() | Gemm() | Reduce() | AtomicTile() | Scan():
                 return self._operation(stmt)
-            case Store() | Let() | Declare() | Assign() | Atomic():
+            case Store() | Let() | Locate() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": self._scalar(stmt)})
             case Effect():
                 return self._effect(stmt)
@@ -212,7 +218,7 @@ class Statements:
         name = f"{name}_reversed" if op.reverse else name
         return {"name": name, "template": f"{op.dim}, threads", "arguments": arguments}
 
-    def _scalar(self, stmt: Store | Let | Declare | Assign | Atomic) -> str:
+    def _scalar(self, stmt: Store | Let | Locate | Declare | Assign | Atomic) -> str:
         """An assignment or declaration of one value."""
         text, names = self.printer.text, self.printer.names
         match stmt:
@@ -231,6 +237,8 @@ class Statements:
                 return f"{given}tl::{name}({', '.join(parts)});"
             case Let():
                 return self._let(stmt)
+            case Locate():
+                return located(stmt.tensor, self.settled, self.printer).text
             case Declare():
                 init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
                 return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import Buffer, Launch, Pasted, Reduction, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.values import Allocation, Placement, Reducer
@@ -47,6 +47,7 @@ class Recorder:
     launches: list[Launch] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
     views: list[Buffer] = field(default_factory=list)  # of tensors, in other shapes
+    located: list[Locate] = field(default_factory=list)  # tensors at addresses that arguments give
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
@@ -159,6 +160,8 @@ class Recorder:
             self.ranges.update(zip(blocks, grid, strict=False))
             self._launch = opened = _OpenLaunch(grid, blocks, threads, place)
             with self.block() as body:
+                for stmt in self.located:
+                    self.emit(stmt)
                 yield blocks
             self._launch = None
             self.placements.clear()
@@ -234,7 +237,30 @@ class Recorder:
     def allocate(self, name: str, value: Allocation) -> Buffer:
         """A new tile of the open launch, or a workspace in global memory."""
         assert value.scope is not None
+        if value.address is not None:
+            return self._locate(name, value)
         return self.allocate_at(self.take(), name, value.shape, value.dtype, value.scope, value.reducer, value.arrivals)
+
+    def _locate(self, name: str, value: Allocation) -> Buffer:
+        """The tensor at an address; one that is made before the kernels is there in all of them."""
+        if self.parallel:
+            raise Fault("T2C-F026", "T.make_tensor stands inside T.Parallel", help="move it above the loop")
+        at = self.take()
+        tensor = Buffer(
+            name=self.unique(name),
+            shape=value.shape,
+            dtype=value.dtype,
+            scope=value.scope or Scope.GLOBAL,
+            span=at.span,
+            strides=value.strides,
+            address=value.address,
+        )
+        stmt = Locate(tensor=tensor, span=at.span, comments=at.comments, trailing=at.trailing)
+        if self.in_kernel:
+            self.emit(stmt)
+        else:
+            self.located.append(stmt)
+        return tensor
 
     def allocate_at(
         self,

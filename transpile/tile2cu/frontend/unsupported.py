@@ -33,7 +33,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "end the kernel there, and go on in a second `with T.Kernel(...)`: T.alloc_global keeps what they share",
         "sync_grid",
     ),
-    ("give the kernel the tensors themselves, or one tensor and offsets into it", "make_tensor ptr"),
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",

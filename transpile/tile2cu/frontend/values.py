@@ -272,6 +272,8 @@ class Allocation:
     init: Expr | None = None
     reducer: Reduction | None = None
     arrivals: tuple[int, ...] = ()
+    address: Expr | None = None  # of T.make_tensor
+    strides: tuple[Expr, ...] | None = None
 
 
 @dataclass(eq=False)

@@ -354,6 +354,8 @@ def box_refusal(region: Region, into: Region) -> str:
 
 def rows_refusal(tensor: Buffer) -> str:
     """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
+    if tensor.address is not None:
+        return f"`{tensor.name}` lies where an address says, so that the launcher has no tensor map of it"
     if tensor.strides is not None or tensor.dtype != tensor.memory.dtype:
         return f"`{tensor.name}` is strided, or shows another type"
     last = static_value(tensor.shape[-1])

@@ -109,6 +109,8 @@ def tensor_row_start_when(launch: Launch, context: Context) -> Iterator[Decision
     Gives: the extent whose multiple aligns all rows, and the multiple, in elements.
     """
     for tensor, boxes in _boxes(context):
+        if tensor.address is not None:
+            continue
         offsets = [_offset_start(tensor, box, context.bounds) for box in boxes if box.wide]
         if context.facts[tensor, "row_start"] == 0 and tensor.strides is None and min(offsets) >= POINTER_BYTES:
             yield tensor, "row_start_when", Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))

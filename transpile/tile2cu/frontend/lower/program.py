@@ -10,8 +10,8 @@ from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import extern
-from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_shape, place
-from tile2cu.frontend.values import KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
+from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_number, as_shape, place
+from tile2cu.frontend.values import Allocation, KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
 
 DEFAULT_THREADS = 128
 
@@ -125,6 +125,23 @@ def not_called(name: str) -> Callable[..., object]:
     return run
 
 
+def make_tensor(cx: Context, ptr: object, shape: object, dtype: object = FLOAT32, strides: object = None) -> object:
+    """`T.make_tensor(ptr, shape, dtype)`: the tensor at an address, which an argument or a table of them gives."""
+    address = as_number(ptr, "the address of T.make_tensor")
+    if not address.dtype.is_int or address.dtype.bits != 64:
+        raise Fault(
+            "T2C-F023",
+            f"the address of T.make_tensor is {address.dtype}",
+            help="write `table: T.Tensor((n,), T.ptr)`, or `address: T.ptr`",
+        )
+    extents = as_shape(cx, shape, "the shape of T.make_tensor")
+    steps = None if strides is None else as_shape(cx, strides, "the strides of T.make_tensor")
+    if steps is not None and len(steps) != len(extents):
+        raise Fault("T2C-F023", f"T.make_tensor has {len(extents)} extents and {len(steps)} strides")
+    kind = as_dtype(dtype, "the type of T.make_tensor")
+    return Allocation(extents, kind, Scope.GLOBAL, address=address, strides=steps)
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "Kernel": kernel,
     "block": block,
@@ -132,6 +149,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "Tensor": tensor,
     "Buffer": tensor,
     "StridedTensor": strided_tensor,
+    "make_tensor": make_tensor,
     "const": open_sizes,
     "dynamic": open_sizes,
     "symbolic": open_sizes,

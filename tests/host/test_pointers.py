@@ -1,0 +1,106 @@
+"""T.ptr and T.make_tensor: tensors at addresses that a table or an argument gives, on the CPU engine against NumPy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(6)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that starts at a multiple of 16 bytes, as tensors on a GPU do."""
+    memory = np.zeros(array.nbytes + 16, np.uint8)
+    start = -memory.ctypes.data % 16
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def integers(*shape: int) -> np.ndarray:
+    return aligned(RNG.integers(-4, 5, shape).astype(np.float16))
+
+
+def table(arrays: list[np.ndarray], dtype: type = np.int64) -> np.ndarray:
+    return np.array([array.ctypes.data for array in arrays], dtype)
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_products_of_groups(stages: int, target: str, tmp_path: Path) -> None:
+    """The groups' rows are many, their matrices lie anywhere: a block finds its group's by three tables."""
+    statements = f"""
+        A_shared = T.alloc_shared((32, 32), "float16")
+        B_shared = T.alloc_shared((32, 32), "float16")
+        C_local = T.alloc_fragment((32, 32), "float32")
+        A = T.make_tensor(A_ptrs[group], (rows[group], K), "float16")
+        B = T.make_tensor(B_ptrs[group], (K, N), "float16")
+        C = T.make_tensor(C_ptrs[group], (rows[group], N), "float32")
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, 32), num_stages={stages}):
+            T.copy(A[by * 32, ko * 32], A_shared)
+            T.copy(B[ko * 32, bx * 32], B_shared)
+            T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[by * 32, bx * 32])
+    """
+    params = ", ".join(f"{name}_ptrs: T.Tensor((G,), T.ptr)" for name in "ABC")
+    params += ', rows: T.Tensor((G,), "int32"), done: T.Tensor((G, 2, 3), "int32")'
+    kernel = load_body(
+        tmp_path,
+        f"{statements}    done[group, bx, by] = 1\n",
+        params,
+        grid="T.ceildiv(N, 32), T.ceildiv(most, 32), G",
+        blocks="(bx, by, group)",
+        arguments="G, N, K, most",
+        target=target,
+        N=40,
+        K=72,
+        most=70,
+    )
+    rows = np.array([70, 1, 33], np.int32)
+    a = [integers(m, 72) for m in rows]
+    b = [integers(72, 40) for _ in rows]
+    c = [aligned(np.full((m, 40), np.nan, np.float32)) for m in rows]
+    np.testing.assert_array_equal(kernel(table(a), table(b, np.uint64), table(c), rows), np.ones((3, 2, 3)))
+    for left, right, found in zip(a, b, c, strict=True):
+        np.testing.assert_array_equal(found, left.astype(np.float64) @ right.astype(np.float64))
+    assert "tl::data_at<const tl::half>(A_ptrs(group))" in kernel.source
+    assert "tl::data_at<float>(C_ptrs(group))" in kernel.source
+
+
+POINTERS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def scaled(N):
+    @T.prim_func
+    def main(x_ptr: T.ptr, y_ptr: T.ptr, rows: T.int32, factor: T.float32):
+        X = T.make_tensor(x_ptr, (rows, N), "float32", strides=(2 * N, 1))
+        Y = T.make_tensor(y_ptr, (rows, N), "float32")
+        with T.Kernel(T.ceildiv(rows, 8), threads=64) as bx:
+            for i, j in T.Parallel(8, N):
+                Y[bx * 8 + i, j] = X[bx * 8 + i, j] * factor
+        with T.Kernel(rows, threads=64) as bx:
+            for j in T.Parallel(N):
+                Y[bx, j] = Y[bx, j] + 1.0
+
+    return main
+"""
+
+
+def test_arguments_that_are_addresses(tmp_path: Path) -> None:
+    (tmp_path / "scaled.py").write_text(POINTERS)
+    kernel = tile2cu.load(tmp_path / "scaled.py", device="cpu", check=True, N=40)
+    x = aligned(RNG.standard_normal((13, 80)).astype(np.float32))
+    y = aligned(np.zeros((13, 40), np.float32))
+    kernel(x, y, 13, 2.0)
+    np.testing.assert_array_equal(y, x[:, :40] * 2 + 1)
+    kernel(x.ctypes.data, y.ctypes.data, 13, -1.0)
+    np.testing.assert_array_equal(y, x[:, :40] * -1 + 1)
+    second = kernel.source.split("namespace kernel_2")[1]
+    assert second.count("tl::data_at") == 1, "a tensor that a kernel does not touch is not there"
