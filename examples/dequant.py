@@ -103,10 +103,12 @@ def dequant_gemv(
     K,
     weights="int4",
     group=32,
-    block_N=4,  # rows of W a block
+    block_N=8,  # rows of W a block
     block_K=1024,  # columns a turn
+    num_stages=3,
     threads=128,
     dtype="float16",
+    partial_dtype="float32",  # of a thread's sums, one for each column of a turn: float16 is faster
 ):
     """Y = X @ W^T, one row of X a block. K is a multiple of the group."""
     accum_dtype = "float32"
@@ -117,8 +119,8 @@ def dequant_gemv(
         # grid dims: (#blocks of rows of W, rows of X)
         with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
             x = T.alloc_shared((block_K,), dtype)
-            packed = T.alloc_fragment((block_N, block_K // 2), "uint8")
-            partial = T.alloc_fragment((block_N, block_K // 2), accum_dtype)
+            packed = T.alloc_shared((block_N, block_K // 2), "uint8")
+            partial = T.alloc_fragment((block_N, block_K), partial_dtype)
             total = T.alloc_fragment((block_N,), accum_dtype)
             if weights == "nf4":
                 table = T.alloc_shared((16,), dtype)
@@ -127,18 +129,16 @@ def dequant_gemv(
                 table = None
 
             T.clear(partial)
-            for ko in T.serial(T.ceildiv(K, block_K)):
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[m, ko * block_K], x)
                 T.copy(W[bn * block_N, ko * (block_K // 2)], packed)
-                # Each thread sums the columns that it holds; they meet once, at the end. A byte is two of one group.
-                for i, j in T.Parallel(block_N, block_K // 2):
-                    n, g = bn * block_N + i, (ko * block_K + 2 * j) // group
-                    byte = T.cast(packed[i, j], "int32")
+                # Each thread sums the columns that it holds; they meet once, at the end.
+                for i, j in T.Parallel(block_N, block_K):
+                    n, g = bn * block_N + i, (ko * block_K + j) // group
+                    nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
                     zero = Z[n, g] if weights == "int4" else None
-                    low = decoded(byte & 15, weights, zero, table, dtype) * S[n, g]
-                    high = decoded(byte >> 4, weights, zero, table, dtype) * S[n, g]
-                    partial[i, j] += T.cast(low, accum_dtype) * T.cast(x[2 * j], accum_dtype)
-                    partial[i, j] += T.cast(high, accum_dtype) * T.cast(x[2 * j + 1], accum_dtype)
+                    w = decoded(nibble, weights, zero, table, dtype) * S[n, g]
+                    partial[i, j] += T.cast(w, partial_dtype) * T.cast(x[j], partial_dtype)
             T.reduce_sum(partial, total, dim=1)
             T.copy(total, Y[m, bn * block_N])
 

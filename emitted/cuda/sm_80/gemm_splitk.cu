@@ -108,10 +108,9 @@ template <class RowStart>
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
-  const auto parts = tl::tensor<tl::RowStart<16>>(parts_data, splits, tl::ragged(M), tl::ragged(N));
+  const auto parts = tl::tensor<RowStart>(parts_data, splits, tl::ragged(M), tl::ragged(N));
   const int bx = blockIdx.x, by = blockIdx.y;
 
   tl::Fragment<float, total_layout> total;
@@ -122,7 +121,8 @@ __global__ void __launch_bounds__(threads)
   // gemm_splitk.py:48  for s in T.serial(splits):
   for (int s = 0; s < splits; ++s) {
     // gemm_splitk.py:49  for i, j in T.Parallel(8, 128):
-    tl::parallel(total_layout{}, [&](auto i, auto j) { total(i, j) += parts(s, by * 8 + i, bx * 128 + j); });
+    // 4 elements at a time  [vector.loop.packets]
+    tl::parallel<4>(total_layout{}, [&](auto i, auto j) { total(i, j) += parts(s, by * 8 + i, bx * 128 + j); });
   }
 
   // gemm_splitk.py:51  T.copy(total, C[by * 8, bx * 128])
@@ -164,7 +164,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace multiply;
     // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-    const auto chosen = K % 8 == 0 && N % 8 == 0 && N % 4 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
+    const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
     const tl_status started = tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                                                  static_cast<const tl::half*>(B), parts, M, K, N);

@@ -119,7 +119,7 @@ extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, 
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = K % 8 == 0 && N % 8 == 0 && N % 4 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
+  const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(programs);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<float*>(C), M, K, N);

@@ -149,7 +149,7 @@ extern "C" tl_status linear_attention(const void* Q, const void* K, const void* 
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = dim_v % 8 == 0 && dim_v % 4 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
+  const auto chosen = dim_v % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V), static_cast<tl::half*>(O),

@@ -84,12 +84,14 @@ __global__ void __launch_bounds__(threads)
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
     // 8 elements at a time  [vector.loop.packets]
     // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
+    // tl::nibbles(bytes): the 4 bits that each element of the packet has of them
     // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
-    tl::parallel<8>(ij_layout{}, [&](auto i, auto j) {
-      const auto nibble =
-          tl::cast<uint8_t>(packed[ko % num_stages](i, tl::quotient<2>(j)) >> tl::cast<uint8_t>(4 * (j % 2)) & 15);
+    // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
+    // [vector.loop.store-last]
+    tl::parallel_into<8>(ij_layout{}, W_shared, [&](auto i, auto j) {
+      const auto nibble = tl::cast<uint8_t>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
       const auto scale = tl::cast<tl::half>(S(bx * block_N + i, tl::quotient<group>(ko * block_K + j)));
-      W_shared(i, j) = tl::cast_small<tl::half>(tl::cast<int>(nibble) - 8) * scale;
+      return tl::cast_small<tl::half>(tl::cast<int>(nibble) - 8) * scale;
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]

@@ -257,7 +257,8 @@ __global__ void __launch_bounds__(threads)
   for (int s = 0; s < num_split; ++s) {
     // mla_decode.py:126-128
     const float weight = tl::exp2(partial_lse(b, s, h) - lse_max(0)) / total(0);
-    tl::parallel(out_layout{}, [&](auto d) { out(d) += partial(b, s, h, d) * weight; });
+    // 4 elements at a time  [vector.loop.packets]
+    tl::parallel<4>(out_layout{}, [&](auto d) { out(d) += partial(b, s, h, d) * weight; });
   }
 
   // mla_decode.py:129  T.copy(out, Output[b, h, :])

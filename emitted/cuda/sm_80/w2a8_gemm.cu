@@ -76,9 +76,10 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     // w2a8.py:33  Weights past the end are -1, and meet zeros of X.
     // 16 elements at a time  [vector.loop.packets]
     // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
-    tl::parallel<16>(ij_layout{}, [&](auto i, auto j) {
-      W_shared(i, j) =
-          tl::cast<int8_t>((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4) & 3) - 1);
+    // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
+    // [vector.loop.store-last]
+    tl::parallel_into<16>(ij_layout{}, W_shared, [&](auto i, auto j) {
+      return tl::cast<int8_t>((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4) & 3) - 1);
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]

@@ -228,7 +228,8 @@ __global__ void __launch_bounds__(threads)
   // flash_decoding.py:125  for s in T.serial(num_split):
   for (int s = 0; s < num_split; ++s) {
     // flash_decoding.py:126  for d in T.Parallel(dim):
-    tl::parallel(out_layout{}, [&](auto d) {
+    // 4 elements at a time  [vector.loop.packets]
+    tl::parallel<4>(out_layout{}, [&](auto d) {
       out(d) += partial(b, head, s, g, d) * tl::exp2(partial_lse(b, head, s, g) - lse_max(0)) / total(0);
     });
   }

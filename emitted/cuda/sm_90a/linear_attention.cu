@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm(scores_cast, V_shared[c % num_stages], o);
 
     // state_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
-    tl::sync_consumers<threads>();
+    tl::sync_readers<threads>();
     // linear_attention.py:62  From the chunks before: their state. Then this chunk joins it.
     tl::copy(state, state_shared);
 

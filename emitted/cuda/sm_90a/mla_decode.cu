@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
 
     // S_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
-    tl::sync_consumers<threads>();
+    tl::sync_readers<threads>();
     // mla_decode.py:90-92  Each warp has some columns of the scores, and needs all of them for its columns of the
     // output.
     tl::copy(acc_s, S_shared);

@@ -25,6 +25,24 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
   }
 }
 
+// to(i, j) = body(i, j) for each packet, stored when all of them are computed: no load of the body waits for a store,
+// which the compiler cannot tell to lie elsewhere. `to` is a shared tile that the body does not read.
+template <int vector, class Layout, class Tile, class Body>
+TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
+  static_assert(Layout::vector % vector == 0, "a thread of the layout holds whole packets");
+  static_assert(Layout::rank == 2 && Tile::rank == 2, "a tile of rows and columns");
+  Vec<typename Tile::type, vector> computed[Layout::registers / vector];
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector) {
+    if (!Layout::valid(r)) continue;
+    const auto x = body(Index<Layout, 0>{r}, PacketIndex<Layout, 1, vector>{r});
+    computed[r / vector] = convert<typename Tile::type>(value(x));
+  }
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += vector)
+    if (Layout::valid(r)) to(Index<Layout, 0>{r}, PacketIndex<Layout, 1, vector>{r}) = computed[r / vector];
+}
+
 // Whether this thread stores its elements: the others hold copies of them.
 template <class Layout> TL_DEVICE bool owns(Layout) { return Layout::replica() == 0; }
 

@@ -16,23 +16,34 @@ TL_DEVICE uint32_t pack2(float low, float high, half) {
   return packed;
 }
 
-// Two halves at once, each operation rounded to nearest even.
+// Two halves at once, each operation rounded to nearest even; a product and a sum may become one operation, as of floats.
 // [PTX ISA, "Half Precision Floating Point Instructions": add, sub, mul, .f16x2]
 TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
   uint32_t sums;
-  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
+  asm("add.f16x2 %0, %1, %2;" : "=r"(sums) : "r"(a), "r"(b));
   return sums;
 }
 TL_DEVICE uint32_t subtract2(uint32_t a, uint32_t b, half) {
   uint32_t differences;
-  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(differences) : "r"(a), "r"(b));
+  asm("sub.f16x2 %0, %1, %2;" : "=r"(differences) : "r"(a), "r"(b));
   return differences;
 }
 TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
   uint32_t products;
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(products) : "r"(a), "r"(b));
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(products) : "r"(a), "r"(b));
   return products;
 }
+
+// (a & mask) | bits in one operation, which the compiler does not make of two numbers.
+// [PTX ISA, "Logic and Shift Instructions: lop3"]
+TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(a), "r"(mask), "r"(bits));
+  return result;
+}
+// The lower 16 bits of both, or the upper ones, a's first. [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
+TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
+TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 
 // The upper half of a float. Arithmetic is done in float and rounded once, which is correctly rounded since float has
 // more than twice the digits. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.

@@ -47,6 +47,11 @@ TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
   return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) * __builtin_bit_cast(half2, b));
 }
 
+// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first.
+TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
+TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
+TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
+
 // Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
 template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {
   const T values[2] = {static_cast<T>(low), static_cast<T>(high)};

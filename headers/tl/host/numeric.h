@@ -132,4 +132,9 @@ inline uint32_t multiply2(uint32_t a, uint32_t b, half) {
   return on_pairs(a, b, [](half x, half y) { return x * y; });
 }
 
+// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first.
+inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
+inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
+inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
+
 }  // namespace tl

@@ -119,6 +119,14 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
     return tuple(let for let in lets if let.var in needed)
 
 
+def moved_index(stmt: Stmt, last: Var) -> bool:
+    """Whether it names an integer that a loop's last variable moves and no memory gives: an index of packets."""
+    if not isinstance(stmt, Let) or not stmt.var.dtype.is_int:
+        return False
+    parts = tuple(walk(stmt.value))
+    return last in parts and not any(isinstance(part, Load) for part in parts)
+
+
 def loads(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that an expression reads."""
     parts = tuple(walk(expr))

@@ -178,6 +178,31 @@ def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:
     return (index.lhs, int(divisor)) if divisor is not None and divisor > 1 else None
 
 
+def nibbles_of(expr: Expr, last: Var) -> Load | None:
+    """The bytes of which each step of `last` takes a nibble: those of packed[last // 2] >> 4 * (last % 2) & 15."""
+    if not (isinstance(expr, Binary) and expr.op == "&" and static_value(uncast(expr.rhs)) == 15):
+        return None
+    shift = uncast(expr.lhs)
+    if not (isinstance(shift, Binary) and shift.op == ">>"):
+        return None
+    packed, amount = uncast(shift.lhs), uncast(shift.rhs)
+    if not isinstance(packed, Load) or packed.dtype.name != "uint8" or not isinstance(amount, Binary):
+        return None
+    factor, half = (amount.lhs, amount.rhs) if static_value(amount.lhs) is not None else (amount.rhs, amount.lhs)
+    odd = isinstance(half, Binary) and half.op == "%" and half.lhs == last and static_value(half.rhs) == 2
+    quotient = quotient_of(packed.indices[-1], last)
+    if amount.op == "*" and static_value(factor) == 4 and odd and quotient is not None and quotient[1] == 2:
+        return packed
+    return None
+
+
+def uncast(expr: Expr) -> Expr:
+    """What is converted from one integer type to another."""
+    while isinstance(expr, Call) and expr.function == "cast" and expr.args[0].dtype.is_int and expr.dtype.is_int:
+        expr = expr.args[0]
+    return expr
+
+
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     """The expression with each part that `change` answers for replaced, innermost first.
 

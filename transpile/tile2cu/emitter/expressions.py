@@ -32,6 +32,7 @@ from tile2cu.core.expr import (
     binary,
     int_const,
     is_weak,
+    nibbles_of,
     quotient_of,
     result_dtype,
     static_value,
@@ -164,6 +165,9 @@ class Printer:
         return sign + operand, _UNARY
 
     def _binary(self, expr: Binary, dtype: DType) -> tuple[str, int]:
+        packed = nibbles_of(expr, self.packet) if self.packet is not None else None
+        if packed is not None:
+            return f"tl::nibbles({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
         if expr.op == "**":
             return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY

@@ -275,8 +275,10 @@ def _tensors_about(settled: Settled) -> Iterator[str]:
 
 def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
     """The run-time conditions under which all rows start at multiples of 16 bytes, if they are to be asked."""
-    found = (settled.facts.get(tensor, "row_start_when") for tensor in viewed_tensors(settled))
-    return tuple(dict.fromkeys(multiple for multiple in found if multiple is not None))
+    facts = (settled.facts.get(tensor, "row_start_when") for tensor in viewed_tensors(settled))
+    found = tuple(dict.fromkeys(multiple for multiple in facts if multiple is not None))
+    largest = {one.value: max(other.of for other in found if other.value == one.value) for one in found}
+    return tuple(one for one in found if largest[one.value] == one.of)
 
 
 def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, moved_index, shared, variables, viewed
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Const, Var, binary, static_value, walk
 from tile2cu.core.layout import FragmentLayout
@@ -57,6 +57,7 @@ from tile2cu.emitter.view import StatementView
 # Of names in an elementwise loop that do not speak for themselves.
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
+    "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
     "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
 }
 
@@ -109,7 +110,8 @@ class Statements:
         hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
         if hazards is not None:
             about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
-            yield StatementView("barrier", {"call": self._barrier_call()}, stmt.span.line, tuple(about))
+            call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
+            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
         yield self.statement(stmt, above)
 
     def _because(self, hazards: tuple[Hazard, ...]) -> str:
@@ -183,10 +185,12 @@ class Statements:
             return StatementView("while", parts, body=self.body(stmt.body))
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
 
-    def _barrier_call(self) -> str:
+    def _barrier_call(self, *, ends_reads: bool = False) -> str:
         if self.settled.launch.groups > 1 and not self._in_group:
             return "tl::sync_block()"
-        return "tl::sync_consumers<threads>()" if is_producer(self.settled) else "tl::sync_threads()"
+        if not is_producer(self.settled):
+            return "tl::sync_threads()"
+        return "tl::sync_readers<threads>()" if ends_reads else "tl::sync_consumers<threads>()"
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
         arguments = f"{self._operand(op.src, op.dst)}, {self._operand(op.dst, op.src)}"
@@ -251,6 +255,8 @@ class Statements:
         value = self.printer.text(stmt.value, stmt.var.dtype)
         if self.printer.packet is None:
             return f"const {dtype} {name} = {value};"
+        if moved_index(stmt, self.printer.packet):
+            return f"const auto {name} = {self.printer.index(stmt.value)};"
         return f"const auto {name} = tl::cast<{dtype}>({value});"
 
     @contextmanager
@@ -369,6 +375,7 @@ class Statements:
             "name": "parallel_once" if owners == "once" else "parallel",
             "vector": str(vector) if vector > 1 else "",
             "layout": layout,
+            "into": "",
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
         with self._packets(op.vars[-1] if vector > 1 else None):
@@ -378,9 +385,28 @@ class Statements:
         packets = [f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
         shown = " ".join(str(view.parts) for view in body)
         comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
+        if self.facts.get(op, "store_last"):
+            return self._parallel_into(op, parts, body, comments)
         if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
+
+    def _parallel_into(
+        self, op: Parallel, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]
+    ) -> StatementView:
+        """A loop whose packets are all computed before the first is stored."""
+        store = op.body[-1]
+        assert isinstance(store, Store)
+        tile = self.printer.tile(store.buffer)
+        note = (
+            f"parallel_into: {self.printer.names(store.buffer.name)} is stored when all packets are computed, so that "
+            f"no load waits for a store  [{self.facts.rule(op, 'store_last')}]"
+        )
+        with self._packets(op.vars[-1]):
+            result = f"return {self.printer.text(store.value, store.buffer.dtype)};"
+        body = (*body[:-1], replace(body[-1], parts={"text": result}))
+        parts = {**parts, "name": "parallel_into", "into": tile}
+        return StatementView("parallel", parts, 0, (*comments, note), body)
 
     def _loop(self, op: Loop) -> StatementView:
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")

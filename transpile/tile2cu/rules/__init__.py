@@ -29,7 +29,7 @@ from tile2cu.rules.layout.propagate import (
     scan_same,
 )
 from tile2cu.rules.layout.views import view_split_columns
-from tile2cu.rules.loops import loop_packets
+from tile2cu.rules.loops import loop_packets, store_last
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.overlap import overlap, register_shares
 from tile2cu.rules.overlay import shared_overlay
@@ -89,6 +89,7 @@ RULES: tuple[Rule, ...] = (
     shared_plain,
     loop_flat,
     loop_packets,
+    store_last,
     tensor_ragged,
     tensor_row_start,
     tensor_row_start_when,

@@ -1,8 +1,18 @@
 """How wide the accesses of an elementwise loop are."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 
-from tile2cu.core.accesses import Access, element_accesses, variables
+from tile2cu.core.accesses import (
+    Access,
+    buffers_read,
+    element_accesses,
+    expressions,
+    moved_index,
+    variables,
+    viewed,
+)
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -24,9 +34,10 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
 _ELEMENTWISE = frozenset(
-    ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast")
+    ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast", "reinterpret")
 )
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
+_MOST_BYTES = 128  # of a thread's packets that wait for their stores: 32 registers
 _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shared_tile.h
 
 
@@ -81,6 +92,45 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
         yield rejected(op, "packets", because, edit)
 
 
+@rule(
+    "vector.loop.store-last",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="measured on an H200: docs/hopper.md, weights of 4 bits",
+    examples=(
+        Example(
+            'S = T.alloc_shared((64, 64), "float16")\n'
+            'P = T.alloc_shared((64, 64), "float16")\n'
+            "for i, j in T.Parallel(64, 64):\n"
+            '    S[i, j] = P[i, j] * T.cast(2.0, "float16")',
+            3,
+            "store_last",
+            "True",
+        ),
+    ),
+)
+def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A loop of packets from one shared tile to another stores when all packets are computed, if registers hold them.
+
+    A load never passes a store to memory that the compiler cannot tell apart: each packet's loads would wait for the
+    stores of the one before.
+
+    Gives: True where the loop's last statement stores a tile that it does not read.
+    """
+    vector: int = context.facts.get(op, "vector") or 1
+    layout = context.facts.get(op, "layout")
+    *before, last = op.body
+    if vector == 1 or not isinstance(last, Store) or not all(isinstance(stmt, Let) for stmt in before):
+        return
+    tile, read = last.buffer, frozenset().union(*(buffers_read(stmt) for stmt in op.body))
+    whole = tile.scope is Scope.SHARED and tile.rank == 2 and last.indices == op.vars and not last.op
+    several = vector < layout.registers <= _MOST_BYTES // tile.dtype.bytes
+    each_once = prod(layout.threads) == layout.block_threads
+    apart = tile not in read and tile.of is None and not viewed(context.launch, tile)
+    if whole and several and each_once and apart and any(other.scope is Scope.SHARED for other in read):
+        yield op, "store_last", True
+
+
 def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple[str, str]:
     """(why, edit) of a loop that takes its elements one by one; empty where it takes packets."""
     last = op.vars[-1].name
@@ -92,23 +142,37 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
             "use fewer threads or larger tiles",
         )
     for stmt in op.body:
-        if not _simple(stmt):
+        if not _simple(stmt) and not moved_index(stmt, op.vars[-1]):
             return (
                 f"line {stmt.span.line} is not plain arithmetic of elements",
                 "move branches and indices out of the loop",
             )
-    named = {stmt.var for stmt in op.body if isinstance(stmt, Let)}
+    moved = {stmt.var for stmt in op.body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])}
+    used = {part for stmt in op.body for expr in expressions(stmt) for part in _beside_indices(expr)}
+    if moved & used:
+        return "an index with a name is also a value", "write the index where it is used"
     for access in element_accesses(op.body):
-        if named & variables(*access.indices) or not _consecutive(access, op.vars, layout.vector, context):
+        expanded = replace(access, indices=tuple(context.bounds.expanded(index) for index in access.indices))
+        alone = not moved & variables(*access.indices) or access.indices[-1] in moved
+        if not alone or not _consecutive(expanded, op.vars, layout.vector, context):
             because = f"`{access.buffer.name}` in line {access.span.line} is not consecutive along `{last}`"
             return because, f"let `{last}` stand alone in the last index of `{access.buffer.name}`"
     return "", ""
 
 
+def _beside_indices(expr: Expr) -> Iterator[Var]:
+    """The variables that an expression computes with, those of its loads' indices left out."""
+    if isinstance(expr, Var):
+        yield expr
+    if not isinstance(expr, Load):
+        for child in children(expr):
+            yield from _beside_indices(child)
+
+
 def _simple(stmt: Stmt) -> bool:
     """Whether a statement's values are arithmetic that works on packets."""
     if isinstance(stmt, Store):
-        return not stmt.op and _packet_value(stmt.value)
+        return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value)
     return isinstance(stmt, Let) and _packet_value(stmt.value)
 
 
@@ -171,7 +235,8 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
 
 def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:
     """Whether packets of a shared tile's row that start there always lie in one of its 16-byte chunks."""
-    if tile.static_shape[-1] % vector or tile.dtype.bytes_of(vector) > _CHUNK_BYTES:
+    in_one = tile.rank == 1 or tile.dtype.bytes_of(vector) <= _CHUNK_BYTES  # a tile of one row has no other chunks
+    if tile.static_shape[-1] % vector or not in_one:
         return False
     return _starts_at(vector, constant, terms, context)
 

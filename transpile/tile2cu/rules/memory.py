@@ -144,8 +144,9 @@ def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
         case Parallel():
             vector: int = context.facts.get(op, "vector") or 1
             for access in element_accesses((op,)):
-                divided, divisor = quotient_of(access.indices[-1], op.vars[-1]) or (None, 1)
-                wide = vector > 1 and divisor < vector
+                place = context.bounds.expanded(access.indices[-1])
+                divided, divisor = quotient_of(place, op.vars[-1]) or (None, 1)
+                wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
                 yield access.buffer, _Box(_points(access.indices), wide, divisor, divided)
         case Copy() | AtomicTile():
             for region in (op.src, op.dst):

@@ -64,13 +64,16 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
     one another by the user's barriers where there are some; all the user's tiles, where the user said so.
 
-    Gives: the hazards that a barrier before the statement ends; nothing where none is needed.
+    Gives: the hazards that a barrier before the statement ends; nothing where none is needed. Whether nothing was
+    written since the barrier before it, which only ends reads then.
     Errors: T2C-P002 when a barrier is needed where not all threads come.
     """
     walker = _Walker(context)
     walker.body(launch.body, _Pending(), divergent=None)
     for stmt, hazards in walker.barriers.values():
         yield stmt, "barrier", tuple(hazards[name] for name in sorted(hazards))
+        if id(stmt) in walker.end_reads:
+            yield stmt, "ends_reads", True
 
 
 class _Walker:
@@ -81,6 +84,7 @@ class _Walker:
         self.uniformity = Uniformity(context.launch)
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
+        self.end_reads: set[int] = set()
         self.group: int | None = None
         self.once = False
         self.own = _all_tiles(context) if context.program.own_barriers else frozenset()
@@ -168,6 +172,10 @@ class _Walker:
         atomic = frozenset(self.tracked(atomic_only(stmt)))
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         if hazards or id(stmt) in self.barriers:
+            if pending.written:
+                self.end_reads.discard(id(stmt))
+            elif id(stmt) not in self.barriers:
+                self.end_reads.add(id(stmt))
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
         return pending.merge(self.done(writes, reads, atomic))

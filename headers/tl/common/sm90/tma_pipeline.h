@@ -18,6 +18,10 @@ template <int threads> TL_DEVICE void sync_consumers() {
   barrier_sync(1, threads);
 }
 
+// A barrier among them that only ends their reads: what was read may be overwritten, nothing is made visible. The fence
+// that this one lacks waits for each thread's own loads and stores. Who: the first `threads` threads.
+template <int threads> TL_DEVICE void sync_readers() { barrier_sync(1, threads); }
+
 // What these tiles hold, in bytes.
 template <class... Tiles> TL_DEVICE constexpr int bytes(const Tiles&...) { return (int(sizeof(Tiles)) + ...); }
 
