@@ -124,7 +124,7 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
         return
     tile, read = last.buffer, frozenset().union(*(buffers_read(stmt) for stmt in op.body))
     whole = tile.scope is Scope.SHARED and tile.rank == 2 and last.indices == op.vars and not last.op
-    several = vector < layout.registers <= _MOST_BYTES // tile.dtype.bytes
+    several = vector < layout.registers and tile.dtype.bytes_of(layout.registers) <= _MOST_BYTES
     each_once = prod(layout.threads) == layout.block_threads
     apart = tile not in read and tile.of is None and not viewed(context.launch, tile)
     if whole and several and each_once and apart and any(other.scope is Scope.SHARED for other in read):
