@@ -68,6 +68,8 @@ ONE_SIDED = {
     "group": "threads that have a barrier of their own (T.ws); CDNA has one barrier a block",
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
     "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
+    "load_to_shared": "gfx950's loads past the registers; on NVIDIA it is cp_async",
+    "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",
     "mfma": "AMD's matrix cores; NVIDIA's are the mma and wgmma families",
 }
 # Declared for AMD, and refused where they are used: lanes of CDNA read the operands of its matrix cores by themselves.

@@ -15,6 +15,9 @@
 #define TL_UNROLL_LITTLE
 #define TL_NO_UNROLL
 #endif
+#ifndef TL_INLINED
+#define TL_INLINED
+#endif
 
 namespace tl {
 

@@ -37,6 +37,11 @@ TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to) {
   }
 }
 
+// A machine's other way to copy, where it has one: started() says whether it did. (cdna/direct.h)
+template <int threads, class View, class Tile> struct DirectCopy {
+  static TL_DEVICE bool started(const Place<View>&, Tile&) { return false; }
+};
+
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
 // narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
 // Who: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does both.
@@ -45,6 +50,7 @@ TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<Vi
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   static_assert(std::is_same<typename View::T, typename Tile::type>::value,
                 "an asynchronous copy does not convert: use tl::copy");
+  if (DirectCopy<threads, View, Tile>::started(from, to)) return;
   constexpr int size = sizeof(typename Tile::type), widest = Tile::chunk_bytes;
   constexpr int known = smaller(View::alignment, widest), middle = smaller(widest, 8), narrowest = size > 4 ? size : 4;
   if constexpr (known >= 4) {

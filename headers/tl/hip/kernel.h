@@ -12,6 +12,8 @@
 #define TL_UNROLL _Pragma("unroll")
 #define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
+// Before a call of a kernel's own lambda: a real call would cost its captures a way through memory.
+#define TL_INLINED [[clang::always_inline]]
 
 namespace tl {
 

@@ -170,7 +170,8 @@ void tl_engine_wgmma_wait(int groups_left);
 /* v_mfma of `size` 32 or 16 rows and columns, `n` operands of `type` a lane, up to 16: d is float[size * size / 64], of
  * TL_ENGINE_INT8 int32_t, of TL_ENGINE_DOUBLE double. */
 void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type);
-void tl_engine_global_load_lds(void* lds, const void* from, int bytes);
+/* `lds` is the same in all lanes, each of which brings `bytes` to it: source_bytes from memory, and zeros. */
+void tl_engine_global_load_lds(void* lds, const void* from, int bytes, int source_bytes);
 void tl_engine_wait_vector_memory(int operations_left);
 
 #ifdef __cplusplus

@@ -111,13 +111,13 @@ void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int 
 }
 
 // Completes at s_waitcnt vmcnt: each load is a cp.async group of its own.
-void tl_engine_global_load_lds(void* lds, const void* from, int bytes) {
+void tl_engine_global_load_lds(void* lds, const void* from, int bytes, int source_bytes) {
   Worker& worker = current_worker();
   warp_collective(worker, all_lanes, CollectiveKind::global_load_lds, &lds, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) { agree_on_base(worker, meeting); });
   Thread& self = *worker.current;
   self.copies.issue(worker, {static_cast<char*>(lds) + self.lane * bytes, static_cast<const char*>(from),
-                             std::uint32_t(bytes), std::uint32_t(bytes), TILE2CU_CALL_SITE});
+                             std::uint32_t(bytes), std::uint32_t(source_bytes), TILE2CU_CALL_SITE});
   self.copies.commit();
 }
 

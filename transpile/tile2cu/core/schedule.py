@@ -15,7 +15,8 @@ class Pipeline:
 
     Without a `producer` all threads load, `stages - 1` turns ahead; with one, a warp of its own loads by
     TMA, as far ahead as slots are free. `staged` tiles wait in registers before they get a slot, one more
-    than there are slots.
+    than there are slots. `direct`: tiles go to their slots past the registers by so many loads a thread at least, which
+    are counted; None where groups are.
     """
 
     stages: int
@@ -23,6 +24,7 @@ class Pipeline:
     body: tuple[Stmt, ...]
     producer: bool = False
     staged: bool = False
+    direct: int | None = None
 
     @property
     def copies(self) -> tuple[Copy, ...]:

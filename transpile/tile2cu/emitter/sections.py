@@ -26,7 +26,7 @@ from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.storage import depth_name, shared_view, stages_name
+from tile2cu.emitter.storage import depth_name, loads_name, shared_view, stages_name
 from tile2cu.emitter.tma import staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
@@ -42,7 +42,7 @@ def common_sizes(settled: Settled, printer: Printer) -> Section:
 def sizes(settled: Settled, printer: Printer) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
     declared = [] if settled.namespace else [*_constants(settled, printer)]
-    declared += _stages(settled)
+    declared += [*_stages(settled), *_loads(settled)]
     declared.append(Declaration(f"constexpr int threads = {settled.launch.threads};", _threads_about(settled)))
     if settled.launch.groups > 1:
         about = "of so many threads each, which work by themselves: T.ws"
@@ -113,6 +113,16 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
+
+
+def _loads(settled: Settled) -> Iterator[Declaration]:
+    """What a thread starts for each turn, where loads go past the registers and are counted."""
+    found = {stmt: settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body)}
+    counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
+    for count, stmt in counts.items():
+        about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
+        text = f"constexpr int {loads_name(settled, count)} = {count};"
+        yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, 'pipeline')}]")))
 
 
 def _depth_about(pipeline: Pipeline) -> str:

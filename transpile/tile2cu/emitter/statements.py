@@ -50,7 +50,7 @@ from tile2cu.emitter.producer import hoisted
 from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
-from tile2cu.emitter.storage import slots_of, stages_name
+from tile2cu.emitter.storage import loads_name, slots_of, stages_name
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -492,6 +492,7 @@ class Statements:
             "turn": turn,
             "load": self._pipeline_name("load", op),
             "stages": stages,
+            "direct": "" if pipeline.direct is None else f", {loads_name(self.settled, pipeline.direct)}",
             "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
             "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
         }

@@ -165,6 +165,14 @@ def stages_name(settled: Settled, stages: int) -> str:
     return name if order == 0 else f"{name}_{order}"
 
 
+def loads_name(settled: Settled, loads: int) -> str:
+    """The constant that holds how many loads a turn starts straight to shared memory, numbered when they differ."""
+    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
+    counts = list(dict.fromkeys(each.direct for each in found if each is not None and each.direct is not None))
+    order = counts.index(loads)
+    return f"loads_a_turn_{order}" if order else "loads_a_turn"
+
+
 def depth_name(settled: Settled) -> str:
     """`num_stages`, or `num_slots` where one stage more is in registers."""
     found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))

@@ -1,15 +1,16 @@
 """AMD's CDNA: products on the matrix cores, and tiles that wait in registers on their way to shared memory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from tile2cu.core.layout import SharedLayout, Warps
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
-from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
-from tile2cu.rules.pipeline import staged_pipeline_of
+from tile2cu.rules.pipeline import pipeline_of, staged_pipeline_of
 from tile2cu.rules.warps import mfma_of, on_fma
 
 _GEMM = """
@@ -21,6 +22,7 @@ for k in T.Pipelined(4, num_stages=3):
     T.copy(X[k * 32, 0], B_shared)
     T.gemm(A_shared, B_shared, C_local)
 """
+_HALVES = _GEMM.replace("X[", "Z[")
 _REGISTERS = """
 A_local = T.alloc_fragment((64, 32), "float16")
 B_shared = T.alloc_shared((32, 64), "float16")
@@ -126,6 +128,52 @@ def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "pipeline.loop.direct",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="AMD CDNA4 ISA, 'Memory Buffer Load to LDS': 128 bits a lane, to neighbouring places",
+    examples=(
+        Example(_HALVES, 4, "pipeline", "3 stages of A_shared, B_shared", target="hip:gfx950"),
+        Example(_HALVES, "A_shared", "slots", "3", target="hip:gfx950"),
+    ),
+)
+def direct(op: Loop, context: Context) -> Iterator[Decision]:
+    """The copies of a pipelined loop go straight to shared memory, 16 bytes a lane, where all of them can.
+
+    A lane's 16 bytes land beside those of the lane before, so that a tile is a whole number of waves' loads and its
+    rows are not padded; a swizzle decides what each lane asks for. Rows of the tensor start at multiples of 16 bytes,
+    or nothing is known about them and it is asked at run time.
+
+    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    """
+    pipeline = pipeline_of(op, producer=False) if _DIRECT_BYTES in context.target.load_lds else None
+    if pipeline is not None and all(_goes_direct(copy, context) for copy in pipeline.copies):
+        bytes_at_once = _DIRECT_BYTES * context.launch.threads
+        # Where the threads do not divide a tile, the first waves start one load more.
+        loads = sum(_shared_bytes(tile) // bytes_at_once for tile in pipeline.buffers)
+        yield op, "pipeline", replace(pipeline, direct=loads)
+        for buffer in pipeline.buffers:
+            yield buffer, "slots", pipeline.stages
+
+
+_DIRECT_BYTES = 16  # a lane, by one load
+
+
+def _goes_direct(copy: Copy, context: Context) -> bool:
+    """Whether loads past the registers can fill the tile."""
+    tensor, tile = copy.src.buffer, copy.dst.buffer
+    layout: SharedLayout = context.facts[tile, "layout"]
+    whole_rows = tile.rank <= 2 and tile.static_shape[-1] * tile.dtype.bytes % _DIRECT_BYTES == 0 and not layout.padding
+    whole_waves = _shared_bytes(tile) % (_DIRECT_BYTES * context.target.warp_size) == 0
+    starts = context.facts[tensor, "row_start"] in (0, _DIRECT_BYTES)
+    return tensor.dtype == tile.dtype and whole_rows and whole_waves and starts
+
+
+def _shared_bytes(tile: Buffer) -> int:
+    return prod(tile.static_shape) * tile.dtype.bytes
+
+
+@rule(
     "pipeline.loop.registers",
     phase=Phase.PIPELINE,
     on=Loop,
@@ -144,7 +192,8 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     """
     pipeline = staged_pipeline_of(op) if context.target.mfma else None
-    if pipeline is not None:
+    found: Pipeline | None = context.facts.get(op, "pipeline")
+    if pipeline is not None and (found is None or found.staged):
         yield op, "pipeline", pipeline
         for buffer in pipeline.buffers:
             yield buffer, "slots", pipeline.stages
@@ -189,7 +238,7 @@ def _tile_registers(launch: Launch, context: Context) -> int:
 def _staged_registers(launch: Launch, context: Context) -> int:
     """What a thread spends on the tiles that wait in registers, in registers of 4 bytes: loops run one at a time."""
     found: list[Pipeline | None] = [context.facts.get(op, "pipeline") for op in context.statements]
-    tiles = [[prod(tile.static_shape) * tile.dtype.bytes for tile in each.buffers] for each in found if each]
+    tiles = [[_shared_bytes(tile) for tile in each.buffers] for each in found if each and each.staged]
     return max((sum(each) for each in tiles), default=0) // launch.threads // 4
 
 

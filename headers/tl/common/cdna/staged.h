@@ -36,8 +36,8 @@ template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>&
   constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T));
   return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
 }
-// A tile of whole pieces as a buffer: what its rows take, from its first element on. Nothing behind the tensor's last row
-// belongs to it, so that lanes there get zeros without asking; in a dimension along the rows each lane asks.
+// A tile of whole pieces as a buffer: what its rows take, from its first element on. What lies behind the tensor's last
+// row is no part of it, so that lanes there get zeros without asking; along the rows each lane asks.
 template <class View> struct StagedBuffer {
   static constexpr int size = sizeof(typename View::T), last = View::last;
   const Place<View>& from;
@@ -59,15 +59,24 @@ template <class View> struct StagedBuffer {
     const bool starts_inside = place.offset[0] >= 0 && place.offset[0] <= place.view.extent[0];
     return starts_inside && (View::rank == 1 || place.view.stride[0] >= place.view.extent[last]);
   }
-  template <class Bits> TL_DEVICE Bits load(int row, int col) const {
+  TL_DEVICE auto* start() const {
+    if constexpr (View::rank == 1)
+      return from.address(0);
+    else
+      return from.address(0, 0);
+  }
+  // Where the piece at a row and column begins, in bytes; behind the end if it is outside.
+  TL_DEVICE uint32_t offset(int row, int col) const {
     const auto& stride = from.view.stride;
     if constexpr (View::rank == 1) {
-      return load_inside<Bits>(from.address(0), bytes, uint32_t(col) * uint32_t(stride[0]) * size);
+      return uint32_t(col) * uint32_t(stride[0]) * size;
     } else {
-      const uint32_t offset = (uint32_t(row) * uint32_t(stride[0]) + uint32_t(col) * uint32_t(stride[1])) * size;
-      const bool inside = from.view.inside(1, from.offset[1] + col);
-      return load_inside<Bits>(from.address(0, 0), bytes, inside ? offset : static_cast<uint32_t>(buffer_bytes));
+      const uint32_t place = (uint32_t(row) * uint32_t(stride[0]) + uint32_t(col) * uint32_t(stride[1])) * size;
+      return from.view.inside(1, from.offset[1] + col) ? place : static_cast<uint32_t>(buffer_bytes);
     }
+  }
+  template <class Bits> TL_DEVICE Bits load(int row, int col) const {
+    return load_inside<Bits>(start(), bytes, offset(row, col));
   }
 };
 
@@ -140,11 +149,11 @@ template <int slots, class Load, class Store> struct RegisterPipeline {
   TL_DEVICE Iterator end() const { return {trips > 0 ? trips : 0, *this}; }
 
   TL_DEVICE void load_if_any(int k) const {
-    if (k < trips) load(k);
+    if (k < trips) TL_INLINED load(k);
   }
   // The registers that become free are filled at once.
   TL_DEVICE void store_and_load(int k) const {
-    if (k < trips) store(k);
+    if (k < trips) TL_INLINED store(k);
     load_if_any(k + 1);
   }
   TL_DEVICE void turn(int k) const {

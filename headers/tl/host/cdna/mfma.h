@@ -51,8 +51,6 @@ template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d,
 }
 
 // Copies 4 bytes a lane to lds + 4 * lane; `lds` is the same in all lanes.
-TL_DEVICE void global_load_lds_4(void* lds, const void* from) { tl_engine_global_load_lds(lds, from, 4); }
-// s_waitcnt vmcnt(n).
-template <int n> TL_DEVICE void wait_vector_memory() { tl_engine_wait_vector_memory(n); }
+TL_DEVICE void global_load_lds_4(void* lds, const void* from) { tl_engine_global_load_lds(lds, from, 4, 4); }
 
 }  // namespace tl
