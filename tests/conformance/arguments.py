@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -12,12 +13,13 @@ from tests.conformance.reference import numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Call, Expr, Load, Named, Role, Var, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Var, static_value, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
     Buffer,
+    Constant,
     Copy,
     Declare,
     Let,
@@ -34,6 +36,8 @@ CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 102
 # What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
 INTEGERS = ("random", "ascending", "zeros", "ones")
 MAX_BYTES = 1 << 26
+# A tensor of more elements than this gets small sizes along its outer dimensions.
+MAX_ELEMENTS = 1 << 21
 # What the driver's own sizes are made at most, step by step, where a run takes too long.
 LARGEST = (512, 128, 8)
 _DEFAULT_BOUND = 64
@@ -50,9 +54,11 @@ class Choice:
     sizes: tuple[int, int]
     integers: str
     seed: int = 0
+    fractions: bool = False  # floats are 0 to 1/32: small parts of a whole; iterations converge
 
     def __str__(self) -> str:
-        return f"sizes {self.sizes[0]} and {self.sizes[1]}, {self.integers} integers, seed {self.seed}"
+        floats = ", floats below 1/32" if self.fractions else ""
+        return f"sizes {self.sizes[0]} and {self.sizes[1]}, {self.integers} integers, seed {self.seed}{floats}"
 
 
 def choices() -> Iterator[Choice]:
@@ -62,16 +68,64 @@ def choices() -> Iterator[Choice]:
 
 
 def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
-    """A value for each size: a small one for what the grid counts one by one."""
+    """A value for each size: a small one for what the grid counts one by one, and along tensors of many dimensions."""
     small, large = choice.sizes
-    counted = {
-        part.name
+    counted = _counted(program)
+    sizes = {size.name: small if size.name in counted else large for size in program.sizes}
+    sizes |= dict.fromkeys(_divisors(program) & sizes.keys() - counted, max(1, small // 2))
+    for tensor in (param for param in program.params if isinstance(param, Buffer)):
+        for extent in tensor.shape:
+            if isinstance(extent, Var) and np.prod(shape_of(tensor, _values(program, sizes))) > MAX_ELEMENTS:
+                sizes[extent.name] = small
+    return sizes
+
+
+def _counted(program: Program) -> set[str]:
+    """The names of the numbers that the grid counts one by one."""
+    extents = [extent for launch in program.launches for extent in launch.grid]
+    return {part.name for extent in extents for part in _outside_of_ceildiv(extent) if isinstance(part, Var)}
+
+
+def _divisors(program: Program) -> set[str]:
+    """The names of the numbers by which extents of the grid are divided: of groups of heads, say."""
+    quotients = (
+        part.rhs
         for launch in program.launches
         for extent in launch.grid
-        for part in _outside_of_ceildiv(extent)
-        if isinstance(part, Var)
-    }
-    return {size.name: small if size.name in counted else large for size in program.sizes}
+        for part in walk(extent)
+        if isinstance(part, Binary) and part.op in ("//", "%")
+    )
+    return {part.name for rhs in quotients for part in walk(rhs) if isinstance(part, Var)}
+
+
+def nudged(program: Program, arguments: Mapping[str, object], choice: Choice) -> dict[str, object]:
+    """The arguments with each float moved by half a unit of float32's last digit at most, as rounding would."""
+    rng = np.random.default_rng(choice.seed + 1)
+    moved = dict(arguments)
+    for param in program.params:
+        if isinstance(param, Buffer) and param.dtype.is_float:
+            values = np.asarray(arguments[param.name]).astype(np.float64)
+            moved[param.name] = values * (1 + rng.uniform(-1, 1, values.shape) * 2.0**-24)
+    return moved
+
+
+def _number(program: Program, param: Var, choice: Choice) -> int | float:
+    """The value of a scalar argument: 1, unless the grid depends on it."""
+    if param.dtype.is_float:
+        return 0.5
+    extents = (extent for launch in program.launches for extent in launch.grid)
+    if not any(part == param for extent in extents for part in walk(extent)):
+        return 1
+    small, large = choice.sizes
+    return small if param.name in _counted(program) else large
+
+
+def _values(program: Program, sizes: Mapping[str, int]) -> Values:
+    """The sizes as the interpreter has them."""
+    values = Values(Memory())
+    for size in program.sizes:
+        values.set(size, np.array([sizes[size.name]]))
+    return values
 
 
 def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
@@ -89,16 +143,14 @@ def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
 def make(program: Program, choice: Choice) -> dict[str, object]:
     """All arguments by name, sizes included. Errors: TooLarge."""
     rng = np.random.default_rng(choice.seed)
-    values = Values(Memory())
     sizes = sizes_of(program, choice)
-    for size in program.sizes:
-        values.set(size, np.array([sizes[size.name]]))
+    values = _values(program, sizes)
     bounds = index_bounds(program, values)
     arguments: dict[str, object] = dict(sizes)
     total = 0
     for param in program.params:
         if isinstance(param, Var):
-            arguments[param.name] = 1 if not param.dtype.is_float else 0.5
+            arguments[param.name] = _number(program, param, choice)
             continue
         shape = shape_of(param, values)
         total += int(np.prod(shape)) * param.dtype.bytes
@@ -110,13 +162,24 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
 
 def smaller(program: Program, largest: int) -> dict[str, int]:
     """New values for the arguments of the factory that are extents of tensors and of no tile."""
+    return {constant.name: largest for constant in _only_of_tensors(program, largest) if constant.origin}
+
+
+def with_smaller_numbers(program: Program, text: str, largest: int) -> str:
+    """The file's text where the numbers that it assigns to extents of tensors, and of no tile, are smaller."""
+    lines = text.splitlines(keepends=True)
+    for constant in _only_of_tensors(program, largest):
+        if not constant.origin and constant.formula == str(constant.value):
+            number = rf"\b{constant.formula}\b"
+            lines[constant.span.line - 1] = re.sub(number, str(largest), lines[constant.span.line - 1])
+    return "".join(lines)
+
+
+def _only_of_tensors(program: Program, largest: int) -> Iterator[Constant]:
+    """The constants above `largest` that are extents of tensors and of no tile."""
     tensors = {name for param in program.params if isinstance(param, Buffer) for name in _named(param)}
     tiles = {name for launch in program.launches for tile in launch.tiles for name in _named(tile)}
-    return {
-        constant.name: largest
-        for constant in program.constants
-        if constant.origin and constant.name in tensors - tiles and constant.value > largest
-    }
+    return (each for each in program.constants if each.name in tensors - tiles and each.value > largest)
 
 
 def _named(buffer: Buffer) -> set[str]:
@@ -133,7 +196,8 @@ def tensor(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator, cho
     """Random contents: normal floats, bytes and halves of bytes of all values, other integers below their bound."""
     dtype = numpy_dtype(buffer.dtype)
     if buffer.dtype.is_float:
-        return rng.standard_normal(shape).astype(np.float32).astype(dtype)
+        found = rng.uniform(0, 1 / 32, shape) if choice.fractions else rng.standard_normal(shape)
+        return found.astype(np.float32).astype(dtype)
     if buffer.dtype.kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if buffer.dtype.is_packed:
@@ -163,7 +227,7 @@ def index_bounds(program: Program, values: Values) -> Mapping[str, int]:
             for buffer, dim, index in _indices(stmt):
                 extent = buffer.static_shape[dim] if buffer.scope is not Scope.GLOBAL else shape_of(buffer, values)[dim]
                 for name in _names_in(index, origins):
-                    bound = max(1, extent // _factor(index))
+                    bound = max(1, extent // _factor(index, origins))
                     found[name] = min(found.get(name, bound), bound)
     return found
 
@@ -182,13 +246,14 @@ def _indices(stmt: Stmt) -> Iterator[tuple[Buffer, int, Expr]]:
                 yield from ((part.buffer, dim, index) for dim, index in enumerate(part.indices))
 
 
-def _factor(index: Expr) -> int:
-    """What an index multiplies by, at most: `table[i] * 64 + j` needs table below an extent's 64th part."""
+def _factor(index: Expr, origins: Mapping[object, frozenset[str]]) -> int:
+    """What an index multiplies a table's values by, at most: `table[i] * 64 + j` needs them below an extent's 64th."""
     factors = [1]
     for part in walk(index):
-        if getattr(part, "op", "") == "*":
-            sides = (static_value(part.lhs), static_value(part.rhs))  # type: ignore[attr-defined]
-            factors += [int(side) for side in sides if side]
+        if isinstance(part, Binary) and part.op == "*":
+            for side, other in ((part.lhs, part.rhs), (part.rhs, part.lhs)):
+                factor = static_value(side)
+                factors += [int(factor)] if factor and _names_in(other, origins) else []
     return max(factors)
 
 

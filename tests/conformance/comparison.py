@@ -9,8 +9,8 @@ import numpy as np
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import TFLOAT32, DType
-from tile2cu.core.expr import Binary, Call, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, Program, Reduce, Scope, Store, walk_stmts
+from tile2cu.core.expr import Binary, Call, Load, walk
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Program, Reduce, Scope, Store, walk_stmts
 
 # Unit roundoffs: half the distance from 1 to the next number.
 _ROUNDOFF = {
@@ -67,13 +67,14 @@ def tolerance(program: Program, arguments: Mapping[str, object]) -> Tolerance:
 
 def _rounded_to(program: Program) -> Iterator[DType]:
     """The types that values are rounded to before they are a result."""
+    kept = _read_back(program)
     for launch in program.launches:
         for stmt in walk_stmts(launch.body):
             match stmt:
-                case Copy() if stmt.dst.buffer.scope is not Scope.GLOBAL:
+                case Copy() if stmt.dst.buffer.scope is not Scope.GLOBAL or stmt.dst.buffer.memory.name in kept:
                     if stmt.src.buffer.dtype != stmt.dst.buffer.dtype:
                         yield from _float(stmt.dst.buffer)
-                case Store() if stmt.buffer.scope is not Scope.GLOBAL:
+                case Store() if stmt.buffer.scope is not Scope.GLOBAL or stmt.buffer.memory.name in kept:
                     yield from _float(stmt.buffer)
                 case Gemm():
                     yield from _float(stmt.c.buffer)
@@ -87,6 +88,14 @@ def _rounded_to(program: Program) -> Iterator[DType]:
                 # Conversions round, and so does arithmetic of narrow types: float16 * float16 is a float16.
                 parts = (part for part in walk(expr) if isinstance(part, Binary | Call))
                 yield from (part.dtype for part in parts if part.dtype.is_float)
+
+
+def _read_back(program: Program) -> set[str]:
+    """The tensors that a kernel reads: what it writes to them may be a value on its way."""
+    stmts = [stmt for launch in program.launches for stmt in walk_stmts(launch.body)]
+    found = {stmt.src.buffer.memory.name for stmt in stmts if isinstance(stmt, Copy | AtomicTile)}
+    parts = (part for stmt in stmts for expr in expressions(stmt) for part in walk(expr))
+    return found | {part.buffer.memory.name for part in parts if isinstance(part, Load)}
 
 
 def _float(buffer: Buffer) -> Iterator[DType]:

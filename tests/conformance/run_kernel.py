@@ -9,12 +9,13 @@ a kernel that hangs or crashes takes nothing along.
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,10 +59,10 @@ def run_kernel(path: Path, name: str, target: Target) -> Outcome:
     for place, program in enumerate(found):
         outcome = run_program(program, emit_program(program, target))
         for largest in making.LARGEST:  # smaller sizes than the driver's, where those take too long to run
-            smaller = making.smaller(program, largest)
-            if smaller and outcome.message.startswith(_UNRUN):
+            sizes, shorter = making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
+            if (sizes or shorter != text) and outcome.message.startswith(_UNRUN):
                 try:
-                    other = _programs(path, text, name, target, given | smaller)[place]
+                    other = _programs(path, shorter, name, target, given | sizes)[place]
                     outcome = run_program(other, emit_program(other, target))
                 except (Tile2CuError, IndexError):
                     continue
@@ -96,7 +97,9 @@ def run_program(program: Program, emitted: Emitted) -> Outcome:
 def _search(program: Program, kernel: Kernel) -> Outcome:
     """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them."""
     deadline, why = time.process_time() + SEARCH_SECONDS, ""
-    for choice in making.choices():
+    choices = collections.deque(making.choices())
+    while choices:
+        choice = choices.popleft()
         try:
             arguments = making.make(program, choice)
             expected = interpret(program, arguments, seconds=RUN_SECONDS)
@@ -109,12 +112,28 @@ def _search(program: Program, kernel: Kernel) -> Outcome:
                 why = why or "nothing is written"
                 continue
             outcome = _compare(program, kernel, arguments, expected, str(choice))
+            if outcome is not None and outcome.status == "ran" and _hangs_on_rounding(program, arguments, choice):
+                why = why or "the results hang on rounding"
+                if not choice.fractions:
+                    choices.appendleft(replace(choice, fractions=True))
+                continue
             if outcome is not None:
                 return outcome
             why = why or "the launcher refuses the sizes"
         if time.process_time() > deadline:
             break
     return Outcome("compiled", f"{_UNRUN}: {why}")
+
+
+def _hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:
+    """Whether the interpreter's own results move by more than the tolerance where its inputs move by a roundoff.
+
+    An iteration that diverges, say: no two ways to compute it agree, and a comparison says nothing.
+    """
+    limits, types = tolerance(program, arguments), {param.name: param.dtype for param in program.params}
+    exact = interpret(program, arguments, seconds=RUN_SECONDS)
+    moved = interpret(program, making.nudged(program, arguments, choice), seconds=RUN_SECONDS)
+    return any(limits.faults(moved[name], exact[name], types[name]) for name in exact)
 
 
 def _compare(

@@ -120,3 +120,41 @@ def total(block=64):
     np.testing.assert_array_equal(b, np.where(np.arange(200) < 100, a + 1, 0))
     with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
         kernel(a, 64 * 65535 + 1, b)
+
+
+GROUPS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[2, 3])
+def total(keeps=False):
+    heads, groups = T.dynamic("heads, groups")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((heads, 16), "tfloat32"),
+        B: T.Tensor((groups, 16), "float32"),
+        C: T.Tensor((heads, 16), "float32"),
+        Kept: T.Tensor((heads, 16), "float32"),
+    ):
+        with T.Kernel(heads // T.max(heads // groups, 0), threads=32) as bx:
+            for h in T.serial(heads // groups):
+                for i in T.Parallel(16):
+                    C[bx * (heads // groups) + h, i] = A[bx * (heads // groups) + h, i] + B[bx, i]
+                    if keeps:
+                        Kept[bx * (heads // groups) + h, i] = B[bx, i]
+    return main
+"""
+
+
+def test_quotients_by_zero_are_refused_and_outputs_need_not_be_written(tmp_path: Path) -> None:
+    kernel = load(tmp_path, GROUPS)
+    a, b = np.arange(96, dtype=np.float32).reshape(6, 16), np.arange(48, dtype=np.float32).reshape(3, 16)
+    found, kept = kernel(a, b)
+    np.testing.assert_array_equal(found, a + np.repeat(b, 2, axis=0))
+    assert kept.shape == (6, 16)
+    with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
+        kernel(a, b[:0])
+    with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):  # two heads of three groups: a quotient of zero
+        kernel(a[:2], b)

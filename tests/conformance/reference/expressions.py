@@ -8,7 +8,15 @@ import numpy as np
 
 from tests.conformance.reference.lanes import among_lanes
 from tests.conformance.reference.memory import Memory
-from tests.conformance.reference.numbers import Array, CannotInterpret, converted, reinterpreted, rounded, working_dtype
+from tests.conformance.reference.numbers import (
+    Array,
+    CannotInterpret,
+    KernelFault,
+    converted,
+    reinterpreted,
+    rounded,
+    working_dtype,
+)
 from tile2cu.core.dtype import BOOL, DType
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
 from tile2cu.core.program import Buffer
@@ -28,6 +36,13 @@ _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
 _DIVISION: dict[str, Callable[[Array, Array], Array]] = {"//": np.floor_divide, "%": np.mod}
+
+
+def _divisor(values: Array, mask: Array) -> Array:
+    """What integers are divided by; where the mask is not set it may be zero."""
+    if np.any((values == 0) & mask):
+        raise KernelFault("a division by zero")
+    return np.where(values == 0, 1, values)
 
 
 class Values:
@@ -105,7 +120,7 @@ class Values:
         dtype = result_dtype(expr.lhs, expr.rhs) if expr.dtype is BOOL else expr.dtype
         lhs, rhs = self._as(expr.lhs, dtype, mask), self._as(expr.rhs, dtype, mask)
         if expr.op in _DIVISION:
-            return _DIVISION[expr.op](lhs, rhs if dtype.is_float else np.where(rhs == 0, 1, rhs))
+            return _DIVISION[expr.op](lhs, rhs if dtype.is_float else _divisor(rhs, mask))
         if expr.op == "/":
             if not dtype.is_float:
                 raise CannotInterpret("`/` of integers")
@@ -128,7 +143,7 @@ class Values:
                 return (np.fmax if name == "max" else np.fmin)(*pair)
             case "ceildiv":
                 lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
-                return -((-lhs) // np.where(rhs == 0, 1, rhs))
+                return -((-lhs) // _divisor(rhs, mask))
             case "pow" | "fmod":
                 lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
                 return (np.power if name == "pow" else np.fmod)(lhs, rhs)

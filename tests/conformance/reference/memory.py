@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, undefined
-from tile2cu.core.expr import static_value
+from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
 
 Box = tuple[range, ...]
+
+
+def _unknown_size(extent: Expr) -> int:
+    raise CannotInterpret("a tensor in a shape known at run time")
 
 
 class Memory:
@@ -20,6 +26,18 @@ class Memory:
 
     def __init__(self) -> None:
         self._data: dict[int, Array] = {}
+        self.size_of: Callable[[Expr], int] = _unknown_size
+        # Which block wrote each element of a tensor in this launch; None where blocks may wait for one another.
+        self._writers: dict[int, Array] | None = None
+        self._block = 0
+
+    def begin_launch(self, *, ordered: bool) -> None:
+        """Another launch. `ordered`: its blocks order what they do by atomics, so that they may share elements."""
+        self._writers = None if ordered else {}
+
+    def begin_block(self, block: int) -> None:
+        """What follows is done by another block."""
+        self._block = block
 
     def give(self, buffer: Buffer, data: Array) -> None:
         """The contents of a tensor."""
@@ -37,13 +55,34 @@ class Memory:
         if buffer.of is not None:
             if buffer.dtype != buffer.of.dtype or buffer.scope is Scope.LOCAL:
                 raise CannotInterpret(f"{buffer.name}, the bits of {buffer.of.name} as {buffer.dtype}")
-            shape = [static_value(extent) for extent in buffer.shape]
-            if None in shape:
-                raise CannotInterpret(f"{buffer.name} in a shape known at run time")
-            return self._of(buffer.of).reshape([int(extent) for extent in shape if extent is not None])
+            return self._of(buffer.of).reshape([self._extent(extent) for extent in buffer.shape])
         if id(buffer) not in self._data:
             raise CannotInterpret(f"the buffer {buffer.name}")
         return self._data[id(buffer)]
+
+    def _extent(self, extent: Expr) -> int:
+        """An extent of a view."""
+        number = static_value(extent)
+        return self.size_of(extent) if number is None else int(number)
+
+    def _written(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
+        """Elements of a tensor are written: no other block may have written them."""
+        if self._writers is not None and buffer.scope is Scope.GLOBAL:
+            base = self._of(buffer.memory)
+            writers = self._writers.setdefault(id(buffer.memory), np.full(base.shape, -1, np.int32))
+            writers = writers.reshape(self._of(buffer).shape)
+            self._check(buffer, writers[chosen])
+            writers[chosen] = self._block
+
+    def _is_read(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
+        """Elements of a tensor are read: no other block may have written them in this launch."""
+        if self._writers is not None and (writers := self._writers.get(id(buffer.memory))) is not None:
+            self._check(buffer, writers.reshape(self._of(buffer).shape)[chosen])
+
+    def _check(self, buffer: Buffer, writers: Array) -> None:
+        others = (writers >= 0) & (writers != self._block)
+        if others.any():
+            raise KernelFault(f"blocks {writers[others][0]} and {self._block} meet at an element of {buffer.name}")
 
     def data(self, buffer: Buffer) -> Array:
         """All of a buffer; a private array must be the same for all."""
@@ -61,6 +100,7 @@ class Memory:
         clipped = [np.clip(place, 0, max(extent - 1, 0)) for place, extent in zip(places, data.shape, strict=True)]
         if not inside.any():
             return np.zeros(1, data.dtype)
+        self._is_read(buffer, tuple(np.broadcast_to(place, inside.shape)[inside] for place in clipped))
         return np.where(inside, data[tuple(clipped)], np.zeros((), data.dtype))
 
     def store(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array) -> None:
@@ -68,6 +108,7 @@ class Memory:
         data, places = self._places(buffer, indices, mask)
         inside = self._inside(buffer, data, places, mask)
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
+        self._written(buffer, chosen)
         data[chosen] = np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside]
 
     def update(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array, combine: np.ufunc) -> None:
@@ -97,18 +138,22 @@ class Memory:
             raise KernelFault(f"an index outside of {buffer.name} {data.shape}")
         return inside
 
-    def box(self, buffer: Buffer, ranges: Box) -> Array:
+    def box(self, buffer: Buffer, ranges: Box, *, atomic: bool = False) -> Array:
         """The elements of a box; 0 where it lies outside of a tensor."""
         data = self.data(buffer)
         found = np.zeros([len(part) for part in ranges], data.dtype)
         inner, outer = _overlap(buffer, data, ranges)
+        if not atomic:
+            self._is_read(buffer, outer)
         found[inner] = data[outer]
         return found
 
-    def set_box(self, buffer: Buffer, ranges: Box, values: Array) -> None:
+    def set_box(self, buffer: Buffer, ranges: Box, values: Array, *, atomic: bool = False) -> None:
         """Writes a box; what lies outside of a tensor is dropped."""
         data = self.data(buffer)
         inner, outer = _overlap(buffer, data, ranges)
+        if not atomic:
+            self._written(buffer, outer)
         data[outer] = values[inner]
 
     def forget_private(self, buffers: tuple[Buffer, ...]) -> None:

@@ -13,7 +13,7 @@ from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Binary, Call, Load, Var, is_of_thread
+from tile2cu.core.expr import Binary, Call, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -53,6 +53,7 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
     """
     memory = Memory()
     values = Values(memory)
+    memory.size_of = lambda extent: values.number(extent, _ONE)
     tensors = [param for param in program.params if isinstance(param, Buffer)]
     for number in (*program.sizes, *(param for param in program.params if isinstance(param, Var))):
         if number.name in arguments:
@@ -80,7 +81,9 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     grid = [range(values.number(extent, _ONE)) for extent in launch.grid]
     lanes = launch.threads if _uses_threads(launch) else 1
     values.thread = np.arange(lanes, dtype=np.int32) if lanes > 1 else None
-    for place in itertools.product(*reversed(grid)):  # x is the fastest
+    memory.begin_launch(ordered=_orders_blocks(launch))
+    for block, place in enumerate(itertools.product(*reversed(grid))):  # x is the fastest
+        memory.begin_block(block)
         for var, index in zip(launch.blocks, reversed(place), strict=True):
             values.set(var, np.array([index]))
         for tile in launch.tiles:
@@ -91,6 +94,14 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
 def _uses_threads(launch: Launch) -> bool:
     """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
     return any(is_of_thread(expr) for stmt in walk_stmts(launch.body) for expr in expressions(stmt))
+
+
+def _orders_blocks(launch: Launch) -> bool:
+    """Whether blocks tell one another how far they are: by atomics that order what is around them."""
+    loads = (part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Call) and part.function.startswith("atomic_load") for part in loads) or any(
+        isinstance(stmt, Atomic) and (stmt.order or stmt.previous is not None) for stmt in walk_stmts(launch.body)
+    )
 
 
 class Block:

@@ -71,8 +71,9 @@ class Tiles:
     def _atomic(self, stmt: AtomicTile, mask: Array) -> None:
         source, target = self._boxes(stmt.src, stmt.dst, mask)
         values = converted(self.memory.box(stmt.src.buffer, source), stmt.dst.buffer.dtype)
-        old = self.memory.box(stmt.dst.buffer, target)
-        self.memory.set_box(stmt.dst.buffer, target, COMBINE[stmt.kind](old, values.reshape(old.shape)))
+        old = self.memory.box(stmt.dst.buffer, target, atomic=True)
+        found = COMBINE[stmt.kind](old, values.reshape(old.shape))
+        self.memory.set_box(stmt.dst.buffer, target, found, atomic=True)
 
     def _fill(self, stmt: Fill, mask: Array) -> None:
         box = self._box(stmt.dst, mask)

@@ -56,7 +56,10 @@ def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]
 
 
 def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
-    """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches."""
+    """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches.
+
+    An output that nothing writes is a caller's to take nevertheless.
+    """
     found = ""
     for launch in launches:
         reads, writes = ({buffer.memory.name for buffer in buffers} for buffers in touched(launch))
@@ -64,7 +67,8 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
             found = "write" if found == "write" else "readwrite" if tensor.name in writes else "read"
         elif tensor.name in writes:
             found = "readwrite" if found in ("read", "readwrite") else "write"
-    return found or "read"
+    program = launches[0].program
+    return found or ("write" if tensor in [program.params[place] for place in program.outputs] else "read")
 
 
 def _bindings(program: Program) -> str:

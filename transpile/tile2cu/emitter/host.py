@@ -1,9 +1,10 @@
 """The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import variables
-from tile2cu.core.expr import Var, binary, int_const, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
@@ -40,12 +41,14 @@ def host(launches: tuple[Written, ...]) -> HostView:
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
+            *_divisors(launches, of_call=False),
             *_grid_limits(launches, of_call=False),
             *_rows(launches),
         ),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
         checks=(
+            *_divisors(launches, of_call=True),
             *_grid_limits(launches, of_call=True),
             *_pointers(program, first.printer),
             *_take_workspace(program, first.printer),
@@ -154,17 +157,53 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
+def _divisors(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
+    """The refusal of sizes by which the launcher itself would divide, where they may be zero."""
+    texts = [
+        f"{each.printer.index(divisor)} == 0"
+        for each in launches
+        for extent in each.settled.launch.grid
+        for divisor in _divisors_of(extent)
+        if of_call == _is_of_call(divisor, each.settled.program)
+    ]
+    comment = "The grid's extents are quotients"
+    return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
+
+
+def _divisors_of(expr: Expr) -> Iterator[Expr]:
+    """What an expression divides by and is no constant, the innermost first."""
+    match expr:
+        case (
+            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
+            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
+        ):
+            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
+            if static_value(rhs) is None:
+                yield rhs
+        case Binary(lhs=lhs, rhs=rhs):
+            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
+        case Call(args=args):
+            for arg in args:
+                yield from _divisors_of(arg)
+        case _:
+            pass
+
+
+def _is_of_call(expr: Expr, program: Program) -> bool:
+    """Whether a scalar argument decides it: NAME_supports, which is asked with sizes, has none."""
+    return any(var in program.params for var in variables(expr))
+
+
 def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
     """The refusal of what asks for more blocks than a grid may have along y or z.
 
-    `of_call`: the extents that a scalar argument decides, too. NAME_supports, which is asked with sizes, has none.
+    `of_call`: the extents that a scalar argument decides.
     """
     texts = [
         f"{each.printer.index(extent)} > tl::max_grid_yz"
         for each in launches
         for extent in each.settled.launch.grid[1:]
-        if static_value(extent) is None
-        and of_call == any(var in each.settled.program.params for var in variables(extent))
+        if static_value(extent) is None and of_call == _is_of_call(extent, each.settled.program)
     ]
     comment = "A grid may have 65,535 blocks along y, and along z"
     return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import Rejected, name_of
 from tile2cu.core.origin import Look, Tool
@@ -95,7 +96,7 @@ def _arguments(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
             shape = [_extent(extent) for extent in param.shape]
-            tensor = {"kind": "tensor", "name": param.name, "dtype": param.dtype.name, "shape": shape}
+            tensor = {"kind": "tensor", "name": param.name, "dtype": _callers(param.dtype), "shape": shape}
             if param.strides is not None:
                 tensor["strides"] = [_extent(stride) for stride in param.strides]
             arguments.append({**tensor, "access": access_of(param, launches)})
@@ -108,7 +109,12 @@ def _arguments(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
 def _workspace(tensor: Buffer) -> dict[str, Any]:
     """A tensor that the launches share in the caller's workspace, one after the other in this order."""
     shape = [_extent(extent) for extent in tensor.shape]
-    return {"name": tensor.name, "dtype": tensor.dtype.name, "shape": shape}
+    return {"name": tensor.name, "dtype": _callers(tensor.dtype), "shape": shape}
+
+
+def _callers(dtype: DType) -> str:
+    """The type that a caller's array has: a tfloat32 is a float32 whose last digits products pass over."""
+    return FLOAT32.name if dtype == TFLOAT32 else dtype.name
 
 
 def _extent(extent: Expr) -> int | str:

@@ -24,6 +24,7 @@ from tile2cu.frontend.values import (
     Function,
     GroupFrame,
     KernelFrame,
+    Opaque,
     PipelineFrame,
     describe,
 )
@@ -128,6 +129,12 @@ def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
     value = evaluate(cx, node.value, env)
     if cx.recorder.in_kernel:
         extern.evaluate(cx, value)
+        if isinstance(value, Opaque):  # it may be a part of the kernel, so it must not be passed over
+            raise Fault(
+                "T2C-F008",
+                f"only running the file would show what `{value.what}` does",
+                help="write it with operations of the tile language, or as a T.macro in this file or one beside it",
+            )
     if isinstance(value, Allocation):
         raise Fault("T2C-F031", "this buffer has no name", help="write `name = T.alloc_...(...)`")
 
