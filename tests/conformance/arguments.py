@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from tests.conformance.reference import numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Var, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Var, children, static_value, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -30,9 +30,10 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 
-# How large the sizes are made: those that count blocks (batch, heads), and those that tiles run along. The first
-# choice is ragged for every tile; kernels that only work for whole tiles, or for rows of 16 bytes, get the next.
-CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024))
+# How large the sizes are made: those that count blocks (batch, heads) take all but the last number in turn, those that
+# tiles run along the last. The first choice is ragged for every tile; kernels that only work for whole tiles, for rows
+# of 16 bytes, or for many heads, get the next.
+CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024), (1, 16, 256), (16, 1, 256))
 # What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
 INTEGERS = ("random", "ascending", "zeros", "ones")
 MAX_BYTES = 1 << 26
@@ -51,14 +52,15 @@ class TooLarge(Exception):
 class Choice:
     """How the arguments of a run were made."""
 
-    sizes: tuple[int, int]
+    sizes: tuple[int, ...]
     integers: str
     seed: int = 0
     fractions: bool = False  # floats are 0 to 1/32: small parts of a whole; iterations converge
 
     def __str__(self) -> str:
         floats = ", floats below 1/32" if self.fractions else ""
-        return f"sizes {self.sizes[0]} and {self.sizes[1]}, {self.integers} integers, seed {self.seed}{floats}"
+        sizes = " and ".join(map(str, self.sizes))
+        return f"sizes {sizes}, {self.integers} integers, seed {self.seed}{floats}"
 
 
 def choices() -> Iterator[Choice]:
@@ -69,9 +71,10 @@ def choices() -> Iterator[Choice]:
 
 def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
     """A value for each size: a small one for what the grid counts one by one, and along tensors of many dimensions."""
-    small, large = choice.sizes
-    counted = _counted(program)
-    sizes = {size.name: small if size.name in counted else large for size in program.sizes}
+    *smalls, large = choice.sizes
+    small, counted = smalls[0], _counted(program)
+    sizes = {size.name: large for size in program.sizes}
+    sizes |= zip((size.name for size in program.sizes if size.name in counted), itertools.cycle(smalls))
     sizes |= dict.fromkeys(_divisors(program) & sizes.keys() - counted, max(1, small // 2))
     for tensor in (param for param in program.params if isinstance(param, Buffer)):
         for extent in tensor.shape:
@@ -87,15 +90,19 @@ def _counted(program: Program) -> set[str]:
 
 
 def _divisors(program: Program) -> set[str]:
-    """The names of the numbers by which extents of the grid are divided: of groups of heads, say."""
-    quotients = (
-        part.rhs
+    """The names of the numbers that divide extents of the grid and are not divided: groups of heads, say."""
+    quotients = [
+        part
         for launch in program.launches
         for extent in launch.grid
         for part in walk(extent)
         if isinstance(part, Binary) and part.op in ("//", "%")
+    ]
+    above, below = (
+        {part.name for side in sides for part in walk(side) if isinstance(part, Var)}
+        for sides in ([quotient.lhs for quotient in quotients], [quotient.rhs for quotient in quotients])
     )
-    return {part.name for rhs in quotients for part in walk(rhs) if isinstance(part, Var)}
+    return below - above
 
 
 def nudged(program: Program, arguments: Mapping[str, object], choice: Choice) -> dict[str, object]:
@@ -116,8 +123,7 @@ def _number(program: Program, param: Var, choice: Choice) -> int | float:
     extents = (extent for launch in program.launches for extent in launch.grid)
     if not any(part == param for extent in extents for part in walk(extent)):
         return 1
-    small, large = choice.sizes
-    return small if param.name in _counted(program) else large
+    return choice.sizes[0] if param.name in _counted(program) else choice.sizes[-1]
 
 
 def _values(program: Program, sizes: Mapping[str, int]) -> Values:
@@ -222,12 +228,13 @@ def index_bounds(program: Program, values: Values) -> Mapping[str, int]:
     """For the tensors of integers that others are indexed with: the smallest extent along which they are used."""
     found: dict[str, int] = {}
     for launch in program.launches:
-        origins = _origins(launch.prelude + launch.body)
+        body = launch.prelude + launch.body
+        origins, undivided = _origins(body), _origins(body, through=lambda expr: getattr(expr, "op", "") not in _PARTS)
         for stmt in walk_stmts(launch.body):
             for buffer, dim, index in _indices(stmt):
                 extent = buffer.static_shape[dim] if buffer.scope is not Scope.GLOBAL else shape_of(buffer, values)[dim]
                 for name in _names_in(index, origins):
-                    bound = max(1, extent // _factor(index, origins))
+                    bound = max(1, extent // _factor(index, undivided))
                     found[name] = min(found.get(name, bound), bound)
     return found
 
@@ -257,8 +264,14 @@ def _factor(index: Expr, origins: Mapping[object, frozenset[str]]) -> int:
     return max(factors)
 
 
-def _origins(body: tuple[Stmt, ...]) -> dict[object, frozenset[str]]:
-    """The tensors of integers that variables and tiles get their values from."""
+# Quotients and remainders of a number say little of its range.
+_PARTS = frozenset(("//", "%", ">>"))
+
+
+def _origins(
+    body: tuple[Stmt, ...], *, through: Callable[[Expr], bool] = lambda expr: True
+) -> dict[object, frozenset[str]]:
+    """The tensors of integers that variables and tiles get their values from; `through` which operations."""
     origins: dict[object, frozenset[str]] = {}
     for _ in range(4):  # chains are short: a table, a tile, a variable
         for stmt in walk_stmts(body):
@@ -267,10 +280,10 @@ def _origins(body: tuple[Stmt, ...]) -> dict[object, frozenset[str]]:
                     value = stmt.init if isinstance(stmt, Declare) else stmt.value
                     if value is not None:
                         key = (stmt.var.name, stmt.var.role)
-                        origins[key] = origins.get(key, frozenset()) | _names_in(value, origins)
+                        origins[key] = origins.get(key, frozenset()) | _names_in(value, origins, through)
                 case Store():
                     key = stmt.buffer.name
-                    origins[key] = origins.get(key, frozenset()) | _names_in(stmt.value, origins)
+                    origins[key] = origins.get(key, frozenset()) | _names_in(stmt.value, origins, through)
                 case Copy():
                     source = stmt.src.buffer
                     own = _own(source) or origins.get(source.name, frozenset())
@@ -281,17 +294,22 @@ def _origins(body: tuple[Stmt, ...]) -> dict[object, frozenset[str]]:
     return origins
 
 
-def _names_in(expr: Expr, origins: Mapping[object, frozenset[str]]) -> frozenset[str]:
+def _names_in(
+    expr: Expr, origins: Mapping[object, frozenset[str]], through: Callable[[Expr], bool] = lambda expr: True
+) -> frozenset[str]:
     """The tensors of integers that an expression's value comes from; conditions of selects do not count."""
     match expr:
+        case _ if not through(expr):
+            return frozenset()
         case Load():
             assert isinstance(expr.buffer, Buffer)
             return _own(expr.buffer) or origins.get(expr.buffer.name, frozenset())
         case Var(role=Role.LET | Role.MUTABLE):
             return origins.get((expr.name, expr.role), frozenset())
+        case Var():
+            return frozenset()
         case _:
-            parts = [part for part in walk(expr) if part is not expr and isinstance(part, Load | Var)]
-            return frozenset().union(*(_names_in(part, origins) for part in parts))
+            return frozenset().union(*(_names_in(part, origins, through) for part in children(expr)))
 
 
 def _own(buffer: Buffer) -> frozenset[str]:

@@ -18,15 +18,17 @@ import tilelang.language as T
 def small():
     @T.prim_func
     def body({params}):
-        with T.Kernel({grid}, threads={threads}) as bx:
+        with T.Kernel({grid}, threads={threads}) as {blocks}:
 {statements}
     return body
 """
 
 
-def small_program(statements: str, params: str, *, grid: str = "1", threads: int = 128, head: str = "") -> Program:
+def small_program(
+    statements: str, params: str, *, grid: str = "1", blocks: str = "bx", threads: int = 128, head: str = ""
+) -> Program:
     """The program of a kernel with this body; `head` stands before it at the top of the file."""
     body = indent(dedent(statements).strip("\n"), " " * 12)
-    text = _TEXT.format(head=head, params=params, grid=grid, threads=threads, statements=body)
+    text = _TEXT.format(head=head, params=params, grid=grid, blocks=blocks, threads=threads, statements=body)
     (program,) = programs(None, text)
     return program

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import re
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ from tile2cu.targets import Target, find  # noqa: E402
 from tile2cu_runtime import CheckError, CompileError, Kernel, LaunchError, Tile2CuRuntimeError, load_kernel  # noqa: E402
 
 _UNRUN = "no arguments found"
+_ASM = re.compile(r"\basm\b")
 # A run of the interpreter, and the whole search for arguments with which a kernel has a meaning, in seconds.
 RUN_SECONDS, SEARCH_SECONDS = 15.0, 60.0
 
@@ -88,7 +90,10 @@ def run_program(program: Program, emitted: Emitted) -> Outcome:
             (Path(folder) / file).write_text(content, encoding="utf-8")
         (text,) = Path(folder).glob("*.cu")
         try:
-            kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
+            if any(_ASM.search(pasted.text) for pasted in program.pasted):  # the user's own PTX, which g++ cannot know
+                kernel = load_kernel(text, device="ptx", check=True)
+            else:
+                kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
         except CompileError as error:
             return Outcome("miscompiled", str(error)[:300])
         return _search(program, kernel)
@@ -112,7 +117,7 @@ def _search(program: Program, kernel: Kernel) -> Outcome:
                 why = why or "nothing is written"
                 continue
             outcome = _compare(program, kernel, arguments, expected, str(choice))
-            if outcome is not None and outcome.status == "ran" and _hangs_on_rounding(program, arguments, choice):
+            if outcome is not None and outcome.status == "ran" and hangs_on_rounding(program, arguments, choice):
                 why = why or "the results hang on rounding"
                 if not choice.fractions:
                     choices.appendleft(replace(choice, fractions=True))
@@ -125,7 +130,7 @@ def _search(program: Program, kernel: Kernel) -> Outcome:
     return Outcome("compiled", f"{_UNRUN}: {why}")
 
 
-def _hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:
+def hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:
     """Whether the interpreter's own results move by more than the tolerance where its inputs move by a roundoff.
 
     An iteration that diverges, say: no two ways to compute it agree, and a comparison says nothing.

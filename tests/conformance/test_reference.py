@@ -244,3 +244,45 @@ def test_what_has_no_meaning_without_threads_is_refused() -> None:
     x = np.zeros((64, 64), np.float32)
     with pytest.raises(CannotInterpret, match="another place for each thread"):
         small(statements, params, x, x)
+
+
+def test_blocks_that_meet_at_an_element_are_a_fault() -> None:
+    params = 'X: T.Tensor((8,), "float32"), at: T.Tensor((4,), "int32"), Y: T.Tensor((8,), "float32")'
+    stored = """
+        for i in T.Parallel(2):
+            Y[at[bx] + i] = X[i]
+    """
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    apart, together = np.array([0, 2, 4, 6], np.int32), np.array([0, 2, 3, 6], np.int32)
+    np.testing.assert_array_equal(small(stored, params, x, apart, y, grid="4"), [0, 1] * 4)
+    with pytest.raises(KernelFault, match="blocks 1 and 2 meet at an element of Y"):
+        small(stored, params, x, together, y, grid="4")
+    added = """
+        for i in T.Parallel(2):
+            T.atomic_add(Y[at[bx] + i], X[i])
+    """
+    np.testing.assert_array_equal(small(added, params, x, together, y, grid="4"), [0, 1, 0, 1, 1, 0, 0, 1])
+
+
+def test_a_division_by_zero_is_a_fault_where_it_happens() -> None:
+    statements = """
+        for i in T.Parallel(4):
+            Y[i] = T.if_then_else(X[i] == 0, -1, 12 // X[i])
+    """
+    params = 'X: T.Tensor((4,), "int32"), Y: T.Tensor((4,), "int32")'
+    x = np.array([0, 2, 5, -5], np.int32)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros(4, np.int32)), [-1, 6, 2, -3])
+    with pytest.raises(KernelFault, match="division by zero"):
+        small(statements.replace("X[i] == 0", "X[i] == 9"), params, x, np.zeros(4, np.int32))
+
+
+def test_views_have_shapes_of_run_time_sizes() -> None:
+    statements = """
+        flat = T.Tensor((M * 4,), "float32", X.data)
+        for i in T.Parallel(4):
+            Y[bx, i] = flat[bx * 4 + i] * 2
+    """
+    params = 'X: T.Tensor((M, 4), "float32"), Y: T.Tensor((M, 4), "float32")'
+    x = RNG.integers(-9, 9, (3, 4)).astype(np.float32)
+    actual = small(statements, params, x, np.zeros((3, 4), np.float32), grid="M", head='M = T.dynamic("M")')
+    np.testing.assert_array_equal(actual, 2 * x)

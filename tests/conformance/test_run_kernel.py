@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.conformance.arguments import Choice, make, sizes_of
+from tests.conformance.arguments import Choice, make, sizes_of, with_smaller_numbers
 from tests.conformance.comparison import Tolerance, tolerance
 from tests.conformance.kernels import small_program
-from tests.conformance.run_kernel import Outcome, run_program
+from tests.conformance.run_kernel import Outcome, hangs_on_rounding, run_program
 from tile2cu.api import emit_program
 from tile2cu.core.dtype import FLOAT16, FLOAT32, INT32
 from tile2cu.targets import find
@@ -73,6 +75,64 @@ def test_sizes_that_the_grid_counts_are_small() -> None:
     """
     program = small_program(statements, 'X: T.Tensor((M, N), "float32")', grid="M", head='M, N = T.dynamic("M, N")')
     assert sizes_of(program, Choice((2, 136), "random")) == {"M": 2, "N": 136}
+
+
+def test_large_tensors_get_small_outer_dimensions_and_groups_divide() -> None:
+    statements = """
+        tile = T.alloc_fragment((64,), "float32")
+        T.copy(X[bx, 0, 0, 0], tile)
+    """
+    params = 'X: T.Tensor((B, H, G, N), "float32")'
+    head = 'B, H, G, N = T.dynamic("B, H, G, N")'
+    program = small_program(statements, params, grid="T.ceildiv(B * N, 64), H // G", blocks="(bx, by)", head=head)
+    assert sizes_of(program, Choice((2, 136), "random")) == {"B": 2, "H": 136, "G": 1, "N": 136}
+
+
+def test_scalars_that_count_blocks_are_sizes() -> None:
+    params = 'X: T.Tensor((M,), "float32"), last: T.int32, times: T.int32'
+    statements = """
+        for i in T.Parallel(64):
+            X[bx * 64 + i] = times
+    """
+    program = small_program(statements, params, grid="T.ceildiv(last, 64)", head='M = T.dynamic("M")')
+    made = make(program, Choice((2, 136), "random"))
+    assert (made["M"], made["last"], made["times"]) == (136, 136, 1)
+
+
+def test_offsets_reach_far_although_parts_of_them_are_multiplied() -> None:
+    statements = """
+        first = offsets[bx]
+        tiles = (offsets[bx + 1] - first) // 2 // 64
+        for i in T.Parallel(64):
+            X[first + tiles * 64 + i] = 1
+    """
+    params = 'X: T.Tensor((M,), "float32"), offsets: T.Tensor((3,), "int32")'
+    program = small_program(statements, params, grid="2", head='M = T.dynamic("M")')
+    np.testing.assert_array_equal(make(program, Choice((2, 1023), "ascending"))["offsets"], [0, 341, 682])
+
+
+def test_a_file_may_have_smaller_numbers() -> None:
+    text = "import tilelang\nM, N = 4096, 64\n"
+    statements = """
+        tile = T.alloc_fragment((N,), "float32")
+        T.copy(X[bx, 0], tile)
+    """
+    program = small_program(statements, 'X: T.Tensor((M, N), "float32")', grid="M", head="M, N = 4096, 64")
+    constants = tuple(replace(each, span=replace(each.span, line=2)) for each in program.constants)
+    assert with_smaller_numbers(replace(program, constants=constants), text, 8) == text.replace("4096", "8")
+
+
+@pytest.mark.parametrize(("step", "hangs"), [("4 * x * (1 - x)", True), ("x * 0.5 + 0.25", False)])
+def test_results_may_hang_on_rounding(step: str, hangs: bool) -> None:
+    iteration = f"""
+        for i in T.Parallel(64):
+            x = T.alloc_var("float32", init=X[i])
+            for k in T.serial(60):
+                x = {step}
+            Y[i] = x
+    """
+    arguments = {"X": np.linspace(0.1, 0.9, 64, dtype=np.float32), "Y": np.zeros(64, np.float32)}
+    assert hangs_on_rounding(small_program(iteration, PARAMS), arguments, Choice((2, 136), "random")) == hangs
 
 
 def test_tolerances_follow_the_types_that_values_are_rounded_to() -> None:

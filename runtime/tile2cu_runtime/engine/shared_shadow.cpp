@@ -1,5 +1,7 @@
 #include "shared_shadow.h"
 
+#include <cstring>
+
 #include "worker.h"
 
 namespace tile2cu::engine {
@@ -29,12 +31,14 @@ void SharedShadow::reset(std::size_t shared_bytes, int clock_columns) {
   granules_.assign(((shared_bytes + 1) >> shift_) + 16, Granule{});
   if (reader_clocks_.empty()) reader_clocks_.emplace_back();  // index 0 means none
   free_reader_clocks_.clear();
+  suspicions_.clear();
   for (std::size_t index = 1; index < reader_clocks_.size(); ++index) {
     free_reader_clocks_.push_back(std::uint16_t(index));
   }
 }
 
 void SharedShadow::read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access) {
+  settle(worker);
   if (!in_bounds(worker, offset, bytes, access.site, "read")) return;
   refine_for(offset, bytes);
   const std::uint32_t end = (offset + bytes - 1) >> shift_;
@@ -45,6 +49,7 @@ void SharedShadow::read(Worker& worker, std::uint32_t offset, std::uint32_t byte
 
 void SharedShadow::write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access,
                          std::uint16_t flags) {
+  settle(worker);
   if (!in_bounds(worker, offset, bytes, access.site, "write")) return;
   refine_for(offset, bytes);
   const std::uint32_t end = (offset + bytes - 1) >> shift_;
@@ -181,6 +186,28 @@ int SharedShadow::unordered_reader(const Granule& granule, const Clock* knows) c
   return -1;
 }
 
+// The bytes of a granule, one or two.
+std::uint16_t SharedShadow::bytes_at(const Worker& worker, std::uint32_t offset) const {
+  std::uint16_t bytes = 0;
+  std::memcpy(&bytes, worker.arena + offset, std::size_t(1) << shift_);
+  return bytes;
+}
+
+// Suspicious writes that changed something are races.
+void SharedShadow::report_changes(Worker& worker) {
+  for (const Suspicion& suspicion : suspicions_) {
+    if (bytes_at(worker, suspicion.offset) != suspicion.before) report_write_write(worker, suspicion);
+  }
+  suspicions_.clear();
+}
+
+void SharedShadow::report_write_write(Worker& worker, const Suspicion& suspicion) {
+  worker.report("race: write -> write", {suspicion.site, suspicion.write_site, suspicion.offset}, [&] {
+    return text("shared offset %u is written by %s at {0}; previously by %s at {1}; no barrier between them",
+                suspicion.offset, worker.describe(suspicion.thread).c_str(), worker.describe(suspicion.writer).c_str());
+  });
+}
+
 void SharedShadow::write_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access,
                                  std::uint16_t flags) {
   const auto self = [&] { return worker.describe(access.thread); };
@@ -198,10 +225,13 @@ void SharedShadow::write_granule(Worker& worker, Granule& granule, std::uint32_t
   } else if (granule.flags & flags & granule_atomic) {
     // Atomics do not race with one another.
   } else if (granule.write_clock > access.knows[granule.writer]) {
-    worker.report("race: write -> write", {access.site, granule.write_site, offset}, [&] {
-      return text("shared offset %u is written by %s at {0}; previously by %s at {1}; no barrier between them", offset,
-                  self().c_str(), writer().c_str());
-    });
+    const std::uint16_t before = bytes_at(worker, offset);
+    const Suspicion suspicion{offset, before, access.thread, granule.writer, access.site, granule.write_site};
+    if (access.follows) {
+      suspicions_.push_back(suspicion);
+    } else {
+      report_write_write(worker, suspicion);
+    }
   }
   const int reader = unordered_reader(granule, access.knows);
   if (TILE2CU_UNLIKELY(reader >= 0)) {

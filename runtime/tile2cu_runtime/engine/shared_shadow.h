@@ -40,6 +40,15 @@ struct SharedAccess {
   bool async_proxy = false;
   bool by_warpgroup = false;  // `thread` is the first of a warpgroup that accesses together
   bool is_atomic = false;     // of a read: it does not race with atomic writes, and no later one with it
+  bool follows = false;       // of a write: the store itself is the very next thing that happens
+};
+
+// A write that nothing orders after another thread's, and what that had left: no race if the bytes stay the same.
+struct Suspicion {
+  std::uint32_t offset;
+  std::uint16_t before;  // the granule's bytes
+  ThreadNumber thread, writer;
+  Site site, write_site;
 };
 
 class SharedShadow {
@@ -52,6 +61,10 @@ class SharedShadow {
   // The copy that `writer` started has landed: the bytes are data now, as if written at `clock`.
   void land(std::uint32_t offset, std::uint32_t bytes, ThreadNumber writer, Clock clock, std::uint16_t flags);
   void mark_mbarrier(std::uint32_t offset);
+  // Judges the last store, which is done where anything else happens.
+  void settle(Worker& worker) {
+    if (TILE2CU_UNLIKELY(!suspicions_.empty())) report_changes(worker);
+  }
   const Granule& at(std::uint32_t offset) const { return granules_[offset >> shift_]; }
 
  private:
@@ -61,6 +74,9 @@ class SharedShadow {
   void write_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access,
                      std::uint16_t flags);
   void record_read(Granule& granule, const SharedAccess& access);
+  void report_changes(Worker& worker);
+  void report_write_write(Worker& worker, const Suspicion& suspicion);
+  std::uint16_t bytes_at(const Worker& worker, std::uint32_t offset) const;
   int unordered_reader(const Granule& granule, const Clock* knows) const;
   std::uint16_t take_reader_clocks();
 
@@ -68,6 +84,7 @@ class SharedShadow {
   int columns_ = 0;
   int shift_ = 1;  // a granule is two bytes, until somebody accesses an odd byte
   std::vector<Granule> granules_;
+  std::vector<Suspicion> suspicions_;
   std::vector<VectorClocks::Snapshot> reader_clocks_;
   std::vector<std::uint16_t> free_reader_clocks_;
 };

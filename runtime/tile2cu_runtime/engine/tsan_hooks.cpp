@@ -11,8 +11,8 @@ inline void on_plain_access(const void* address, std::size_t bytes, bool is_writ
   Worker* worker = active_worker;
   if (!worker || !worker->running) return;
   if (!worker->is_shared(address) && !GlobalMemory::instance().contains(address)) return;
-  if (worker->observes()) worker->access(address, std::uint32_t(bytes), is_write, site);
   if (worker->options.preempt > 0 && worker->random.happens(worker->options.preempt)) worker->yield_current();
+  if (worker->observes()) worker->access(address, std::uint32_t(bytes), is_write, site);
 }
 
 }  // namespace

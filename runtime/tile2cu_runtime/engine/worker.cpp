@@ -121,6 +121,7 @@ void Worker::make_ready(ThreadNumber thread) {
 }
 
 void Worker::block_current(const char* in, Site site) {
+  shared_shadow.settle(*this);
   current->state = ThreadState::blocked;
   current->waits_in = in;
   current->waits_at = site;
@@ -128,12 +129,14 @@ void Worker::block_current(const char* in, Site site) {
 }
 
 void Worker::yield_current() {
+  shared_shadow.settle(*this);
   current->state = ThreadState::ready;
   ready_.push_last(current->linear, options.schedule);
   resume(next_thread());
 }
 
 void Worker::return_current() {
+  shared_shadow.settle(*this);
   current->state = ThreadState::returned;
   living--;
   warps[current->warp].living &= ~(std::uint64_t(1) << current->lane);
@@ -226,6 +229,7 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
       SharedAccess shared_access{self, knows, knows[self], site};
       if (is_write) {
         const int flags = granule_initialised | granule_generic_proxy | (is_atomic ? granule_atomic : 0);
+        shared_access.follows = !is_atomic;
         shared_shadow.write(*this, std::uint32_t(offset), bytes, shared_access, std::uint16_t(flags));
       } else {
         shared_access.is_atomic = is_atomic;

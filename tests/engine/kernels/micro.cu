@@ -128,6 +128,14 @@ template <int fault> __global__ void shared_bytes(const float*, float* out) {
   out[tl::thread()] = s[31 - tl::thread()];
 }
 
+// All threads store the same float: no order changes what is there. One that stores another makes it a race.
+template <int fault> __global__ void agreed(const float* in, float* out) {
+  float& s = shared<float>();
+  s = in[fault == 1 && tl::thread() == 9 ? 1 : 3];  // @agreed_write
+  tl::sync_threads();
+  out[tl::thread()] = s;
+}
+
 // ---- atomics and order ------------------------------------------------------------------------------------
 struct Counter {
   int count;
@@ -258,6 +266,7 @@ MICRO(global, 2, 32, 0)
 MICRO(wild, 1, 32, 0)
 MICRO(bytes, 2, 32, 0)
 MICRO(shared_bytes, 1, 32, 32)
+MICRO(agreed, 1, 64, sizeof(float))
 MICRO(counter, 1, 64, sizeof(micro::Counter))
 MICRO(atomics, 4, 64, 0)
 MICRO(fences, 1, 128, sizeof(micro::Operands))
