@@ -13,6 +13,7 @@ def gemv(
     K,
     block_N=8,  # rows of B a block
     block_K=1024,  # columns a turn
+    num_stages=3,
     threads=128,
     dtype="float16",
 ):
@@ -24,12 +25,13 @@ def gemv(
         # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bn:
             a = T.alloc_fragment((block_K,), dtype)
-            b = T.alloc_fragment((block_N, block_K), dtype)
+            b = T.alloc_shared((block_N, block_K), dtype)
             partial = T.alloc_fragment((block_N, block_K), accum_dtype)
             total = T.alloc_fragment((block_N,), accum_dtype)
 
             T.clear(partial)
-            for k in T.serial(T.ceildiv(K, block_K)):
+            # Tiles on their way in shared memory keep more of memory busy than registers could.
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[k * block_K], a)
                 T.copy(B[bn * block_N, k * block_K], b)
                 # Each thread sums the columns that it holds; they meet once, at the end.
