@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Address, Call, Expr, Load, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -204,3 +204,32 @@ def seen_in_other_rows(tile: Buffer, launch: Launch) -> bool:
 def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
     """The tiles that show this one's memory in other shapes."""
     return tuple(other for other in launch.tiles if other is not tile and other.memory is tile.memory)
+
+
+def covers(op: Parallel, tile: Buffer) -> bool:
+    """Whether the loop writes every element of the tile: each is a place of its variables."""
+    stores = [stmt for stmt in op.body if isinstance(stmt, Store) and stmt.buffer is tile and not stmt.op]
+    extents = dict(zip(op.vars, op.extents, strict=True))
+    return any(
+        len(set(stmt.indices)) == tile.rank
+        and all(
+            index in extents and static_value(extents[index]) == static_value(extent)
+            for index, extent in zip(stmt.indices, tile.shape, strict=True)
+        )
+        for stmt in stores
+    )
+
+
+def overwrites(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether a statement that writes the tile writes all of it."""
+    match stmt:
+        case Copy() | Fill():
+            return stmt.dst.whole and stmt.dst.buffer is tile
+        case Reduce():
+            return stmt.clear and stmt.dst is tile
+        case Gemm():
+            return stmt.clear and stmt.c.whole and stmt.c.buffer is tile
+        case Parallel():
+            return covers(stmt, tile)
+        case _:
+            return False

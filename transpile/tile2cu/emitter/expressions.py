@@ -52,7 +52,7 @@ _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
 _OWN = (
-    "any_of_block all_of_block count_of_block sync_warp sync_grid barrier_sync barrier_arrive dot_4 random.start "
+    "any_of_block all_of_block count_of_block sync_warp barrier_sync barrier_arrive dot_4 random.start "
     "cp_async cp_async_commit cp_async_wait cp_async_arrive "
     "mbarrier_wait mbarrier_arrive mbarrier_expect mbarrier_arrive_expect fence_async_proxy"
 )

@@ -10,6 +10,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.phases import phases
 from tile2cu.frontend.values import Allocation, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
@@ -167,18 +168,17 @@ class Recorder:
             self.placements.clear()
         comments = place.comments + ((place.trailing,) if place.trailing else ())
         count = math.prod(threads)
-        self.launches.append(
-            Launch(
-                grid=grid,
-                blocks=blocks,
-                threads=opened.group or count,
-                groups=count // opened.group if opened.group else 1,
-                tiles=tuple(opened.tiles),
-                body=tuple(body),
-                span=place.span,
-                comments=comments,
-            )
+        whole = Launch(
+            grid=grid,
+            blocks=blocks,
+            threads=opened.group or count,
+            groups=count // opened.group if opened.group else 1,
+            tiles=tuple(opened.tiles),
+            body=tuple(body),
+            span=place.span,
+            comments=comments,
         )
+        self.launches += phases(whole)
 
     @contextmanager
     def block(self) -> Iterator[list[Stmt]]:

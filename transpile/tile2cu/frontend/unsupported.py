@@ -29,10 +29,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write T.Parallel", ""),
     ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),
     ("write T.cast, which converts the value", ""),
-    (
-        "end the kernel there, and go on in a second `with T.Kernel(...)`: T.alloc_global keeps what they share",
-        "sync_grid",
-    ),
     ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
     (
         "",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, overwrites, viewed
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -19,7 +19,6 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import InFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma
-from tile2cu.rules.rewrite.tiles import overwrites
 from tile2cu.rules.storage import ledger_of, workspaces_of
 
 _DECODE = """

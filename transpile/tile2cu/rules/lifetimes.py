@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from tile2cu.core.accesses import buffers_read
+from tile2cu.core.accesses import buffers_read, overwrites
 from tile2cu.core.expr import Address, Expr, Load, walk
 from tile2cu.core.program import Buffer, If, Launch, Loop, Range, Region, Stmt, While
-from tile2cu.rules.rewrite.tiles import overwrites
 
 Body = tuple[Stmt, ...]
 

@@ -14,6 +14,7 @@ from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.effect import perform
 from tile2cu.frontend.lower.elementwise import select
 from tile2cu.frontend.lower.operand import as_count, as_integer, as_number
+from tile2cu.frontend.phases import SYNC_GRID
 from tile2cu.frontend.values import Allocation, GroupFrame, describe
 
 _GROUP = 128  # threads: T.ws counts warpgroups
@@ -121,6 +122,12 @@ def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
     _perform(cx, "T.sync_threads", "barrier_sync", int_const(number), int_const(count))
 
 
+def sync_grid(cx: Context) -> object:
+    """`T.sync_grid()`: all blocks of the grid come there before any goes on (frontend/phases.py)."""
+    _perform(cx, "T.sync_grid", SYNC_GRID)
+    return None
+
+
 def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) -> object:
     """`T.named_barrier_arrive(id, n)`: counts at a barrier of n threads without waiting."""
     number = as_count(barrier_id, "`barrier_id` of T.named_barrier_arrive", least=1)
@@ -184,6 +191,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "fence_proxy_async": fence_proxy_async,
     "named_barrier_arrive": named_barrier_arrive,
     "ptx_cp_async": ptx_cp_async,
+    "sync_grid": sync_grid,
     "ptx_commit_group": ptx_commit_group,
     "ptx_wait_group": ptx_wait_group,
     "cp_async_barrier_noinc": cp_async_barrier_noinc,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, touches
+from tile2cu.core.accesses import buffers_read, buffers_written, covers, element_accesses, touches
 from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -19,7 +19,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments, with_buffer
-from tile2cu.rules.rewrite.tiles import covers, fresh, whole
+from tile2cu.rules.rewrite.tiles import fresh, whole
 from tile2cu.rules.rewrite.views import view_through_shared
 
 

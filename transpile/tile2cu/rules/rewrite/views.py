@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, touches
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, overwrites, touches
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
     Buffer,
@@ -17,7 +17,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, under_comments, with_buffer
-from tile2cu.rules.rewrite.tiles import fresh, overwrites, whole
+from tile2cu.rules.rewrite.tiles import fresh, whole
 
 _READS = "`{}` shows `{}` in another shape, which other threads hold: through shared memory"
 _WRITES = "`{}`, which shows `{}` in another shape, was written: through shared memory"

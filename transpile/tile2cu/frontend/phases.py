@@ -1,0 +1,194 @@
+"""T.sync_grid(): what stands between two barriers of the grid becomes a kernel of its own.
+
+Kernels of one stream run one after the other, and each sees what the one before wrote: this is the barrier's promise.
+It needs no grid that fits on the device at once. What a block holds in registers and in shared memory ends with its
+kernel, so that only what is written again may be used again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+
+from tile2cu.core.accesses import buffers_read, buffers_written, overwrites
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, walk, works_among_threads
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    Buffer,
+    Declare,
+    Effect,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Range,
+    Region,
+    Scope,
+    Stmt,
+    While,
+    walk_stmts,
+)
+
+SYNC_GRID = "sync_grid"
+_ABOUT = "After T.sync_grid(): a kernel of its own, which starts when all blocks of the one before are done"
+
+
+def phases(launch: Launch) -> tuple[Launch, ...]:
+    """The launch, or one for each stretch between its barriers of the grid.
+
+    Errors: T2C-F036 where a barrier stands in a loop or branch, or a block keeps something across it.
+    """
+    barriers = [stmt for stmt in walk_stmts(launch.body) if _is_barrier(stmt)]
+    if not barriers:
+        return (launch,)
+    inner = next((stmt for stmt in barriers if not any(stmt is part for part in launch.body)), None)
+    if inner is not None:
+        raise _refusal("T.sync_grid stands in a loop or branch", inner)
+    parts = list(_parts(launch.body))
+    found = [replace(launch, body=parts[0])]
+    for number, (part, barrier) in enumerate(zip(parts[1:], barriers, strict=True), 1):
+        before = tuple(stmt for earlier in parts[:number] for stmt in earlier)
+        _require_written_again(launch, before, part, barrier)
+        body = (*_values_for(part, before, barrier), *part)
+        found.append(replace(launch, body=body, comments=(_ABOUT,), span=barrier.span))
+    return tuple(replace(each, tiles=_tiles_of(each)) for each in found if each.body)
+
+
+def _is_barrier(stmt: Stmt) -> bool:
+    return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+
+
+def _parts(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+    part: list[Stmt] = []
+    for stmt in body:
+        if _is_barrier(stmt):
+            yield tuple(part)
+            part = []
+        else:
+            part.append(stmt)
+    yield tuple(part)
+
+
+def _require_written_again(launch: Launch, before: tuple[Stmt, ...], part: tuple[Stmt, ...], barrier: Stmt) -> None:
+    """What was written before the barrier is written after it before it is read there."""
+    written = {buffer.memory for stmt in walk_stmts(before) for buffer in buffers_written(stmt)}
+    assigned = {stmt.var for stmt in walk_stmts(before) if isinstance(stmt, Assign)}
+    kept: list[Buffer | Var] = [tile for tile in launch.tiles if tile.of is None and tile in written]
+    kept += [var for var in assigned if var.role is Role.MUTABLE]
+    for what in kept:
+        if _first_use(part, what) == "read":
+            raise _refusal(f"`{what.name}` keeps what was written before T.sync_grid", barrier)
+
+
+def _first_use(body: tuple[Stmt, ...], what: Buffer | Var) -> str:
+    """What happens first to a tile or variable: "read" or "written"; nothing for certain where it is empty."""
+    for stmt in body:
+        found = _use(stmt, what)
+        if found:
+            return found
+    return ""
+
+
+def _use(stmt: Stmt, what: Buffer | Var) -> str:
+    match stmt:
+        case If():
+            if _names(what, _own(stmt)):
+                return "read"
+            arms = {_first_use(stmt.then, what), _first_use(stmt.orelse, what)}
+            return "read" if "read" in arms else "written" if arms == {"written"} else ""
+        case Loop() | While():  # which may have no turn
+            own = _names(what, _own(stmt)) or _first_use(stmt.body, what) == "read"
+            return "read" if own else ""
+        case Assign() if stmt.var == what and not stmt.op and not _names(what, (stmt.value,)):
+            return "written"
+        case Declare() if stmt.var == what:
+            return "written"
+        case _ if isinstance(what, Buffer) and overwrites(stmt, what) and what not in _memory(buffers_read(stmt)):
+            return "written"
+        case _:
+            return "read" if _names(what, (stmt,)) else ""
+
+
+def _memory(buffers: Iterable[Buffer]) -> set[Buffer]:
+    return {buffer.memory for buffer in buffers}
+
+
+def _own(stmt: If | Loop | While) -> tuple[object, ...]:
+    return (stmt.start, stmt.stop, stmt.step) if isinstance(stmt, Loop) else (stmt.condition,)
+
+
+def _names(what: Buffer | Var, parts: Iterable[object]) -> bool:
+    return any(found == what for part in parts for found in _mentioned(part))
+
+
+def _values_for(part: tuple[Stmt, ...], before: tuple[Stmt, ...], barrier: Stmt) -> tuple[Stmt, ...]:
+    """The values and variables of earlier stretches that a stretch needs, computed again."""
+    made = {stmt.var for stmt in walk_stmts(part) if isinstance(stmt, Let | Declare | Loop)}
+    made |= {var for stmt in walk_stmts(part) if isinstance(stmt, Parallel) for var in stmt.vars}
+    made |= {stmt.previous for stmt in walk_stmts(part) if isinstance(stmt, Atomic) and stmt.previous is not None}
+    needed = {found for found in _mentioned(part) if isinstance(found, Var)} - made
+    written = {buffer.memory for stmt in walk_stmts(before) for buffer in buffers_written(stmt)}
+    again: list[Stmt] = []
+    for stmt in reversed(before):
+        if isinstance(stmt, Let | Declare) and stmt.var in needed:
+            value = stmt.value if isinstance(stmt, Let) else stmt.init
+            if value is not None and not _is_same_again(value, written):
+                raise _refusal(f"`{stmt.var.name}` was read or computed before T.sync_grid", barrier)
+            needed |= {found for found in _mentioned(value) if isinstance(found, Var)}
+            again.append(stmt)
+    lost = {stmt.previous for stmt in walk_stmts(before) if isinstance(stmt, Atomic)} & needed
+    if lost:
+        raise _refusal("the value before an atomic operation is used after T.sync_grid", barrier)
+    return tuple(reversed(again))
+
+
+def _is_same_again(value: Expr, written: set[Buffer]) -> bool:
+    """Whether an expression has the same value when the next kernel computes it."""
+    return not works_among_threads(value) and not any(
+        (isinstance(part, Load) and isinstance(part.buffer, Buffer) and _may_change(part.buffer, written))
+        or (isinstance(part, Call) and part.function.startswith(("::", "random")))
+        or (isinstance(part, Var) and part.role is Role.MUTABLE)
+        for part in walk(value)
+    )
+
+
+def _may_change(buffer: Buffer, written: set[Buffer]) -> bool:
+    return buffer.scope is not Scope.GLOBAL or buffer.memory in written
+
+
+def _tiles_of(launch: Launch) -> tuple[Buffer, ...]:
+    """The tiles that a stretch uses, and those whose bits they show."""
+    used = {found for found in _mentioned(launch.body) if isinstance(found, Buffer)}
+    used |= {buffer.memory for buffer in used}
+    return tuple(tile for tile in launch.tiles if tile in used)
+
+
+def _mentioned(part: object) -> Iterator[Buffer | Var]:
+    """All buffers and variables that statements or expressions name."""
+    match part:
+        case Buffer():
+            yield part
+        case Expr():
+            for each in walk(part):
+                if isinstance(each, Var):
+                    yield each
+                elif isinstance(each, Load | Address) and isinstance(each.buffer, Buffer):
+                    yield each.buffer
+        case tuple():
+            for item in part:
+                yield from _mentioned(item)
+        case Stmt() | Region() | Range():
+            for field in fields(part):
+                yield from _mentioned(getattr(part, field.name))
+        case _:
+            pass
+
+
+def _refusal(message: str, at: Stmt) -> Tile2CuError:
+    return Tile2CuError(
+        "T2C-F036",
+        message,
+        at.span,
+        help="keep what goes on in a tensor (T.alloc_global), and write T.sync_grid() where all blocks come once",
+    )
