@@ -30,7 +30,8 @@ class EngineOptions:
 
     `schedule`: which ready thread runs next, one of SCHEDULES. `landing`: when asynchronous copies become visible, one
     of LANDINGS. `preempt`: probability that a thread yields at a memory access. `seed` of all that is random.
-    `workers`: OS threads that share the blocks. `check` and `statistics` need a kernel that was built for checking.
+    `workers`: OS threads that share the blocks. `banks` of shared memory, 32 or 64, whose conflicts `statistics`
+    counts. `check` and `statistics` need a kernel that was built for checking.
     """
 
     check: bool = False
@@ -40,6 +41,7 @@ class EngineOptions:
     preempt: float = 0.0
     seed: int = 0
     workers: int = 1
+    banks: int = 32
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -63,7 +65,7 @@ class _COptions(ctypes.Structure):
         ("preempt", ctypes.c_double),
         ("seed", ctypes.c_uint64),
         ("workers", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("banks", ctypes.c_int32),
     )
 
 
@@ -93,6 +95,7 @@ class Engine:
             preempt=options.preempt,
             seed=options.seed,
             workers=options.workers,
+            banks=options.banks,
         )
         with self._turn:
             self._set_options(ctypes.byref(c_options))

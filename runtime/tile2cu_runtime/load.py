@@ -59,6 +59,7 @@ def load_kernel(
             preempt=preempt,
             seed=seed,
             workers=workers,
+            banks=manifest.banks,
         )
         for schedule in schedules
     ]

@@ -128,6 +128,11 @@ class Manifest:
     lines: tuple[tuple[int, int], ...] = ()
 
     @property
+    def banks(self) -> int:
+        """The banks of the target's shared memory, of 4 bytes each. [AMD CDNA4 ISA, "Local Data Share": 64]"""
+        return 64 if self.target == "hip:gfx950" else 32
+
+    @property
     def warp_size(self) -> int:
         """The threads of a warp on the target: 64 on AMD's, which call it a wave."""
         return 64 if self.target.startswith("hip:") else 32

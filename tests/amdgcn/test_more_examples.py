@@ -39,6 +39,8 @@ CACHE = halves(inputs.cache(RNG, [(2, 1, 5, 64), *[(2, 100, 1, 64)] * 2, (2,)]))
 PAGED = halves(inputs.paged_cache(RNG, [(2, 16, 128), (2, 16, 32), (9, 32, 128), (9, 32, 32), (2, 3), (2,)]))
 GROUPED = halves(inputs.grouped(RNG, [(70, 72), (3, 72, 104), (4,)]))
 PARTS = inputs.small_integers(RNG, [(70, 100), (100, 72)])
+TERNARY = inputs.two_bits(RNG, [(70, 320), (72, 80)])
+TALL = halves(inputs.normals(RNG, [(70, 1000)]))
 X, PACKED_WEIGHTS, SCALES = inputs.four_bits(RNG, [(5, 192), (72, 96), (72, 3)])
 FOUR_BITS = [*halves([X]), PACKED_WEIGHTS, *halves([SCALES])]
 ROWS = halves(inputs.normals(RNG, [(5, 1000), (1000,), (1000,)]))
@@ -98,6 +100,29 @@ CASES = (
         tolerance=0.0,
     ),
     Case(
+        file="w2a8.py",
+        kernel="w2a8_gemm",
+        data=TERNARY,
+        types=("int8", "uint8"),
+        expected=references.w2a8(TERNARY, {}),
+        tolerance=0.0,
+    ),
+    Case(
+        file="w2a8.py",
+        kernel="w2a8_gemv",
+        data=TERNARY,
+        types=("int8", "uint8"),
+        expected=references.w2a8(TERNARY, {}),
+        tolerance=0.0,
+    ),
+    Case(
+        file="reduce_rows.py",
+        data=TALL,
+        types=(HALF,),
+        expected=TALL[0].astype(np.float64).sum(axis=1),
+        bindings={"block_N": 256},
+    ),
+    Case(
         file="dequant.py",
         kernel="dequant_gemm",
         data=FOUR_BITS,
@@ -130,4 +155,23 @@ def test_example(case: Case) -> None:
     expected = case.expected if isinstance(case.expected, tuple | list) else [case.expected]
     for found, array in zip(run(kernel, case.data, case.types, **case.sizes), expected, strict=True):
         assert_close(found, array, case.tolerance)
+    assert kernel.report is not None and kernel.report.is_clean
+
+
+def test_stream_k_adds_to_what_c_holds() -> None:
+    """C is in and out, by atomics: five programs for six tiles."""
+    bindings = {"programs": 5, "block_M": 64, "block_N": 64}
+    kernel = tile2cu.load(
+        EXAMPLES / "gemm_splitk.py",
+        "gemm_streamk",
+        target="hip:gfx942",
+        device="sim",
+        check=True,
+        options={},
+        **bindings,
+    )
+    a, b, c = inputs.small_integers(RNG, [(130, 200), (200, 72), (130, 72)])
+    sums = c.astype(np.float32)
+    kernel(a.astype(np.float16), b.astype(np.float16), sums)
+    np.testing.assert_array_equal(sums, a @ b + c)
     assert kernel.report is not None and kernel.report.is_clean

@@ -9,36 +9,10 @@ import pytest
 
 import tile2cu
 from tests.host.example_calls import EXAMPLES, attention
-from tests.host.products import Product
+from tests.host.products import MFMA_PRODUCTS, Product
 
 
-@pytest.mark.parametrize(
-    ("target", "product", "instruction"),
-    [
-        ("gfx942", Product(shape=(64, 96, 80), threads=64), "v_mfma_f32_16x16x16_f16"),
-        ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64), "v_mfma_f32_16x16x16_f16"),
-        ("gfx942", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), "v_mfma_f32_16x16x16_bf16"),
-        ("gfx942", Product(dtype="float32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4_f32"),
-        ("gfx942", Product(dtype="bfloat16", shape=(32, 128, 32), policy="FullRow"), "v_mfma_f32_16x16x16_bf16"),
-        ("gfx942", Product(dtype="float64", accumulator="float64", shape=(32, 64, 32)), "v_mfma_f64_16x16x4_f64"),
-        ("gfx942", Product(dtype="tfloat32", shape=(32, 64, 32)), "v_mfma_f32_16x16x8_xf32"),
-        ("gfx942", Product(b_in_registers=True, in_registers=True, tb=True), "v_mfma_f32_16x16x16_f16"),
-        ("gfx90a", Product(dtype="tfloat32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4f32"),
-        ("gfx90a", Product(dtype="float64", accumulator="float64", tb=True), "v_mfma_f64_16x16x4f64"),
-        ("gfx90a", Product(dtype="int8", accumulator="int32"), "v_mfma_i32_16x16x16i8"),
-        ("gfx90a", Product(dtype="bfloat16", tb=True), "v_mfma_f32_16x16x16bf16_1k"),
-        ("gfx950", Product(shape=(64, 96, 96), threads=64), "v_mfma_f32_16x16x32_f16"),
-        ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
-        # Each chip has instructions for one of the two 8-bit formats at most; the other goes through halves.
-        ("gfx942", Product(dtype="float8_e4m3fnuz"), "v_mfma_f32_16x16x32_fp8_fp8"),
-        ("gfx942", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x32_bf8_bf8"),
-        ("gfx942", Product(dtype="float8_e4m3", tb=True), "v_mfma_f32_16x16x16_f16"),
-        ("gfx90a", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x16f16"),
-        ("gfx950", Product(dtype="float8_e4m3", tb=True), "v_mfma_f32_16x16x32_fp8_fp8"),
-        ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), "v_mfma_f32_16x16x16_f16"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(
     target: str, product: Product, instruction: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -214,11 +214,11 @@ def test_clean_wave64_kernel(bench: Bench) -> None:
     np.testing.assert_array_equal(outcome.arrays[1][:64], 63 - np.arange(64))
 
 
-@pytest.mark.parametrize(("swizzled", "ways"), [(0, 1), (1, 2)])
-def test_reads_of_16_bytes_are_served_as_amd_does(bench: Bench, swizzled: int, ways: int) -> None:
+@pytest.mark.parametrize(("swizzled", "banks", "ways"), [(0, 32, 1), (1, 32, 2), (0, 64, 1), (1, 64, 2)])
+def test_reads_of_16_bytes_are_served_as_amd_does(bench: Bench, swizzled: int, banks: int, ways: int) -> None:
     """Lanes 0 to 3 with 20 to 23: a swizzle by the row brings together what lies in different banks without it."""
     data = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
-    outcome = bench.launch("wave64", "read_b128_run", swizzled, *data, statistics=True)
+    outcome = bench.launch("wave64", "read_b128_run", swizzled, *data, statistics=True, banks=banks)
     line = bench.library("wave64").line("read_b128")
     (read,) = (row for row in outcome.report["statistics"]["shared"] if row["place"]["line"] == line)
-    assert (read["access"], read["worst_ways"]) == ("read", ways)
+    assert (read["access"], read["worst_ways"], read["ideal"]) == ("read", ways, 256 // banks)

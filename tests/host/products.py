@@ -80,3 +80,37 @@ class Product:
         expected = (wide_a.T if self.ta else wide_a) @ (wide_b.T if self.tb else wide_b)
         np.testing.assert_array_equal(kernel(a, b).astype(np.float64), expected)
         return kernel
+
+
+# (chip, product, its MFMA): run on the CPU engine and, as code objects, on AMD's simulator.
+_F16, _BF16, _F8 = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x32"
+MFMA_PRODUCTS = (
+    ("gfx942", Product(shape=(64, 96, 80), threads=64), _F16),
+    ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64), _F16),
+    ("gfx942", Product(shape=(64, 96, 80), ta=True, policy="FullCol"), _F16),
+    ("gfx942", Product(in_registers=True, policy="FullRow"), _F16),
+    ("gfx942", Product(in_registers=True, policy="FullRow", shape=(64, 128, 64)), _F16),
+    ("gfx942", Product(in_registers=True, tb=True, shape=(64, 128, 64)), _F16),
+    ("gfx942", Product(b_in_registers=True, in_registers=True, tb=True), _F16),
+    ("gfx942", Product(dtype="bfloat16", ta=True, tb=True, policy="FullRow"), _BF16),
+    ("gfx942", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), _BF16),
+    ("gfx942", Product(dtype="bfloat16", shape=(32, 128, 32), policy="FullRow"), _BF16),
+    ("gfx942", Product(dtype="float32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4_f32"),
+    ("gfx942", Product(dtype="float64", accumulator="float64", shape=(32, 64, 32)), "v_mfma_f64_16x16x4_f64"),
+    ("gfx942", Product(dtype="tfloat32", shape=(32, 64, 32)), "v_mfma_f32_16x16x8_xf32"),
+    ("gfx942", Product(dtype="tfloat32", tb=True), "v_mfma_f32_16x16x8_xf32"),
+    ("gfx942", Product(dtype="int8", accumulator="int32"), "v_mfma_i32_16x16x32_i8"),
+    ("gfx90a", Product(dtype="tfloat32", shape=(32, 64, 32)), "v_mfma_f32_16x16x4f32"),
+    ("gfx90a", Product(dtype="float64", accumulator="float64", tb=True), "v_mfma_f64_16x16x4f64"),
+    ("gfx90a", Product(dtype="int8", accumulator="int32"), "v_mfma_i32_16x16x16i8"),
+    ("gfx90a", Product(dtype="bfloat16", tb=True), "v_mfma_f32_16x16x16bf16_1k"),
+    ("gfx950", Product(shape=(64, 96, 96), threads=64), "v_mfma_f32_16x16x32_f16"),
+    ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
+    # Each chip has instructions for one of the two 8-bit formats at most; the other goes through halves.
+    ("gfx942", Product(dtype="float8_e4m3fnuz"), f"{_F8}_fp8_fp8"),
+    ("gfx942", Product(dtype="float8_e5m2fnuz", tb=True), f"{_F8}_bf8_bf8"),
+    ("gfx942", Product(dtype="float8_e4m3", tb=True), _F16),
+    ("gfx90a", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x16f16"),
+    ("gfx950", Product(dtype="float8_e4m3", tb=True), f"{_F8}_fp8_fp8"),
+    ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), _F16),
+)

@@ -8,7 +8,7 @@ import pytest
 
 import tile2cu
 from tests.host.example_calls import EXAMPLES, RAGGED, Example, attention, gemm_relu
-from tests.host.products import Product
+from tests.host.products import MFMA_PRODUCTS, Product
 from tile2cu_runtime import Kernel
 
 
@@ -26,31 +26,21 @@ def test_example(example: Example) -> None:
         assert kernel.report is not None and not kernel.report.findings
 
 
-@pytest.mark.parametrize(
-    "product",
-    [
-        Product(shape=(64, 96, 80), threads=64),
-        Product(shape=(64, 96, 80), ta=True, policy="FullCol"),
-        Product(dtype="bfloat16", ta=True, tb=True, policy="FullRow"),
-        Product(in_registers=True, policy="FullRow"),
-        Product(in_registers=True, policy="FullRow", shape=(64, 128, 64)),
-        Product(in_registers=True, tb=True, shape=(64, 128, 64)),
-        Product(dtype="int8", accumulator="int32"),
-        Product(dtype="float64", accumulator="float64"),
-        Product(dtype="tfloat32", tb=True),
-    ],
-    ids=str,
-)
-def test_product(product: Product, tmp_path: Path) -> None:
-    kernel = product.check(tmp_path, "hip:gfx942", "cpu")
+@pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
+def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
+    """The same as on the simulator (tests/amdgcn/test_products.py)."""
+    kernel = product.check(tmp_path, f"hip:{target}", "cpu")
     assert "tl::MfmaAccumulator<" in kernel.source
+    chosen = {fact.value.partition(" ")[0] for fact in kernel.manifest.facts if fact.what == "instruction"}
+    assert chosen == {instruction}
 
 
-def test_products_read_shared_memory_without_conflicts() -> None:
+@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
+def test_products_read_shared_memory_without_conflicts(chip: str) -> None:
     """As the simulator counts them (tests/amdgcn/test_products.py): rows of K and rows across K, 16 bytes a lane."""
     kernel = tile2cu.load(
         EXAMPLES / "attention.py",
-        target="hip:gfx942",
+        target=f"hip:{chip}",
         device="cpu",
         check=True,
         options={"statistics": True},

@@ -28,7 +28,7 @@ typedef struct tl_engine_options {
   double preempt;     /* probability that a thread yields at a memory access */
   uint64_t seed;      /* of shuffle, random landing and preemption */
   int32_t workers;    /* OS threads that share the blocks; each is pinned to a core when there are several */
-  int32_t reserved;
+  int32_t banks;      /* of shared memory, for statistics: 32, for which 0 stands, or 64 */
 } tl_engine_options;
 
 /* Process-wide, for launches that start later. A null pointer restores the defaults (all zero, one worker). */

@@ -7,40 +7,43 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr int banks = 32, bank_bytes = 4, sector_bytes = 32;
+constexpr int most_banks = 64, bank_bytes = 4, sector_bytes = 32;
 
-int lanes_in_a_phase(std::uint32_t bytes) { return bytes <= 4 ? 32 : bytes == 8 ? 16 : 8; }
+// As many as fill the banks once.
+int lanes_in_a_phase(std::uint32_t bytes, int banks) { return bytes <= 4 ? banks : bytes == 8 ? banks / 2 : banks / 4; }
 
-// The first lanes of the groups of four in the order in which AMD serves ds_read_b128, two groups at a time.
-// [triton-lang/triton, pull request 11365: MI300]
-constexpr std::array<int, max_warp_size / 4> read_b128_order = {0, 20, 32, 52, 4,  16, 36, 48,
-                                                                8, 28, 40, 60, 12, 24, 44, 56};
+// The first lanes of the groups of four in the order in which AMD serves ds_read_b128, two groups at a time, or four
+// where there are 64 banks. [triton-lang/triton, pull request 11365: MI300 and MI350]
+using Order = std::array<int, max_warp_size / 4>;
+constexpr Order read_b128_order_32 = {0, 20, 32, 52, 4, 16, 36, 48, 8, 28, 40, 60, 12, 24, 44, 56};
+constexpr Order read_b128_order_64 = {0, 12, 20, 24, 32, 44, 52, 56, 4, 8, 16, 28, 36, 40, 48, 60};
 
 // Wavefronts that the lanes at [first, last) of the order need: the most different words that any one bank delivers.
 std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, int first, int last, std::uint32_t bytes,
-                         bool is_read_b128) {
+                         int banks, bool is_read_b128) {
+  const Order& order = banks == most_banks ? read_b128_order_64 : read_b128_order_32;
   std::array<std::uint64_t, max_warp_size * 4> words;
   std::size_t count = 0;
   for (int place = first; place < last; ++place) {
-    const int lane = is_read_b128 ? read_b128_order[place / 4] + place % 4 : place;
+    const int lane = is_read_b128 ? order[place / 4] + place % 4 : place;
     if (!(lanes >> lane & 1)) continue;
     for (std::uint32_t byte = 0; byte < bytes; byte += bank_bytes)
       words[count++] = (addresses[lane] + byte) / bank_bytes;
   }
   std::sort(words.begin(), words.begin() + count);
   count = std::unique(words.begin(), words.begin() + count) - words.begin();
-  std::array<std::uint32_t, banks> load{};
+  std::array<std::uint32_t, most_banks> load{};
   for (std::size_t index = 0; index < count; ++index) load[words[index] % banks]++;
   return *std::max_element(load.begin(), load.end());
 }
 
 void count_shared(RequestCounts& counts, const LaneAddresses& addresses, std::uint64_t lanes, std::uint32_t bytes,
-                  int warp_size, bool is_write) {
-  const int phase = lanes_in_a_phase(bytes);
+                  int warp_size, int banks, bool is_write) {
+  const int phase = lanes_in_a_phase(bytes, banks);
   const bool is_read_b128 = warp_size == max_warp_size && bytes == 16 && !is_write;
   for (int first = 0; first < warp_size; first += phase) {
     const int last = std::min(first + phase, warp_size);
-    const std::uint32_t ways = wavefronts(addresses, lanes, first, last, bytes, is_read_b128);
+    const std::uint32_t ways = wavefronts(addresses, lanes, first, last, bytes, banks, is_read_b128);
     if (ways == 0) continue;
     counts.served += ways;
     counts.ideal += 1;
@@ -70,8 +73,9 @@ void count_global(RequestCounts& counts, const LaneAddresses& addresses, std::ui
 
 }  // namespace
 
-void Requests::begin_block(int warps, int warp_size) {
+void Requests::begin_block(int warps, int warp_size, int banks) {
   warp_size_ = warp_size;
+  banks_ = banks == most_banks ? most_banks : 32;
   warps_.assign(warps, {});
 }
 
@@ -113,7 +117,7 @@ void Requests::warp_access(const RequestKey& key, std::uint32_t bytes, const Lan
   counts.requests++;
   counts.bytes = bytes = std::min(bytes, 16u);
   if (key.is_shared)
-    count_shared(counts, addresses, lanes, bytes, warp_size_, key.is_write);
+    count_shared(counts, addresses, lanes, bytes, warp_size_, banks_, key.is_write);
   else
     count_global(counts, addresses, lanes, bytes, warp_size_);
 }

@@ -3,7 +3,7 @@
 // Lanes run one after another here, so the n-th execution of an instruction by each lane of a warp is put together into
 // one request. Model: 32 banks of 4 bytes, a request served in phases of 32, 16 or 8 lanes for accesses of up to 4, 8 or
 // 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD's waves of 64 are
-// served alike but for reads of 16 bytes, whose phases are other lanes; gfx950's 64 banks are the simulator's alone.
+// served alike but for reads of 16 bytes, whose phases are other lanes; with gfx950's 64 banks phases are twice as many.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ using LaneAddresses = std::array<std::uint64_t, max_warp_size>;
 
 class Requests {
  public:
-  void begin_block(int warps, int warp_size);
+  void begin_block(int warps, int warp_size, int banks);
   void end_block();
 
   // One lane's access; counted when all living lanes of its warp have made theirs.
@@ -65,7 +65,7 @@ class Requests {
     std::deque<Request> open;
   };
 
-  int warp_size_ = 32;
+  int warp_size_ = 32, banks_ = 32;
   std::vector<std::unordered_map<RequestKey, Instruction, RequestKeyHash>> warps_;
   RequestTable counts_;
 };

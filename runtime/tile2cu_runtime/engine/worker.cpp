@@ -82,7 +82,7 @@ void Worker::begin_block(std::uint32_t number) {
     clocks.reset(block_threads);
     shared_shadow.reset(request.shared_bytes, clocks.columns());
   }
-  if (options.statistics) requests.begin_block(warp_count, request.warp_size);
+  if (options.statistics) requests.begin_block(warp_count, request.warp_size, options.banks);
   start_threads();
 }
 
