@@ -30,6 +30,7 @@
 #include "common/pipeline.h"
 #include "common/gemm.h"
 #include "common/gemm_fma.h"
+#include "common/gemm_sparse.h"
 #include "common/reduce.h"
 #include "common/scan.h"
 #include "common/vote.h"

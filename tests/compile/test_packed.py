@@ -1,4 +1,4 @@
-"""Texts about elements of 4 bits compile: their products, stores, loads and casts, on chips with and without them."""
+"""Texts about elements of 4 bits, and about sparse matrices, compile, on chips with instructions and without."""
 
 from __future__ import annotations
 
@@ -47,3 +47,37 @@ def test_nvcc_compiles_without_warning(dtype: str, target: str, arch: str, nvcc:
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content)
     assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "both.cu", tmp_path / "both.o")).lower()
+
+
+SPARSE = """
+import tilelang.language as T
+
+M, N, K = T.dynamic("M, N, K")
+
+@T.prim_func
+def thin(A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // 16), "int16"), B: T.Tensor((K, N), {dtype!r}),
+         C: T.Tensor((M, N), "float32")):
+    with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+        A_shared = T.alloc_shared((64, 32), {dtype!r})
+        E_shared = T.alloc_shared((64, 4), "int16")
+        B_shared = T.alloc_shared((64, 64), {dtype!r})
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+            T.copy(A[by * 64, ko * 32], A_shared)
+            T.copy(E[by * 64, ko * 4], E_shared)
+            T.copy(B[ko * 64, bx * 64], B_shared)
+            T.gemm_sp(A_shared, E_shared, B_shared, C_local)
+        T.copy(C_local, C[by * 64, bx * 64])
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "arch", "dtype"), [("cuda:sm_80", "80", "float16"), ("cuda:sm_90a", "90a", "bfloat16")]
+)
+def test_sparse_products(target: str, arch: str, dtype: str, nvcc: str, tmp_path: Path) -> None:
+    (tmp_path / "thin.py").write_text(SPARSE.format(dtype=dtype))
+    (emitted,) = emit_text(tmp_path / "thin.py", kernel=None, target=find(target), bindings={})
+    for name, content in emitted.files.items():
+        (tmp_path / name).write_text(content)
+    assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "thin.cu", tmp_path / "thin.o")).lower()

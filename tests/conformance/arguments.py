@@ -22,6 +22,7 @@ from tile2cu.core.program import (
     Constant,
     Copy,
     Declare,
+    Gemm,
     Let,
     Program,
     Scope,
@@ -162,6 +163,9 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
         total += int(np.prod(shape)) * param.dtype.bytes
         if total > MAX_BYTES or min(shape, default=1) < 0:
             raise TooLarge(f"tensors of {total >> 20} MB and more")
+        if param.name in metadata_of(program):
+            arguments[param.name] = metadata(param, shape, rng)
+            continue
         arguments[param.name] = tensor(param, shape, rng, choice, bounds.get(param.name, _DEFAULT_BOUND))
     return arguments
 
@@ -222,6 +226,19 @@ def tensor(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator, cho
             return np.zeros(shape, dtype)
         case _:
             return np.ones(shape, dtype)
+
+
+def metadata_of(program: Program) -> set[str]:
+    """The tensors that say where the elements of sparse matrices are: what is copied to T.gemm_sp's second operand."""
+    stmts = [stmt for launch in program.launches for stmt in walk_stmts(launch.body)]
+    tiles = [stmt.metadata.buffer for stmt in stmts if isinstance(stmt, Gemm) and stmt.metadata is not None]
+    return {stmt.src.buffer.name for stmt in stmts if isinstance(stmt, Copy) and stmt.dst.buffer in tiles}
+
+
+def metadata(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """For each four elements two places in order, 2 bits each."""
+    codes = rng.choice(np.array([4, 8, 12, 9, 13, 14], np.uint8), (*shape[:-1], shape[-1] * buffer.dtype.bits // 4))
+    return np.ascontiguousarray(codes[..., ::2] | codes[..., 1::2] << 4).view(numpy_dtype(buffer.dtype))
 
 
 def index_bounds(program: Program, values: Values) -> Mapping[str, int]:

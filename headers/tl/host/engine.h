@@ -114,10 +114,12 @@ uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
 /* d += a * b of one m16n8kK mma.sync; fragments as in the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
- * int8; d is float[4], int32_t[4] for int8. */
+ * int8, 64 for integers of 4 bits; d is float[4], int32_t[4] for integers. */
 void tl_engine_mma(void* d, const uint32_t* a, const uint32_t* b, int type);
 /* m16n8k16 with half accumulators, uint32_t d[2]. */
 void tl_engine_mma_half(uint32_t* d, const uint32_t* a, const uint32_t* b);
+/* m16n8k32 of a sparse a, selector 0: uint32_t a[4], b[4]; type is TL_ENGINE_HALF or TL_ENGINE_BFLOAT16. */
+void tl_engine_mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int type);
 
 /* ---- kernel: cp.async -------------------------------------------------------------------------------------- */
 

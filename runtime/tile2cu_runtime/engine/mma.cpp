@@ -132,6 +132,47 @@ void mma_int4(const Meeting& meeting, bool is_signed) {
   scatter(c, meeting);
 }
 
+// m16n8k32 whose A has two of each four neighbours along k. Of the metadata, lane 4 g + t with t < 2 gives 4 bits for
+// each four of the columns 16 t ..+15, of row g in the lower half and of row g + 8 in the upper: the first of the two in
+// bits 0..1, the second in bits 2..3. B is that of two m16n8k16. [PTX ISA, "Sparse matrix storage", "Sparse MMA metadata
+// layout for .m16n8k32 for .f16 / .bf16 type"]
+struct SparseArgument : MmaArgument {
+  std::uint32_t metadata;
+};
+
+void mma_sparse(const Meeting& meeting, int type) {
+  constexpr int k = 32, half_k = k / 2;
+  const auto argument = [&](int lane) -> const SparseArgument& {
+    return *static_cast<const SparseArgument*>(meeting.arguments[lane]);
+  };
+  const Operands<std::uint16_t> operands(meeting);
+  alignas(32) std::uint16_t a[2][m * half_k] = {}, b[2][half_k * n];
+  alignas(32) float wide_a[m * half_k], wide_b[half_k * n], c[m * n];
+  for (int row = 0; row < m; ++row) {
+    for (int four = 0; four < k / 4; ++four) {
+      const std::uint32_t word = argument(row % 8 * 4 + four / 4).metadata >> row / 8 * 16;
+      for (int i = 0; i < 2; ++i) {
+        const int column = 4 * four + static_cast<int>(word >> four % 4 * 4 >> 2 * i & 3);
+        a[column / half_k][row * half_k + column % half_k] = operands.a[row * half_k + 2 * four + i];
+      }
+    }
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int r = 0; r < 2 * b_registers; ++r) {
+      std::uint16_t pair[2];
+      std::memcpy(pair, &argument(lane).b[r], 4);
+      for (int e = 0; e < 2; ++e) b[r / 2][(lane % 4 * 2 + r % 2 * 8 + e) * n + lane / 4] = pair[e];
+    }
+  }
+  gather(c, meeting);
+  for (int part = 0; part < 2; ++part) {
+    widen(wide_a, a[part], m * half_k, type);
+    widen(wide_b, b[part], half_k * n, type);
+    multiply_add<m, n, half_k>(c, wide_a, wide_b);
+  }
+  scatter(c, meeting);
+}
+
 // Accumulators are two packed registers; the sum is kept in float and rounded once.
 void mma_half(const Meeting& meeting) {
   alignas(32) float c[m * n];
@@ -168,6 +209,13 @@ void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uin
   MmaArgument argument{d, a, b};
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [](const Meeting& meeting) { mma_half(meeting); });
+}
+
+void tl_engine_mma_sparse(float* d, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t metadata, int type) {
+  SparseArgument argument;
+  argument.d = d, argument.a = a, argument.b = b, argument.metadata = metadata;
+  warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
+                  [&](const Meeting& meeting) { mma_sparse(meeting, type); });
 }
 
 }  // extern "C"

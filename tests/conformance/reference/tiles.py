@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Box, Memory
-from tests.conformance.reference.numbers import Array, CannotInterpret, converted, rounded
+from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, converted, rounded
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import AtomicTile, Copy, Fill, Gemm, Reduce, Reduction, Region, Scan, Scope, Stmt
 
@@ -89,6 +89,8 @@ class Tiles:
 
     def _gemm(self, stmt: Gemm, mask: Array) -> None:
         a, b = self._matrix(stmt.a, mask), self._matrix(stmt.b, mask)
+        if stmt.metadata is not None:
+            a = expanded(a, self._matrix(stmt.metadata, mask))
         c = stmt.c.buffer
         a, b = (converted(side, c.dtype) for side in (a.T if stmt.transpose_a else a, b.T if stmt.transpose_b else b))
         with np.errstate(all="ignore"):
@@ -116,6 +118,20 @@ class Tiles:
             values = np.flip(values, stmt.dim)
         found = COMBINE[stmt.kind].accumulate(values, axis=stmt.dim)
         self.memory.data(stmt.dst)[...] = np.flip(found, stmt.dim) if stmt.reverse else found
+
+
+def expanded(a: Array, metadata: Array) -> Array:
+    """A sparse matrix with its zeros: of each four along a row `a` has two, and 4 bits of `metadata` say which."""
+    bits = 8 * metadata.dtype.itemsize
+    words = metadata.astype(np.int64)[..., None] >> np.arange(0, bits, 4)
+    codes = words.reshape(len(a), -1) & 15
+    places = np.stack((codes & 3, codes >> 2), axis=-1)
+    pairs = a.reshape(len(a), -1, 2)
+    if np.any((places[..., 0] >= places[..., 1]) & np.any(pairs != 0, axis=-1)):
+        raise KernelFault("metadata that name no two places in order")
+    full = np.zeros((*places.shape[:2], 4), a.dtype)
+    np.put_along_axis(full, places, pairs, axis=-1)
+    return full.reshape(len(a), -1)
 
 
 _REDUCE: dict[Reduction, Callable[[Array, int], Array]] = {

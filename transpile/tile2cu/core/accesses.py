@@ -77,7 +77,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Fill():
             return (stmt.value, *(part.start for part in stmt.dst.ranges))
         case Gemm():
-            return tuple(part.start for region in (stmt.a, stmt.b, stmt.c) for part in region.ranges)
+            return tuple(part.start for region in stmt.regions for part in region.ranges)
         case Copy() | AtomicTile():
             starts = tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
             barrier = stmt.barrier if isinstance(stmt, Copy) else None
@@ -153,7 +153,7 @@ def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
         case Scan():
             return frozenset((stmt.src,))
         case Gemm():
-            return frozenset((stmt.a.buffer, stmt.b.buffer, stmt.c.buffer))
+            return frozenset(region.buffer for region in stmt.regions)
         case Reduce():
             return frozenset((stmt.src,)) | (frozenset() if stmt.clear else frozenset((stmt.dst,)))
         case Print() if isinstance(stmt.what, Buffer):

@@ -152,6 +152,11 @@ _SELECT: Mapping[str, Explanation] = {
         "TMA moves boxes of a tensor of up to five dimensions whose rows start at multiples of 16 bytes, without "
         "converting, into all rows and columns of a shared tile.",
     ),
+    "T2C-S008": Explanation(
+        "the chip does not multiply such sparse matrices",
+        "T.gemm_sp runs on mma.sp: a float16 or bfloat16 matrix of which memory has two of each four neighbours, on "
+        "NVIDIA from sm_80 on, into float32.",
+    ),
 }
 
 # What emission refuses.

@@ -141,12 +141,14 @@ class Gemm(Stmt):
     """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b).
 
     a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
-    (M, N), a fragment.
+    (M, N), a fragment. With `metadata` (T.gemm_sp), a holds two of each four neighbours along K, and
+    metadata, in 4 bits for each four, which two: the first in the lower 2 bits.
     """
 
     a: Region
     b: Region
     c: Region
+    metadata: Region | None = None
     transpose_a: bool = False
     transpose_b: bool = False
     policy: Policy = Policy.DEFAULT
@@ -157,7 +159,13 @@ class Gemm(Stmt):
     def mnk(self) -> tuple[int, int, int]:
         m, n = _static_extents(self.c)
         a = _static_extents(self.a)
-        return m, n, a[0] if self.transpose_a else a[1]
+        k = a[0] if self.transpose_a else a[1]
+        return m, n, k if self.metadata is None else 2 * k
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """All that the product reads, its result included."""
+        return (self.a, self.b, self.c) if self.metadata is None else (self.a, self.b, self.c, self.metadata)
 
 
 class Reduction(Enum):

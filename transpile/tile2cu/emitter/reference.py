@@ -97,6 +97,13 @@ def require_reference(program: Program) -> None:
                     stmt.span,
                     help="emit it without --with-test",
                 )
+            if isinstance(stmt, Gemm) and stmt.metadata is not None:
+                raise Tile2CuError(
+                    "T2C-E030",
+                    f"the product in line {stmt.span.line} is sparse, which the reference does not follow",
+                    stmt.span,
+                    help="emit it without --with-test",
+                )
             if isinstance(stmt, Locate):
                 raise Tile2CuError(
                     "T2C-E030",

@@ -332,6 +332,13 @@ class Statements:
             f"tl::transposed({b})" if op.transpose_b else b,
             c,
         ]
+        if op.metadata is not None:
+            arguments.insert(1, self._tile(op.metadata))
+            return {
+                "name": "gemm_sparse",
+                "template": "",
+                "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear),
+            }
         name = "gemm_fma" if self.facts[op, "instruction"] == "fma" else "gemm"
         return {"name": name, "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
 

@@ -8,6 +8,7 @@ from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
 from tile2cu.frontend import builtins, drivers, language, layouts, quantize, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
+from tile2cu.frontend.lower.operand import as_dtype
 from tile2cu.frontend.operators import static, static_int
 from tile2cu.frontend.values import Arguments, Builtin, Function, Instance, Jit, Namespace, Opaque
 
@@ -70,6 +71,12 @@ def _next_power_of_2(cx: Context, value: object) -> object:
     number = static_int(value, "next_power_of_2()")
     cx.budget.integer(int(number).bit_length() + 1)
     return 1 << max(int(number) - 1, 0).bit_length()
+
+
+def _e_factor(cx: Context, a_dtype: object, meta_dtype: object) -> object:
+    """Elements along K that one element of T.gemm_sp's metadata is about: 4 bits are about four, of float32 two."""
+    operand = as_dtype(a_dtype, "the first type of get_e_factor")
+    return as_dtype(meta_dtype, "the second type of get_e_factor").bits // 4 * (2 if operand.bits == 32 else 4)
 
 
 def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
@@ -182,6 +189,9 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tilelang.quantize": quantize.FUNCTIONS,
         "tilelang.quantize.quantization": quantize.FUNCTIONS,
         "tilelang.cuda": {},
+        "tilelang.cuda.intrinsics": {},
+        "tilelang.cuda.intrinsics.sparse_layout": _functions("sparse_layout", {"get_e_factor": _e_factor})
+        | {name: Opaque(name) for name in ("GROUP_CONFIG", "get_e_replicate_factor")},
         "tilelang.cuda.layout": layouts.FUNCTIONS,
         "tilelang.carver": {},
         "tilelang.carver.arch": {},

@@ -23,7 +23,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         _COPY,
         "async_copy copy_cluster tma_load tma_gather4 tma_scatter4 ",
     ),
-    (_GEMM, "tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled gemm_sp "),
+    (_GEMM, "tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled "),
     (_WARPS, "annotate_ws_schedule ws_op"),
     (_LAYOUT, "annotate_safe_value"),
     ("write T.Parallel", ""),

@@ -255,6 +255,8 @@ def _product_refusal(op: Gemm, context: Context) -> str:
     groups = warpgroups(context.launch)
     line = f"the product in line {op.span.line}"
     row = _instruction(op, context)
+    if op.metadata is not None:
+        return f"{line} is sparse, and runs on mma.sync"
     if row is None:
         return f"{line} has types that wgmma does not take"
     if k % row.k or _split(op, groups) is None:
@@ -276,6 +278,8 @@ def _product_refusal(op: Gemm, context: Context) -> str:
 def _mma_refusal(op: Gemm, context: Context) -> str:
     """Why a product on mma.sync cannot read tiles as TMA fills them; empty if it can."""
     line = f"the product in line {op.span.line}"
+    if op.metadata is not None:
+        return f"{line} is sparse, and its metadata is no operand of TMA's kind"
     if mma_of(op, context) is None:
         return f"{line} has types that mma.sync does not take"
     for region in (op.a, op.b):

@@ -73,7 +73,7 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
             case Fill():
                 _require_parts(stmt, (stmt.dst,), context)
             case Gemm():
-                _require_parts(stmt, (stmt.a, stmt.b, stmt.c), context)
+                _require_parts(stmt, stmt.regions, context)
             case _:
                 pass
     if found:

@@ -118,7 +118,7 @@ FMA_ROW = 16  # threads along a row of a product without tensor cores: their par
 def mma_of(op: Gemm, context: Context) -> Mma | None:
     """The row of the target's table for the product's types; None when there is none."""
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    return context.target.instruction(a, c) if a == b else None
+    return context.target.instruction(a, c, sparse=op.metadata is not None) if a == b else None
 
 
 def mfma_of(op: Gemm, context: Context) -> Mfma | None:
@@ -126,6 +126,8 @@ def mfma_of(op: Gemm, context: Context) -> Mfma | None:
 
     Without such a K, the row with the narrowest; None when no row has these types.
     """
+    if op.metadata is not None:
+        return None
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
     rows = [row for row in context.target.mfma if a == b == row.operand and c == row.accumulator and row.size == 16]
     _, _, k = op.mnk

@@ -15,6 +15,8 @@ MMA = (
 # PTX ISA, 'mma', .s4 and .u4: on sm_90 and later ptxas writes a long sequence of other instructions for one.
 INT4_PRODUCTS = tuple(Mma(operand, INT32, m=16, n=8, k=64) for operand in (INT4, UINT4))
 INT4_THROUGH_INT8 = tuple(Mma(operand, INT32, m=16, n=8, k=64, through=INT8) for operand in (INT4, UINT4))
+# PTX ISA, 'mma.sp': from sm_80 on.
+SPARSE = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, sparse=True) for operand in (FLOAT16, BFLOAT16))
 # Halves hold the values of 8-bit floating point exactly.
 FP8_THROUGH_HALF = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in FLOATS_OF_8_BITS)
 
@@ -26,6 +28,6 @@ SM80 = Target(
     warp_size=32,
     max_threads=1024,
     cp_async=True,
-    mma=MMA + FP8_THROUGH_HALF + INT4_PRODUCTS,
+    mma=MMA + FP8_THROUGH_HALF + INT4_PRODUCTS + SPARSE,
     source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities",
 )

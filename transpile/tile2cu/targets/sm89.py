@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, OCP_FLOATS
-from tile2cu.targets.sm80 import FP8_THROUGH_HALF, INT4_PRODUCTS, MMA, SM80
+from tile2cu.targets.sm80 import FP8_THROUGH_HALF, INT4_PRODUCTS, MMA, SM80, SPARSE
 from tile2cu.targets.table import Mma
 
 # PTX ISA, 'mma', .e4m3 and .e5m2: from sm_89 on.
@@ -18,5 +18,5 @@ SM89 = replace(
     shared_limit=99 * 1024,
     capability=(8, 9),
     multiprocessors=142,
-    mma=MMA + FP8 + INT4_PRODUCTS,
+    mma=MMA + FP8 + INT4_PRODUCTS + SPARSE,
 )

@@ -11,7 +11,7 @@ class Mma:
     """One shape of mma.sync: `m`, `n`, `k` in elements of `operand`.
 
     `through` is the type that operands are converted to first, exactly, where the chip has no
-    instruction of its own for them.
+    instruction of its own for them. `sparse` is mma.sp: of each four neighbours along K, A has two.
     """
 
     operand: DType
@@ -20,10 +20,11 @@ class Mma:
     n: int
     k: int
     through: DType | None = None
+    sparse: bool = False
 
     def __post_init__(self) -> None:
-        if self.k * self.operand.bits != 256:
-            raise ValueError("mma.sync reads 256 bits of K from each row")
+        if self.k * self.operand.bits != (512 if self.sparse else 256):
+            raise ValueError("mma.sync reads 256 bits of K from each row of A")
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,8 @@ class Target:
             return self.arch == other.arch
         return self._language == other._language and self.capability <= other.capability
 
-    def instruction(self, operand: DType, accumulator: DType) -> Mma | None:
+    def instruction(self, operand: DType, accumulator: DType, *, sparse: bool = False) -> Mma | None:
         """The row of the table for these types, or None."""
-        rows = (row for row in self.mma if (row.operand, row.accumulator) == (operand, accumulator))
+        wanted = (operand, accumulator, sparse)
+        rows = (row for row in self.mma if (row.operand, row.accumulator, row.sparse) == wanted)
         return next(rows, None)

@@ -144,6 +144,72 @@ def _require_scopes(a: Region, b: Region, c: Region) -> None:
         raise Fault("T2C-F023", f"T.gemm: C is {describe(c.buffer)}", help="accumulate in a tile from T.alloc_fragment")
 
 
+def gemm_sp(
+    cx: Context,
+    A_sparse: object,  # noqa: N803
+    E: object,  # noqa: N803
+    B: object,  # noqa: N803
+    C: object,  # noqa: N803
+    transpose_A: object = False,  # noqa: N803
+    transpose_E: object = False,  # noqa: N803
+    transpose_B: object = False,  # noqa: N803
+    policy: object = Policy.DEFAULT,
+    clear_accum: object = False,
+    k_pack: object = 1,
+    wg_wait: object = 0,
+) -> object:
+    """`T.gemm_sp(A, E, B, C)`: C += A @ op(B), where A holds two of each four neighbours along K, and E says which."""
+    cx.recorder.require_kernel("T.gemm_sp")
+    cx.recorder.require_tile_operation("T.gemm_sp")
+    if as_flag(transpose_A, "`transpose_A` of T.gemm_sp") or as_flag(transpose_E, "`transpose_E` of T.gemm_sp"):
+        raise Fault("T2C-F011", "T.gemm_sp of a transposed A is not supported yet", help="keep A and E as M x K")
+    if not isinstance(policy, Policy):
+        raise Fault("T2C-F023", f"`policy` of T.gemm_sp is one of T.GemmWarpPolicy, not {describe(policy)}")
+    transpose_b = as_flag(transpose_B, "`transpose_B` of T.gemm_sp")
+    a, e, b, c = (_matrix(cx, value, name) for value, name in ((A_sparse, "A"), (E, "E"), (B, "B"), (C, "C")))
+    _require_sparse(a, e, b, c, transpose_b)
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Gemm(
+            a=a,
+            b=b,
+            c=c,
+            metadata=e,
+            transpose_b=transpose_b,
+            policy=policy,
+            clear=as_flag(clear_accum, "`clear_accum` of T.gemm_sp"),
+            span=at.span,
+            comments=at.comments,
+            trailing=at.trailing,
+        )
+    )
+    return None
+
+
+def _require_sparse(a: Region, e: Region, b: Region, c: Region, transpose_b: bool) -> None:
+    """Shapes that agree, and tiles that lanes can read."""
+    m, k, groups = static_value(a.extents[0]), 2 * int(static_value(a.extents[1]) or 0), e.buffer.dtype.bits // 4
+    k_of_b, n = (static_value(extent) for extent in (reversed(b.extents) if transpose_b else b.extents))
+    found = tuple(static_value(extent) for extent in (*e.extents, *c.extents))
+    if k != k_of_b or found != (m, k // (4 * groups), m, n):
+        raise Fault(
+            "T2C-F021",
+            f"T.gemm_sp: `{a.buffer.name}` {extents_text(a.extents)} stands for ({m}, {k}), and goes with B of {k} by "
+            f"N, `{e.buffer.name}` of ({m}, {k // (4 * groups)}) and C of {m} by N",
+            help=f"`{e.buffer.name}` has 4 bits for each four elements along K",
+        )
+    for region, name in ((a, "A"), (e, "E"), (b, "B")):
+        if region.buffer.scope is not Scope.SHARED or not region.whole:
+            raise Fault(
+                "T2C-F023",
+                f"T.gemm_sp: {name} is {describe(region.buffer) if region.whole else 'a part of a tile'}",
+                help="copy it into a tile from T.alloc_shared first",
+            )
+    if not e.buffer.dtype.is_int or e.buffer.dtype.bits not in (8, 16, 32):
+        raise Fault("T2C-F023", f"T.gemm_sp: E holds {e.buffer.dtype}", help="metadata are int8, int16 or int32")
+    _require_scopes(a, b, c)
+
+
 def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
     """`T.wgmma_gemm(A, B, C)`: as T.gemm, and the result may only be used after T.wait_wgmma."""
     result = gemm(cx, *operands, **options)
@@ -163,4 +229,9 @@ def wait_wgmma(cx: Context, id: object = 0) -> object:
     return None
 
 
-FUNCTIONS: dict[str, Callable[..., object]] = {"gemm": gemm, "wgmma_gemm": wgmma_gemm, "wait_wgmma": wait_wgmma}
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "gemm": gemm,
+    "gemm_sp": gemm_sp,
+    "wgmma_gemm": wgmma_gemm,
+    "wait_wgmma": wait_wgmma,
+}

@@ -59,10 +59,12 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     """A product of types that no instruction multiplies is computed by each thread, with multiply-and-add.
 
     Gives: the instruction, and the layout of the result.
-    Errors: T2C-S001 when the product's own result is its operand, in registers that other threads cannot read.
+    Errors: T2C-S008 when the product is sparse, T2C-S001 when its own result is its operand, in registers that other
+    threads cannot read.
     """
     if not on_fma(op, context):
         return
+    _refuse_sparse(op, context)
     _refuse_fma_in_registers(op, context)
     yield op, "instruction", "fma"
     m, n, _ = op.mnk
@@ -160,6 +162,19 @@ def _refuse_register_operands(op: Gemm, context: Context) -> None:
         raise Elsewhere.of(error, op, tile, why[tile])
 
 
+def _refuse_sparse(op: Gemm, context: Context) -> None:
+    if op.metadata is None:
+        return
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    raise Tile2CuError(
+        "T2C-S008",
+        f"no instruction of {context.target.name} multiplies a sparse matrix of {a} by {b} into {c}",
+        op.span,
+        notes=(Note("from sm_80 on, NVIDIA's multiply float16 and bfloat16 into float32"),),
+        help="write the zeros of A, too, and T.gemm",
+    )
+
+
 def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
     tile = next((region.buffer for region in (op.a, op.b) if region.buffer.scope is not Scope.SHARED), None)
     if tile is not None:
@@ -168,7 +183,7 @@ def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
 
 def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuError:
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    types = [(row.operand, row.accumulator) for row in context.target.mma]
+    types = [(row.operand, row.accumulator) for row in context.target.mma if not row.sparse]
     types += [(row.operand, row.accumulator) for row in context.target.mfma]
     known = sorted({f"{operand} x {operand} -> {accumulator}" for operand, accumulator in types})
     return Tile2CuError(
@@ -182,4 +197,5 @@ def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuErr
 
 def _name(row: Mma) -> str:
     through = f" through {row.through}" if row.through else ""
-    return f"mma.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}{through}"
+    sparse = ".sp" if row.sparse else ""
+    return f"mma{sparse}.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}{through}"
