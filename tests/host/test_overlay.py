@@ -105,3 +105,28 @@ def test_reductions_share_their_workspaces(tmp_path: Path) -> None:
     x = RNG.integers(-50, 50, (12, 1024)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x + (x.max() - x.sum()))
     assert kernel.source.count("union {") == (2 if "early" in kernel.source else 0)
+
+
+def test_reductions_share_a_workspace_where_that_is_enough(tmp_path: Path) -> None:
+    """Two reductions across warps and a tile of all but the memory that one of their workspaces takes."""
+    statements = """
+        S = T.alloc_shared((160, 256), "float32")
+        L = T.alloc_fragment((64, 256), "float32")
+        most = T.alloc_fragment((256,), "float32")
+        sums = T.alloc_fragment((256,), "float32")
+        T.copy(X[bx * 64, 0], L)
+        T.reduce_max(L, most, dim=0)
+        T.reduce_sum(L, sums, dim=0)
+        for i, j in T.Parallel(160, 256):
+            S[i, j] = i
+        for i, j in T.Parallel(64, 256):
+            Y[bx * 64 + i, j] = (L[i, j] - most[j]) * sums[j] + S[i + 96, 255 - j]
+    """
+    params = 'X: T.Tensor((M, 256), "float32"), Y: T.Tensor((M, 256), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="M // 64", arguments="M", M=128)
+    x = RNG.integers(-4, 5, (128, 256)).astype(np.float32)
+    tiles = x.reshape(2, 64, 256)
+    expected = (tiles - tiles.max(1, keepdims=True)) * tiles.sum(1, keepdims=True)
+    expected += np.arange(96, 160)[:, None]
+    np.testing.assert_array_equal(kernel(x), expected.reshape(128, 256))
+    assert "each reduction begins with a barrier, so they share memory" in kernel.source

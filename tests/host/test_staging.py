@@ -146,3 +146,47 @@ def test_a_result_that_every_thread_needs(clear: bool, tmp_path: Path) -> None:
     x = integers(1, 300)
     expected = np.full(300, x.sum() + (0 if clear else 5))
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_parts_of_a_fragment_leave_without_a_copy_of_all_of_it(target: str, tmp_path: Path) -> None:
+    """Each thread passes what it holds of the part: rows from `s * 24` on, columns from 8 on."""
+    statements = """
+        F = T.alloc_fragment((64, 32), "float32")
+        S = T.alloc_shared((24, 24), "float32")
+        T.copy(X[bx * 64, 0], F)
+        for s in T.serial(3):
+            for i, j in T.Parallel(32, 24):
+                if i < 24 and i + s * 24 < 64:
+                    S[i, j] = F[i + s * 24, 8 + j] + j
+            for i, j in T.Parallel(24, 24):
+                if i + s * 24 < 64:
+                    Y[bx * 64 + i + s * 24, j] = S[i, 23 - j]
+    """
+    params = 'X: T.Tensor((M, 32), "float32"), Y: T.Tensor((M, 24), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 64)", arguments="M", target=target)
+    x = RNG.integers(-9, 10, (100, 32)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), (x[:, 8:] + np.arange(24))[:, ::-1])
+    assert "F_staged" not in kernel.source
+
+
+def test_what_does_not_read_the_fragment_keeps_its_place(tmp_path: Path) -> None:
+    """A turn that reads nothing of the fragment is not left out."""
+    statements = """
+        F = T.alloc_fragment((64,), "float32")
+        S = T.alloc_shared((64,), "float32")
+        T.copy(X[bx * 64], F)
+        for i in T.Parallel(64):
+            if i < 40:
+                S[i] = F[i + 24]
+            else:
+                S[i] = 7.0
+        for i in T.Parallel(64):
+            Y[bx * 64 + i] = S[63 - i]
+    """
+    params = 'X: T.Tensor((M,), "float32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="M // 64", arguments="M", M=128)
+    x = RNG.integers(-9, 10, 128).astype(np.float32)
+    expected = np.full((2, 64), 7, np.float32)
+    expected[:, :40] = x.reshape(2, 64)[:, 24:]
+    np.testing.assert_array_equal(kernel(x), expected[:, ::-1].reshape(128))

@@ -175,10 +175,16 @@ class Part:
 class Overlay:
     """Parts of shared memory that are in use one after the other, and so lie in one place.
 
-    No tile of one part is in use while one of another is.
+    No tile of one part is in use while one of another is. The workspaces of reductions, each of which begins with a
+    barrier, lie in one place then, too, or alone where there are no parts.
     """
 
     parts: tuple[Part, ...]
+    workspaces: bool = False
+
+    @property
+    def joins_workspaces(self) -> bool:
+        return bool(self.parts) or self.workspaces
 
     def mates(self, name: str) -> tuple[str, ...]:
         """The tiles of other parts, which lie where this one does."""
@@ -187,6 +193,8 @@ class Overlay:
         return tuple(other for part in self.parts if name not in part.tiles for other in part.tiles)
 
     def __str__(self) -> str:
+        if not self.parts:
+            return "workspaces of reductions"
         return ", then ".join(" and ".join(part.tiles) for part in self.parts)
 
 

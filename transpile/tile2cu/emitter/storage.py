@@ -80,7 +80,7 @@ def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
             about = f"{space.bytes:,} bytes; the running values of all threads  [{rule}]"
             kind = f"tl::ScanWorkspace<{space.dtype.cpp}, {extents}>"
             yield Declaration(f"{kind} {printer.names(space.name)};", (about,))
-    if overlay_of(settled).parts and len(reductions) > 1:
+    if overlay_of(settled).joins_workspaces and len(reductions) > 1:
         about = "each reduction begins with a barrier, so they share memory"
         reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
     yield from reductions

@@ -67,13 +67,18 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where the shared tiles do not all fit, tiles that are in use one after the other share memory.
 
     A tile is in use from its first statement to its last; inside of a loop when each turn begins by writing it. The
-    body is cut where that saves most, until the tiles fit; reductions share their workspaces too.
+    body is cut where that saves most, until the tiles fit; reductions share their workspaces too, and first.
 
     Gives: the parts that share memory, in order of time.
     """
     workspaces = workspaces_of(context)
     plain = ledger_of(launch, context, workspaces, ())
-    if plain.total <= plain.limit or launch.groups > 1 or not all(map(_is_ordered, context.statements)):
+    if plain.total <= plain.limit or launch.groups > 1:
+        return
+    joined = Overlay((), workspaces=True)
+    if _total(joined, launch, context) <= plain.limit:
+        yield launch, "overlay", joined
+    if _total(joined, launch, context) <= plain.limit or not all(map(_is_ordered, context.statements)):
         return
     lifetimes, earliest = _lifetimes(launch, context)
     cuts: tuple[int, ...] = ()

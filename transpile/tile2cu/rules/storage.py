@@ -109,7 +109,7 @@ def ledger_of(
     exchanged = [_Struct() for workspace in workspaces]
     for own, workspace in zip(exchanged, workspaces, strict=True):
         rows[workspace.name] = workspace.bytes
-        (own if overlay.parts and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
+        (own if overlay.joins_workspaces and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
     struct.add_union(exchanged)
     for tile in launch.tiles:
         if tile.scope is Scope.BARRIER:

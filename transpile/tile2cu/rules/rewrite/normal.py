@@ -28,6 +28,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.rules.rewrite.reducers import reduced_after
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
+from tile2cu.rules.rewrite.shift import shifted
 from tile2cu.rules.rewrite.tiles import fresh, whole
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
@@ -69,7 +70,7 @@ class _Writer:
             case Parallel():
                 parts = reduced_after(stmt, lambda like: self.tile(like, Scope.FRAGMENT, ""))
                 if parts is None:
-                    return _widened(stmt)
+                    return _widened(stmt) or shifted(stmt)
                 return tuple(by for part in parts for by in self.instead_of(part) or (part,))
             case _:
                 return None
