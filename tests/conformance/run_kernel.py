@@ -40,6 +40,8 @@ _UNRUN = "no arguments found"
 _ASM = re.compile(r"\basm\b")
 # A run of the interpreter, and the whole search for arguments with which a kernel has a meaning, in seconds.
 RUN_SECONDS, SEARCH_SECONDS = 15.0, 60.0
+# A run of a program of which there are smaller ones: the engine, which checks each access, takes a hundred times that.
+QUICK_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,23 @@ def run_kernel(path: Path, name: str, target: Target) -> Outcome:
     ranks = ("miscompiled", "compiled", "ran", "correct")
     outcomes = []
     for place, program in enumerate(found):
-        outcome = run_program(program, emit_program(program, target))
-        for largest in making.LARGEST:  # smaller sizes than the driver's, where those take too long to run
-            sizes, shorter = making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
-            if (sizes or shorter != text) and outcome.message.startswith(_UNRUN):
+        sizes = [_with_sizes(program, text, largest) for largest in making.LARGEST]
+        others = [each for each in sizes if each[0] or each[1] != text]
+        outcome = run_program(program, emit_program(program, target), seconds=QUICK_SECONDS if others else RUN_SECONDS)
+        for smaller, shorter in others:  # than the driver's sizes, where those take too long to run
+            if outcome.message.startswith(_UNRUN):
                 try:
-                    other = _programs(path, shorter, name, target, given | sizes)[place]
-                    outcome = run_program(other, emit_program(other, target))
+                    other = _programs(path, shorter, name, target, given | smaller)[place]
+                    outcome = run_program(other, emit_program(other, target), seconds=QUICK_SECONDS)
                 except (Tile2CuError, IndexError):
                     continue
         outcomes.append(outcome)
     return min(outcomes, key=lambda outcome: ranks.index(outcome.status))
+
+
+def _with_sizes(program: Program, text: str, largest: int) -> tuple[dict[str, int], str]:
+    """Arguments of the factory, and a text of the file, with which a program has no larger sizes."""
+    return making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
 
 
 def _programs(path: Path, text: str, name: str, target: Target, bindings: Mapping[str, object]) -> tuple[Program, ...]:
@@ -83,7 +91,7 @@ def _programs(path: Path, text: str, name: str, target: Target, bindings: Mappin
     )
 
 
-def run_program(program: Program, emitted: Emitted) -> Outcome:
+def run_program(program: Program, emitted: Emitted, *, seconds: float = RUN_SECONDS) -> Outcome:
     """Builds a program's text, finds arguments for it, runs both sides and compares them."""
     with tempfile.TemporaryDirectory() as folder:
         for file, content in emitted.files.items():
@@ -96,10 +104,10 @@ def run_program(program: Program, emitted: Emitted) -> Outcome:
                 kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
         except CompileError as error:
             return Outcome("miscompiled", str(error)[:300])
-        return _search(program, kernel)
+        return _search(program, kernel, seconds)
 
 
-def _search(program: Program, kernel: Kernel) -> Outcome:
+def _search(program: Program, kernel: Kernel, seconds: float) -> Outcome:
     """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them."""
     deadline, why = time.process_time() + SEARCH_SECONDS, ""
     choices = collections.deque(making.choices())
@@ -107,7 +115,7 @@ def _search(program: Program, kernel: Kernel) -> Outcome:
         choice = choices.popleft()
         try:
             arguments = making.make(program, choice)
-            expected = interpret(program, arguments, seconds=RUN_SECONDS)
+            expected = interpret(program, arguments, seconds=seconds)
         except (KernelFault, TimeoutError, making.TooLarge) as error:
             why = why or f"{type(error).__name__}: {error}"
         except CannotInterpret as error:

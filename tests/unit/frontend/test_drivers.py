@@ -184,6 +184,7 @@ NAMESAKES = {
     "call of `other` at <text>:": "@tilelang.jit\ndef other(block_M): pass\n\nother(64)\nscale(*unknown(), False)\n",
     "option at <text>:": "argparse.ArgumentParser().add_argument('--block_M', default=64)\nscale(*unknown(), False)\n",
     "default of `main` at <text>:": "def test(block_M=32): pass\ndef main(block_M=64): pass\nunknown(scale)\n",
+    "variable at <text>:": "if __name__ == '__main__':\n    block_M = 64\n    unknown(scale)\n",
 }
 
 
@@ -193,6 +194,42 @@ def test_a_parameter_of_the_same_name_is_the_last_resort(origin: str) -> None:
     (program,) = programs(None, text, kernel="scale")
     found = next(each for each in program.constants if each.name == "block_M")
     assert (found.value, found.origin[: len(origin)]) == (64, origin)
+
+
+def test_a_type_of_the_same_name_is_one_too() -> None:
+    other = "@tilelang.jit\ndef other(dtype, block_M): pass\n\nother(T.float16, 64)\n"
+    text = FACTORY.replace('causal, dtype="float32"', "dtype, causal=False") + other
+    (program,) = programs(None, text, kernel="scale")
+    assert str(program.params[0].dtype) == "float16"
+
+
+GLOBAL = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def kernel(M, block=32):
+    @T.prim_func
+    def main(A: T.Tensor((M, H), "float32")):
+        with T.Kernel(T.ceildiv(M, block), threads=H) as bx:
+            tile = T.alloc_fragment((block, H), "float32")
+            T.copy(A[bx * block, 0], tile)
+    return main
+
+{driver}
+"""
+
+
+def test_a_global_name_may_be_bound_where_the_file_runs_as_a_program() -> None:
+    (program,) = programs(None, GLOBAL.format(driver='if __name__ == "__main__":\n    H = 64\n    kernel(1024)\n'))
+    (found,) = (each for each in program.constants if each.name == "H")
+    assert (found.value, found.origin) == (64, "variable at <text>:15")
+    assert program.launches[0].threads == 64
+
+
+def test_a_global_name_that_nothing_binds_is_not_defined() -> None:
+    with pytest.raises(Tile2CuError, match="`H` is not defined"):
+        programs(None, GLOBAL.format(driver="kernel(1024)\n"))
 
 
 def test_a_count_that_no_shape_gives_is_an_argument(trace: Callable[..., Program]) -> None:

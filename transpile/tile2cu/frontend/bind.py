@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer
@@ -92,6 +93,20 @@ class Calls:
         """The value of one parameter, or None."""
         self.supply((name,), {})
         return self.found.get(name)
+
+    def variable(self, name: str) -> Found | None:
+        """What the file gives a global name where it is run as a program: a number, a type, a flag, or a tensor."""
+        if self._module is None and self._stages:
+            self._bounded(self._stages.pop(0))
+        value = None if self._module is None else self._module.values.get(name)
+        if self._module is None or not (isinstance(value, int | float | str | DType | TorchTensor)):
+            return None
+        return Found(plain(value), self._module.places[name], "variable")
+
+    def _variables(self) -> dict[str, Found]:
+        """The numbers among the global names that only the run as a program binds."""
+        names = () if self._module is None else self._module.places
+        return {name: found for name in names if (found := self.variable(name)) is not None}
 
     def supply(self, names: tuple[str, ...], params: Mapping[str, Buffer | Var]) -> tuple[str, ...]:
         """Look for the values of names, one source after the other; gives those that none has.
@@ -201,7 +216,8 @@ class Calls:
 
     def _read_namesakes(self) -> None:
         """What the rest of the file says of parameters with the same names."""
-        self._namesakes = namesakes(self._context(), self._functions(), self._elsewhere, self._leads)
+        found = namesakes(self._context(), self._functions(), self._elsewhere, self._leads, self._variables())
+        self._namesakes = found
 
     def _call(self, cx: Context, function: Function, arguments: Arguments) -> object:
         """Calls on the host: the kernel's arguments are noted, other functions are run as far as possible."""

@@ -75,6 +75,7 @@ class Bindings:
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
     ask: Callable[[str], Found | None] = lambda name: None  # what the file's own driver gives
+    variable: Callable[[str], Found | None] = lambda name: None  # what it binds to a global name
 
     def instead_of_none(self, name: str) -> tuple[object, str] | None:
         """What the driver gives for a parameter whose default is None."""

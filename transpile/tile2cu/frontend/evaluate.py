@@ -80,6 +80,9 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
         module = star.values["*"]
         wanted = Deferred(module.folder, module.module, node.value) if isinstance(module, Deferred) else None
         return Opaque(node.value, cx.source.span(node)) if wanted is None else imports.resolve(cx, wanted)
+    driver = cx.bindings.variable(node.value)
+    if driver is not None:
+        return cx.bind_static(node.value, driver.value, driver.span, formula="", comment="", origin=driver.origin)
     if node.value in builtins.PYTHON:
         raise Fault("T2C-F013", f"`{node.value}` is not available", help="tile2cu reads the file without running it")
     known = [*env.names(), *builtins.NAMES]

@@ -65,7 +65,7 @@ def program(
     known: dict[str, None] = {}
     parts = 1
     while len(found) < parts:
-        bindings = Bindings(given, calls.found, demanded, ask=calls.ask)
+        bindings = Bindings(given, calls.found, demanded, ask=calls.ask, variable=calls.variable)
         cx = outside.context(source, budget, bindings, call_function)
         try:
             attempt = _Trace(cx, name, calls, len(found))

@@ -6,18 +6,23 @@ here carries in its origin what it was taken from.
 
 from collections.abc import Iterable, Mapping
 
+from tile2cu.core.dtype import DType
 from tile2cu.core.span import Span
 from tile2cu.frontend.context import Context, Found
 from tile2cu.frontend.values import Function
 
 
 def namesakes(
-    cx: Context, functions: Iterable[Function], called: Mapping[str, Found], leads: frozenset[str]
+    cx: Context,
+    functions: Iterable[Function],
+    called: Mapping[str, Found],
+    leads: frozenset[str],
+    variables: Mapping[str, Found],
 ) -> dict[str, Found]:
     """The values of parameters and options, by name.
 
     In order: arguments of the file's other kernels (`called`), options of its command line, defaults of functions;
-    among those `main` comes first, then those that lead to the kernel (`leads`).
+    among those `main` comes first, then those that lead to the kernel (`leads`); global `variables` of the driver.
     """
     options = {name: Found(value, span, "option") for name, (value, span) in cx.options.items()}
     plain = sorted(functions, key=lambda function: (function.name != "main", function.name not in leads))
@@ -25,7 +30,7 @@ def namesakes(
     for function in plain:
         for name, value in function.defaults.items():
             defaults.setdefault(name, Found(value, _place(cx, function, name), f"default of `{function.name}`"))
-    merged = defaults | options | dict(called)
+    merged = dict(variables) | defaults | options | dict(called)
     return {name: found for name, found in merged.items() if _is_value(found.value)}
 
 
@@ -36,5 +41,5 @@ def _place(cx: Context, function: Function, name: str) -> Span:
 
 
 def _is_value(value: object) -> bool:
-    """A number; flags and texts say too little by their names alone."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A number or a type; flags and texts say too little by their names alone."""
+    return isinstance(value, int | float | DType) and not isinstance(value, bool)
