@@ -34,7 +34,9 @@ from tile2cu.core.program import (
 # How large the sizes are made: those that count blocks (batch, heads) take all but the last number in turn, those that
 # tiles run along the last. The first choice is ragged for every tile; kernels that only work for whole tiles, for rows
 # of 16 bytes, or for many heads, get the next.
-CHOICES = ((2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024), (1, 16, 256), (16, 1, 256), (1, 128, 256))
+CHOICES = (
+    (2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024), (1, 16, 256), (16, 1, 256), (1, 128, 256),
+)  # fmt: skip
 # What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
 INTEGERS = ("random", "ascending", "zeros", "ones")
 MAX_BYTES = 1 << 26
