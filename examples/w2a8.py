@@ -43,8 +43,9 @@ def w2a8_gemv(
     M,
     N,
     K,
-    block_N=4,  # rows of W a block
+    block_N=8,  # rows of W a block
     block_K=2048,  # columns a turn
+    num_stages=3,
     threads=128,
 ):
     """Y = X @ W^T, one row of X a block."""
@@ -63,7 +64,7 @@ def w2a8_gemv(
             total = T.alloc_fragment((block_N,), "int32")
 
             T.clear(partial)
-            for ko in T.serial(T.ceildiv(K, block_K)):
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[m, ko * block_K], x)
                 T.copy(W[bn * block_N, ko * (block_K // 4)], packed)
                 # Each thread sums the columns that it holds; they meet once, at the end.

@@ -15,6 +15,7 @@
 #include "common/packet.h"
 #include "common/index.h"
 #include "common/shared_tile.h"
+#include "common/quarters.h"
 #include "common/tensor.h"
 #include "common/layout.h"
 #include "common/mma_accumulator.h"

@@ -44,6 +44,13 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
 // The lower 16 bits of both, or the upper ones, a's first. [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
+// Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
+TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }
+TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7362); }
+// sum + the products of the signed bytes of a and b. [PTX ISA, "Integer Arithmetic Instructions: dp4a"]
+TL_DEVICE int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
+}
 
 // The upper half of a float. Arithmetic is done in float and rounded once, which is correctly rounded since float has
 // more than twice the digits. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.

@@ -137,4 +137,15 @@ inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & m
 inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 
+// Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
+inline uint32_t lower_bytes(uint32_t a, uint32_t b) {
+  return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;
+}
+inline uint32_t upper_bytes(uint32_t a, uint32_t b) { return lower_bytes(a >> 16, b >> 16); }
+// sum + the products of the signed bytes of a and b.
+inline int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
+  for (int i = 0; i < 32; i += 8) sum += int(int8_t(a >> i)) * int(int8_t(b >> i));
+  return sum;
+}
+
 }  // namespace tl

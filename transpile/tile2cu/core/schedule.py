@@ -6,7 +6,7 @@ from math import prod
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Stmt
+from tile2cu.core.program import Buffer, Copy, Gemm, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,19 @@ class Staging:
     like: Buffer
     dtype: DType
     layout: SharedLayout
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotOfFour:
+    """What a loop adds to `sum`: four numbers of 2 bits of `packed`, less a number, times four int8 of `tile`."""
+
+    sum: Store
+    packed: Buffer
+    less: int
+    tile: Buffer
+
+    def __str__(self) -> str:
+        return f"four of `{self.packed.name}` with four of `{self.tile.name}`"
 
 
 @dataclass(frozen=True)

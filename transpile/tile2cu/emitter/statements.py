@@ -41,7 +41,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Hazard, InFlight, Overlap, Pipeline
+from tile2cu.core.schedule import DotOfFour, Hazard, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
@@ -58,6 +58,10 @@ from tile2cu.emitter.view import StatementView
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
+    "tl::dot_4(": (
+        "tl::dot_4(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times x(4 j) to "
+        "x(4 j + 3), added to sum"
+    ),
     "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
 }
 
@@ -385,8 +389,9 @@ class Statements:
             "into": "",
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
+        dot: DotOfFour | None = self.facts.get(op, "dot_of_four")
         with self._packets(op.vars[-1] if vector > 1 else None):
-            body = self.elements(op.body)
+            body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         packets = [f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
@@ -394,9 +399,20 @@ class Statements:
         comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
         if self.facts.get(op, "store_last"):
             return self._parallel_into(op, parts, body, comments)
+        if dot is not None:
+            return StatementView("parallel_line", parts, dot.sum.span.line, comments, body)
         if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
+
+    def _dot_of_four(self, dot: DotOfFour) -> StatementView:
+        """Four products of bytes at once, in each element of the packet."""
+        printer = self.printer
+        place = ", ".join(printer.index(index) for index in dot.sum.indices)
+        sum_, less = printer.element(dot.sum.buffer, dot.sum.indices), f" - {dot.less}" if dot.less else ""
+        packed = f"tl::quarters({printer.tile(dot.packed)}({place})){less}"
+        quads = f"tl::quads({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
+        return StatementView("line", {"text": f"{sum_} = tl::dot_4({packed}, {quads}, {sum_});"}, dot.sum.span.line)
 
     def _parallel_into(
         self, op: Parallel, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]

@@ -30,6 +30,7 @@ from tile2cu.core.expr import (
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
+from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
@@ -71,6 +72,21 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
             "vector",
             "1",
         ),
+        Example(
+            'x = T.alloc_shared((512,), "int8")\n'
+            'W = T.alloc_shared((16, 128), "uint8")\n'
+            'packed = T.alloc_fragment((16, 128), "uint8")\n'
+            'sums = T.alloc_fragment((16, 128), "int32")\n'
+            "T.clear(sums)\n"
+            "T.copy(W, packed)\n"
+            "for i, j in T.Parallel(16, 128):\n"
+            "    for part in T.unroll(4):\n"
+            '        weight = (T.cast(packed[i, j], "int32") >> (2 * part) & 3) - 1\n'
+            '        sums[i, j] += weight * T.cast(x[4 * j + part], "int32")',
+            7,
+            "dot_of_four",
+            "four of `packed` with four of `x`",
+        ),
     ),
 )
 def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
@@ -78,14 +94,20 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
 
     That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
     arithmetic without branches. What is read may also lie at the quotient of such an index by a number: one element for
-    the whole packet, as the scale of a group, or one for several, as a byte of two weights.
+    the whole packet, as the scale of a group, or one for several, as a byte of two weights. A sum of four products of
+    int8 with numbers of 2 bits is one operation (dp4a).
 
-    Gives: the elements a packet, 1 for none.
+    Gives: the elements a packet, 1 for none; the sum of four products.
     """
     layout = context.facts.get(op, "layout")
     if layout is None:
         return
     in_memory = any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
+    dot = dot_of_four(op, context) if isinstance(layout, Blocked) and layout.vector % 4 == 0 else None
+    if dot is not None:
+        yield op, "vector", layout.vector
+        yield op, "dot_of_four", dot
+        return
     because, edit = _why_single(op, layout, context)
     yield op, "vector", 1 if because or not in_memory else layout.vector
     if because and in_memory:

@@ -1,0 +1,57 @@
+// Numbers of 2 bits, four in a byte, and what they are multiplied with: sums of four products in one operation.
+#pragma once
+#include "math.h"
+
+namespace tl {
+
+// Four from each of n bytes, the lowest bits first, less a number where that is asked for.
+template <int n> struct Quarters {
+  Vec<uint8_t, n> bytes;
+};
+template <int n> struct QuartersLess {
+  Quarters<n> quarters;
+  int less;
+};
+template <class Packet> TL_DEVICE auto quarters(const Packet& packet) {
+  return Quarters<packet_size<Packet>>{value(packet)};
+}
+template <int n> TL_DEVICE QuartersLess<n> operator-(const Quarters<n>& x, int less) { return {x, less}; }
+
+// Elements 4 j to 4 j + 3 of a tile of int8 for each j of a packet, as words.
+template <int n> struct Quads {
+  Vec<uint32_t, n> words;
+};
+template <class Tile, class Layout, int dim, int n>
+TL_DEVICE Quads<n> quads(Tile& tile, const PacketIndex<Layout, dim, n>& j) {
+  return {bit_cast<Vec<uint32_t, n>>(value(tile.template packet<4 * n>(4 * first_index(j))))};
+}
+
+// sum + the four products of each byte's numbers and its quad's, in int8.
+template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
+  static_assert(n % 4 == 0, "the bytes are words");
+  Vec<int, n> result = value(sum);
+  const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
+  TL_UNROLL
+  for (int w = 0; w < n / 4; ++w) {
+    uint32_t part[4];  // byte b: number `part` of byte b
+    TL_UNROLL
+    for (int p = 0; p < 4; ++p) part[p] = words.at[w] >> 2 * p & 0x03030303;
+    const uint32_t low[2] = {lower_bytes(part[0], part[1]), lower_bytes(part[2], part[3])};
+    const uint32_t high[2] = {upper_bytes(part[0], part[1]), upper_bytes(part[2], part[3])};
+    const uint32_t byte[4] = {lower_halves(low[0], low[1]), upper_halves(low[0], low[1]),
+                              lower_halves(high[0], high[1]), upper_halves(high[0], high[1])};
+    TL_UNROLL
+    for (int b = 0; b < 4; ++b) {
+      const uint32_t quad = y.words.at[4 * w + b];
+      // sum (x - less) y = sum x y - less sum y, and sum y is the same for all rows
+      result.at[4 * w + b] += -x.less * dot_of_bytes(0x01010101, quad, 0);
+      result.at[4 * w + b] = dot_of_bytes(byte[b], quad, result.at[4 * w + b]);
+    }
+  }
+  return result;
+}
+template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const Quarters<n>& x, const Quads<n>& y, const Sum& sum) {
+  return dot_4(x - 0, y, sum);
+}
+
+}  // namespace tl

@@ -1,0 +1,68 @@
+"""Loops whose body is a sum of four products of bytes: one operation does them."""
+
+from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, substitute, uncast
+from tile2cu.core.program import Buffer, Let, Loop, LoopKind, Parallel, Scope, Store
+from tile2cu.core.schedule import DotOfFour
+from tile2cu.rules.engine import Context
+
+
+def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
+    """What a loop adds up if its body is that of an unrolled loop over the four numbers of 2 bits of a byte.
+
+    That is `sum[i, j] += ((packed[i, j] >> 2 * part & 3) - less) * x[4 * j + part]`, with bytes in registers and int8
+    in a shared tile of one dimension.
+    """
+    if len(op.body) != 1 or not isinstance(op.body[0], Loop):
+        return None
+    loop = op.body[0]
+    *lets, store = loop.body
+    trips = (static_value(loop.start), static_value(loop.stop), static_value(loop.step))
+    if loop.kind is not LoopKind.UNROLL or trips != (0, 4, 1) or not all(isinstance(let, Let) for let in lets):
+        return None
+    if not (isinstance(store, Store) and store.op == "+" and store.indices == op.vars):
+        return None
+    if store.buffer.scope is not Scope.FRAGMENT or store.buffer.dtype.name != "int32":
+        return None
+    value = store.value
+    for let in reversed(lets):
+        assert isinstance(let, Let)
+        value = substitute(value, {let.var: let.value})
+    if not (isinstance(value, Binary) and value.op == "*"):  # of loads that the pattern names, none of them the sum
+        return None
+    for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
+        packed, tile = _quarter(uncast(weight), op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
+        if packed is not None and tile is not None:
+            return DotOfFour(sum=store, packed=packed[0], less=packed[1], tile=tile)
+    return None
+
+
+def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None:
+    """(the bytes, what is subtracted) of (packed[i, j] >> 2 * part & 3) - less."""
+    less = 0
+    if isinstance(weight, Binary) and weight.op == "-":
+        less = int(static_value(weight.rhs) or 0)
+        weight = uncast(weight.lhs)
+    if not (isinstance(weight, Binary) and weight.op == "&" and static_value(uncast(weight.rhs)) == 3):
+        return None
+    shift = uncast(weight.lhs)
+    if not (isinstance(shift, Binary) and shift.op == ">>") or not 0 <= less < 64:
+        return None
+    packed, amount = uncast(shift.lhs), uncast(shift.rhs)
+    factors = {amount.lhs, amount.rhs} if isinstance(amount, Binary) and amount.op == "*" else set()
+    number = next((static_value(each) for each in factors - {part}), None)
+    if part not in factors or number != 2 or not isinstance(packed, Load) or packed.indices != op.vars:
+        return None
+    buffer = packed.buffer
+    found = isinstance(buffer, Buffer) and buffer.scope is Scope.FRAGMENT and buffer.dtype.name == "uint8"
+    return (buffer, less) if found and isinstance(buffer, Buffer) else None
+
+
+def _quad(other: Expr, last: Var, part: Var, context: Context) -> Buffer | None:
+    """The tile of x[4 * last + part]."""
+    if not isinstance(other, Load) or not isinstance(other.buffer, Buffer):
+        return None
+    tile = other.buffer
+    if tile.scope is not Scope.SHARED or tile.rank != 1 or tile.dtype.name != "int8":
+        return None
+    place = context.bounds.linear(other.indices[0])
+    return tile if dict(place.terms) == {last: 4, part: 1} and place.constant == 0 else None
