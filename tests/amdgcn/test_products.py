@@ -44,6 +44,23 @@ def test_attention_reads_16_bytes_a_lane_without_conflicts() -> None:
     assert cost.executed("ds_read_b64", "ds_read2") == 0
 
 
+def test_attention_on_gfx950_transposes_as_it_reads(ziglang: str) -> None:
+    """V goes to the products as it lies in shared memory: no permutation. (tests/host/test_hip.py counts conflicts.)"""
+    kernel = tile2cu.load(
+        EXAMPLES / "attention.py",
+        target="hip:gfx950",
+        device="sim",
+        check=True,
+        options={},
+        dim=128,
+        is_causal=False,
+        threads=256,
+    )
+    attention(1, 1, 128, 128, causal=False).check(kernel)
+    (cost,) = kernel.costs
+    assert cost.executed("v_perm") == 0 and cost.executed("ds_read_b64_tr_b16") == 8 * 2 * 64 * 128 * 2 // (64 * 8)
+
+
 def test_pipelined_gemm_of_ragged_sizes() -> None:
     """Tiles go through registers to two slots of shared memory; no access to them meets a bank conflict."""
     kernel = tile2cu.load(

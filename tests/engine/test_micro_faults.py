@@ -222,3 +222,13 @@ def test_reads_of_16_bytes_are_served_as_amd_does(bench: Bench, swizzled: int, b
     line = bench.library("wave64").line("read_b128")
     (read,) = (row for row in outcome.report["statistics"]["shared"] if row["place"]["line"] == line)
     assert (read["access"], read["worst_ways"], read["ideal"]) == ("read", ways, 256 // banks)
+
+
+def test_reads_that_transpose(bench: Bench) -> None:
+    """Four groups of 16 lanes, each with four rows of 16: lane l gets column l; addresses are multiples of 8."""
+    data = np.arange(256, dtype=np.uint16)
+    clean = bench.launch("wave64", "transposed_run", 0, data, np.zeros(256, np.uint16), check=True)
+    assert clean.findings == []
+    np.testing.assert_array_equal(clean.arrays[1].reshape(4, 16, 4), data.reshape(4, 4, 16).transpose(0, 2, 1))
+    outcome = bench.launch("wave64", "transposed_run", 1, data, np.zeros(256, np.uint16), check=True)
+    assert outcome.lines("misaligned ds_read_tr") == {bench.library("wave64").line("tr_read")}

@@ -105,6 +105,8 @@ MFMA_PRODUCTS = (
     ("gfx90a", Product(dtype="int8", accumulator="int32"), "v_mfma_i32_16x16x16i8"),
     ("gfx90a", Product(dtype="bfloat16", tb=True), "v_mfma_f32_16x16x16bf16_1k"),
     ("gfx950", Product(shape=(64, 96, 96), threads=64), "v_mfma_f32_16x16x32_f16"),
+    ("gfx950", Product(shape=(64, 96, 48), ta=True, threads=64), _F16),
+    ("gfx950", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), "v_mfma_f32_16x16x32_bf16"),
     ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
     # Each chip has instructions for one of the two 8-bit formats at most; the other goes through halves.
     ("gfx942", Product(dtype="float8_e4m3fnuz"), f"{_F8}_fp8_fp8"),

@@ -31,26 +31,28 @@ constexpr bool has_loads_to_shared = false;
 #endif
 
 // Starts to copy the 16 bytes at start + offset, or zeros where they are not among the first `bytes`, to
-// lds + 16 * lane, past the registers. `lds`, `start` and `bytes` are the same in all lanes. The bytes are there once
+// lds[place + lane], past the registers. All but `offset` is the same in all lanes. The bytes are there once
 // wait_vector_memory has counted this load; the compiler does not know of it, so that it waits for nothing by itself.
 // Who: every lane of the wave. [AMD CDNA4 ISA, "Memory Buffer Load to LDS": M0, 128 bits; "Manually Inserted Wait
 // States": one between the write of M0 and its use]
 #if defined(__gfx950__)
-template <class Bits> TL_DEVICE void load_to_shared(Bits* lds, const void* start, uint32_t bytes, uint32_t offset) {
+template <class Bits>
+TL_DEVICE void load_to_shared(Bits* lds, int place, const void* start, uint32_t bytes, uint32_t offset) {
+  static_assert(sizeof(Bits) == 16, "128 bits a lane");
   using Resource = uint32_t __attribute__((ext_vector_type(4)));
   using Lds = __attribute__((address_space(3))) const Bits*;
   constexpr uint32_t raw_bits_of_32 = 0x27000;
   const auto address = reinterpret_cast<uintptr_t>(start);
   const auto uniform = [](uint64_t word) { return uint32_t(__builtin_amdgcn_readfirstlane(static_cast<int>(word))); };
   const Resource buffer = {uniform(address), uniform(address >> 32 & 0xffff), uniform(bytes), raw_bits_of_32};
-  const uint32_t first = uniform(static_cast<uint32_t>(reinterpret_cast<uintptr_t>((Lds)lds)));
+  const uint32_t first = uniform(reinterpret_cast<uintptr_t>((Lds)lds)) + uint32_t(place) * 16;
   asm volatile("s_mov_b32 m0, %0\n\ts_nop 0\n\tbuffer_load_dwordx4 %1, %2, 0 offen lds"
                :
                : "s"(first), "v"(offset), "s"(buffer)
                : "m0", "memory");
 }
 #else
-template <class Bits> TL_DEVICE void load_to_shared(Bits*, const void*, uint32_t, uint32_t) {
+template <class Bits> TL_DEVICE void load_to_shared(Bits*, int, const void*, uint32_t, uint32_t) {
   static_assert(hip::lacks<Bits>, "before gfx950 a load to shared memory brings 4 bytes: tl::load and tl::store");
 }
 #endif

@@ -26,6 +26,24 @@ constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8;
 
 }  // namespace hip
 
+// Of every 16 lanes, lane l brings the address of four elements of row l / 4, those from column 4 * (l % 4) on, and
+// receives column l of the four rows. A multiple of 8 bytes in shared memory. Who: every lane of the wave.
+// [AMD CDNA4 ISA, "DS_READ_B64_TR_B16"]
+#if defined(__gfx950__)
+constexpr bool has_transposing_reads = true;
+template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T* from) {
+  using Bits = hip::Lanes<int16_t, 4>;
+  using Shared = __attribute__((address_space(3))) Bits;
+  return bit_cast<Vec<T, 4>>(__builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)const_cast<T*>(from)));
+}
+#else
+constexpr bool has_transposing_reads = false;
+template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T*) {
+  static_assert(hip::lacks<T>, "only gfx950 reads shared memory transposed");
+  return {};
+}
+#endif
+
 // How many neighbours of K the widest instruction for a type takes from each lane.
 template <class T>
 constexpr int mfma_items = sizeof(T) == 1   ? hip::mfma_bytes_8bit

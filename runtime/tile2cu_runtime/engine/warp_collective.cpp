@@ -52,6 +52,8 @@ const char* name_of(CollectiveKind kind) {
       return "mfma";
     case CollectiveKind::global_load_lds:
       return "global_load_lds";
+    case CollectiveKind::read_transposed:
+      return "ds_read_tr";
   }
   return "?";
 }

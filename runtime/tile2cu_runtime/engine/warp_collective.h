@@ -10,7 +10,17 @@ namespace tile2cu::engine {
 
 struct Worker;
 
-enum class CollectiveKind { shuffle, ballot, sync_warp, ldmatrix, stmatrix, mma, mfma, global_load_lds };
+enum class CollectiveKind {
+  shuffle,
+  ballot,
+  sync_warp,
+  ldmatrix,
+  stmatrix,
+  mma,
+  mfma,
+  global_load_lds,
+  read_transposed
+};
 const char* name_of(CollectiveKind kind);
 
 // A meeting of the lanes in `mask`; `arguments` holds what each brought, by lane.

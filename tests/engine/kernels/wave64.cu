@@ -30,6 +30,15 @@ template <int fault> __global__ void load_lds(const float* in, float* out) {
   out[tl::lane()] = s[63 - tl::lane()];  // @lds_read
 }
 
+// Every 16 lanes read four rows of 16 elements, and each gets a column.
+template <bool misaligned> __global__ void transposed(const uint2* in, uint2* out) {
+  auto* s = static_cast<uint16_t*>(tl::shared_memory());
+  reinterpret_cast<uint2*>(s)[tl::lane()] = in[tl::lane()];
+  tl::sync_threads();
+  const auto column = tl::load_transposed(s + 4 * tl::lane() + (misaligned ? 1 : 0));  // @tr_read
+  out[tl::lane()] = tl::bit_cast<uint2>(column);
+}
+
 }  // namespace wave64
 
 extern "C" __attribute__((visibility("default"))) int mfma_run(int size, const void* a, const void* b, void* d) {
@@ -45,6 +54,13 @@ extern "C" __attribute__((visibility("default"))) int read_b128_run(int swizzled
                              static_cast<uint4*>(out));
   };
   return swizzled ? run(wave64::read_b128<true>) : run(wave64::read_b128<false>);
+}
+extern "C" __attribute__((visibility("default"))) int transposed_run(int misaligned, const void* in, void* out) {
+  const auto run = [&](auto kernel) {
+    return tl::launch_kernel(kernel, dim3(1), dim3(64), 1024, nullptr, static_cast<const uint2*>(in),
+                             static_cast<uint2*>(out));
+  };
+  return misaligned ? run(wave64::transposed<true>) : run(wave64::transposed<false>);
 }
 extern "C" __attribute__((visibility("default"))) int load_lds_run(int fault, const void* in, void* out) {
   const auto run = [&](auto kernel) {

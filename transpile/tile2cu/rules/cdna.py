@@ -264,10 +264,12 @@ def _interleave(cols: int, context: Context) -> int:
     """How many MFMAs share their columns in turn: what a read of the LDS brings that fits each wave's part.
 
     It is the same for all products that wide. Where a tile is read in another way, too, reads are 8 bytes: its swizzle
-    then serves both, and those of 16 would meet conflicts.
+    then serves both, and those of 16 would meet conflicts. Where reads transpose, each MFMA has its own columns.
     """
     products = [op for op in _on_mfma(context) if op.mnk[1] == cols]
     if any(op.transpose_b for op in products):
+        return 1
+    if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in products):
         return 1
     parts = [cols // (16 * context.facts[op, "warps"].n) for op in products]
     one_way = all(_is_read_across_k(op.b.buffer, context) for op in products)

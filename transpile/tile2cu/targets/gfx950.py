@@ -41,6 +41,7 @@ GFX950 = replace(
     shared_limit=160 * 1024,
     mfma=WIDE + HALF + INTEGER + FP8 + FP8_THROUGH_HALF + TF32 + FLOAT,
     load_lds=(4, 12, 16),
+    transposing_reads=(2,),  # ds_read_b64_tr_b16; that of 8 bits is not used
     fp8="ocp",
     banks=64,
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"

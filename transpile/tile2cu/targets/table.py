@@ -90,8 +90,9 @@ class Target:
     """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line.
 
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
-    `load_lds` are the bytes a lane that global_load_lds copies at once; `fp8` says whose 8-bit floating
-    point the chip's instructions mean: OCP's, or FNUZ, without infinities and negative zero.
+    `load_lds` are the bytes a lane that global_load_lds copies at once; elements of `transposing_reads` bytes
+    can be read from shared memory across rows. `fp8` says whose 8-bit floating point the chip's
+    instructions mean: OCP's, or FNUZ, without infinities and negative zero.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Target:
     tma: bool = False
     mfma: tuple[Mfma, ...] = ()
     load_lds: tuple[int, ...] = ()
+    transposing_reads: tuple[int, ...] = ()
     fp8: Literal["ocp", "fnuz", ""] = "ocp"
     banks: int = 32
     dies: int = 1  # to which the hardware deals blocks in turn, each with an L2 of its own

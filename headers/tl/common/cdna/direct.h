@@ -38,12 +38,12 @@ template <int threads, class Tile> struct DirectTile {
     } else {
       if (!StagedBuffer<View>::reaches(from, Tile::rows, Tile::cols)) return false;
       const StagedBuffer<View> buffer(from, View::rank == 1 ? Tile::cols : Tile::rows);
-      auto* const bits = reinterpret_cast<StagedBits<16>*>(to.data);
+      auto* const of_wave = reinterpret_cast<StagedBits<16>*>(to.data) + warp() * warp_size;
       TL_UNROLL
       for (int first = 0; first < Chunks::count; first += threads) {
-        const int of_wave = first + warp() * warp_size, n = of_wave + lane();
-        if (first + threads <= Chunks::count || of_wave < Chunks::count)
-          load_to_shared(bits + of_wave, buffer.start(), buffer.bytes, buffer.offset(Chunks::row(n), Chunks::col(n)));
+        const int n = first + thread();
+        if (first + threads <= Chunks::count || first + warp() * warp_size < Chunks::count)
+          load_to_shared(of_wave, first, buffer.start(), buffer.bytes, buffer.offset(Chunks::row(n), Chunks::col(n)));
       }
       return true;
     }

@@ -37,7 +37,8 @@ template <class Tile_> struct MfmaAlongK {
     }
   }
 };
-// In shared memory with K across the rows: a lane reads n neighbours of a row of K, one for each of n instructions.
+// In shared memory with K across the rows: a lane reads n neighbours of a row of K, one for each of n instructions. Where
+// there is one, and the machine has reads that transpose, a lane reads for its neighbours.
 template <class Tile_> struct MfmaAcrossK {
   using type = typename Tile_::type;
   static constexpr int lines = Tile_::cols, depth = Tile_::rows;
@@ -45,6 +46,8 @@ template <class Tile_> struct MfmaAcrossK {
   const Tile_& tile;
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
+    if constexpr (n == 1 && has_transposing_reads && sizeof(type) == 2 && Order::piece % 4 == 0)
+      return load_columns<Shape, Order>(items[0], line + Shape::size * group, k);
     constexpr int width = n * static_cast<int>(sizeof(type));
     TL_UNROLL
     for (int item = 0; item < Order::items; ++item) {
@@ -52,6 +55,18 @@ template <class Tile_> struct MfmaAcrossK {
                                                         line + n * (Shape::size * group + lane() % Shape::size)));
       TL_UNROLL
       for (int t = 0; t < n; ++t) items[t].at[item] = read.at[t];
+    }
+  }
+  // Four of K of this lane's column at a time. The 16 lanes that read together hold the same of K.
+  template <class Shape, class Order>
+  TL_DEVICE void load_columns(Vec<type, Order::items>& items, int line, int k) const {
+    const int in_group = lane() % 16, first = line + lane() % Shape::size / 16 * 16 + in_group % 4 * 4;
+    TL_UNROLL
+    for (int item = 0; item < Order::items; item += 4) {
+      const int row = Order::first(k, item / Order::piece) + item % Order::piece;
+      const auto read = load_transposed(tile.at(row + in_group / 4, first));
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i) items.at[item + i] = read.at[i];
     }
   }
 };

@@ -50,6 +50,15 @@ template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d,
   }
 }
 
+// Of every 16 lanes, lane l brings the address of four elements of row l / 4, those from column 4 * (l % 4) on, and
+// receives column l of the four rows. A multiple of 8 bytes in shared memory. Who: every lane of the wave.
+constexpr bool has_transposing_reads = true;
+template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T* from) {
+  Vec<T, 4> column;
+  tl_engine_read_transposed(&column, from);
+  return column;
+}
+
 // Copies 4 bytes a lane to lds + 4 * lane; `lds` is the same in all lanes.
 TL_DEVICE void global_load_lds_4(void* lds, const void* from) { tl_engine_global_load_lds(lds, from, 4, 4); }
 
