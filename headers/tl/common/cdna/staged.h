@@ -26,10 +26,11 @@ template <class T, int rows, int cols, int threads, class As = T> struct Staged 
 };
 template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
 
-// Whether pieces of so many bytes are inside or outside of the tensor as a whole: aligned pieces of dense rows.
+// Whether pieces of so many bytes are inside or outside of the tensor as a whole: aligned pieces of dense rows, whose
+// elements have bytes of their own.
 template <class View, int bytes>
-constexpr bool has_whole_pieces =
-    View::alignment >= bytes && bytes >= 4 && (View::has_whole_rows || !View::is_ragged(View::last));
+constexpr bool has_whole_pieces = !is_packed<typename View::T> && View::alignment >= bytes && bytes >= 4 &&
+                                  (View::has_whole_rows || !View::is_ragged(View::last));
 
 // `vector` elements of the tile at `from`, as bits; zero outside of the tensor.
 template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>& from, int row, int col) {
