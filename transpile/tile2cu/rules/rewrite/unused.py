@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.program import Launch, Let, Range, Region, Stmt
+from tile2cu.core.program import Declare, Launch, Let, Range, Region, Stmt
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 _PURE = frozenset(
@@ -13,15 +13,17 @@ _PURE = frozenset(
 
 
 def without_unused(launch: Launch) -> Launch:
-    """The launch without immutable values that no statement names; what they alone were made of goes, too."""
+    """The launch without values and variables that no statement names; what they alone were made of goes, too."""
     body = launch.body
     while True:
         used = {part for expr in _expressions(body) for part in walk(expr) if isinstance(part, Var)}
 
         def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
             stmt = body[at]
-            unused = isinstance(stmt, Let) and stmt.var not in used and _only_gives_a_value(stmt.value)
-            return () if unused else None
+            if not isinstance(stmt, Let | Declare) or stmt.var in used:
+                return None
+            value = stmt.value if isinstance(stmt, Let) else stmt.init
+            return () if value is None or _only_gives_a_value(value) else None
 
         shorter = in_body(body, change)
         if shorter is body:
@@ -41,6 +43,8 @@ def _expressions(part: object) -> Iterator[Expr]:
     match part:
         case Let():
             yield part.value
+        case Declare():
+            yield from _expressions(part.init)
         case Expr():
             yield part
         case tuple():
