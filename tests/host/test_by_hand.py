@@ -327,3 +327,40 @@ def test_the_engine_finds_what_is_left_out_of_a_gather(left_out: str, finding: s
     kernel = gather(tmp_path, GATHER.replace(left_out, "pass", 1))
     with pytest.raises((CheckError, LaunchError), match=finding):
         kernel(*gathered())
+
+
+PANELS = """
+    A_shared = T.alloc_shared((64, 128), "float16")
+    B_shared = T.alloc_shared((128, 64), "float16")
+    C_l = T.alloc_fragment((64, 64), "float32")
+    there = T.alloc_barrier([128, 128])
+    tx = T.get_thread_binding()
+    if tx < 128:
+        for ko in T.serial(T.ceildiv(K, 128)):
+            for j in T.unroll(2):
+                T.tma_copy(
+                    A[by * 64 : by * 64 + 64, ko * 128 + j * 64 : ko * 128 + (j + 1) * 64],
+                    A_shared[:, j * 64 : (j + 1) * 64],
+                    barrier=there[j],
+                )
+                T.barrier_arrive(there[j])
+            T.copy(B[ko * 128, bx * 64], B_shared)
+            for j in T.unroll(2):
+                T.barrier_wait(there[j], ko % 2)
+                B_rows = B_shared[j * 64 : (j + 1) * 64, :]
+                T.gemm(A_shared[:, j * 64 : (j + 1) * 64], B_rows, C_l, clear_accum=(ko + j == 0))
+        T.copy(C_l, C[by * 64, bx * 64])
+    else:
+        if tx == 128:
+            T.fence_proxy_async()
+"""
+
+
+def test_tma_fills_panels_when_their_group_is_done_with_them(tmp_path: Path) -> None:
+    kernel = gemm(tmp_path, PANELS)
+    a, b = operands(m=100, n=72, k=328)
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::tma_copy(A_map, tl::at(by * 64, ko * 128 + j * 64), tl::cols<64>(A_shared, j * 64), there[j]);" in body
+    first = body.index("tl::tma_copy")
+    assert "A_shared was read by other threads" in body[:first], "threads may still multiply what TMA would overwrite"

@@ -86,13 +86,9 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     if op.barrier is None:
         return
     tile, tensor = op.dst.buffer, op.src.buffer
-    whole = all(
-        static_value(part.extent) == static_value(extent)
-        for part, extent in zip(op.dst.ranges[-2:], tile.shape[-2:], strict=True)
-    )
     reason = box_refusal(op.src, op.dst) or rows_refusal(tensor)
-    if not whole or tile.rank < 2:
-        reason = f"fills a part of `{tile.name}`, not all its rows and columns"
+    if tile.rank < 2 or not _fills_panels(op, context):
+        reason = f"fills a part of `{tile.name}` that is not all rows of some of its panels"
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
     if rows > 256 or tile.dtype.bytes_of(columns) % 16:
         reason = f"fills `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
@@ -101,6 +97,20 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     yield op, "call", "tma_load"
     yield tile, "layout", swizzled(tile) if tile.dtype.bytes_of(columns) % 32 == 0 else _plain(tile)
     yield tensor, "tma_when", rows_when(tensor)
+
+
+def _fills_panels(op: Copy, context: Context) -> bool:
+    """Whether the copy fills all rows of some panels: as many columns as a swizzle's span has, from one of them on."""
+    tile = op.dst.buffer
+    rows, columns = op.dst.ranges[-2:]
+    if static_value(rows.extent) != static_value(tile.shape[-2]):
+        return False
+    if static_value(columns.extent) == static_value(tile.shape[-1]):
+        return True
+    span, count = swizzled(tile).swizzle, static_value(columns.extent)
+    panel = span // tile.dtype.bytes
+    whole = isinstance(count, int) and panel > 0 and count % panel == 0
+    return whole and context.bounds.multiple_of(columns.start) % panel == 0
 
 
 def _plain(tile: Buffer) -> SharedLayout:

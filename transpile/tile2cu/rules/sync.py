@@ -108,6 +108,11 @@ class _Walker:
             case _:
                 return self.tracked(buffers_written(stmt))
 
+    def filled(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The tile that TMA fills: one thread begins it, when the others of its group are done with what was there."""
+        by_tma = isinstance(stmt, Copy) and stmt.barrier is not None
+        return self.tracked(buffers_written(stmt)) if by_tma else {}
+
     def names(self, table: dict[Key, Buffer]) -> set[str]:
         """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
         tiles that they hand over by barriers of the user's."""
@@ -167,7 +172,7 @@ class _Walker:
     def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
         reads, writes = self.tracked(buffers_read(stmt)), self.written(stmt)
-        hazards = self.hazards(reads, writes, pending)
+        hazards = self.hazards(reads, writes | self.filled(stmt), pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}

@@ -10,7 +10,7 @@ namespace tl {
 template <int rank> struct At {
   int coordinate[rank];
 };
-template <class... I> TL_DEVICE At<sizeof...(I)> at(const I&... i) { return {{static_cast<int>(i)...}}; }
+template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
 
 // Starts to load the tile at these coordinates of all the tensor's dimensions; it arrives at `barrier`, which expects
 // its bytes. Elements outside of the tensor become zero. Who: one thread; TmaPipeline::produce elects it.
@@ -30,6 +30,20 @@ TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Ba
   if (thread() != 0) return;
   mbarrier_expect(barrier, int(sizeof(Tile)));
   tma_load(map, from, to, barrier);
+}
+
+// The same for columns of a tile, which are whole panels of it.
+template <int rank, class Tile, int rows, int cols>
+TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile, rows, cols>& to, Barrier& barrier) {
+  constexpr int panel_cols = Tile::panel_cols;
+  static_assert(rows == Tile::rows && cols % panel_cols == 0, "TMA fills whole panels");
+  if (thread() != 0) return;
+  mbarrier_expect(barrier, rows * cols * int(sizeof(typename Tile::type)));
+  TL_UNROLL
+  for (int col = 0; col < cols; col += panel_cols) {
+    tma_load_box(to.tile->data + rows * (to.first_col + col), map, from.coordinate, barrier);
+    from.coordinate[rank - 1] += panel_cols;
+  }
 }
 
 // Initialises the user's barriers: each phase of barrier i takes arrivals[i]. Who: every thread of the block, before a
