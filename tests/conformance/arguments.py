@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.conformance.reference import numpy_dtype
+from tests.conformance.reference import KernelFault, numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
 from tile2cu.core.accesses import expressions
@@ -150,7 +150,7 @@ def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
 
 
 def make(program: Program, choice: Choice) -> dict[str, object]:
-    """All arguments by name, sizes included. Errors: TooLarge."""
+    """All arguments by name, sizes included. Errors: TooLarge, KernelFault."""
     rng = np.random.default_rng(choice.seed)
     sizes = sizes_of(program, choice)
     values = _values(program, sizes)
@@ -163,8 +163,10 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
             continue
         shape = shape_of(param, values)
         total += int(np.prod(shape)) * param.dtype.bytes
-        if total > MAX_BYTES or min(shape, default=1) < 0:
+        if total > MAX_BYTES:
             raise TooLarge(f"tensors of {total >> 20} MB and more")
+        if min(shape, default=1) < 1:  # more groups than heads, say: no call has that
+            raise KernelFault(f"{param.name} has no elements")
         if param.name in metadata_of(program):
             arguments[param.name] = metadata(param, shape, rng)
             continue

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError
 
 RNG = np.random.default_rng(7)
 
@@ -187,3 +188,18 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
     np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
     assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[2]" in kernel.source
     assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source
+
+
+def test_boxes_of_a_tensor_without_elements_are_reported(tmp_path: Path) -> None:
+    """It has no tensor map: a GPU stops at the copy. Where nothing is copied it does no harm."""
+    body = GEMM.format(rows=64, cols=64, step=64, dtype="float16", sums="float32", policy="Square")
+    params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((G, K), "float16"), C: T.Tensor((M, N), "float32")'
+    launch = {"grid": "T.ceildiv(N, 64), T.ceildiv(M, 64)", "blocks": "(bx, by)", "arguments": "M, N, K, G"}
+    kernel = load_body(tmp_path, body, params, target="cuda:sm_90a", **launch)  # type: ignore[arg-type]
+    a, b, c = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16), np.zeros((64, 64), np.float32)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, np.full((64, 64), 64))
+    with pytest.raises(CheckError, match="without elements"):
+        kernel(a, b[:0], c)
+    kernel(a[:, :0], b[:0, :0], c)
+    np.testing.assert_array_equal(c, np.zeros((64, 64)))

@@ -178,6 +178,40 @@ def test_groups_of_columns_of_a_product(heads: int, policy: str, tmp_path: Path)
     assert "tl::split_columns" in kernel.source
 
 
+@pytest.mark.parametrize(("groups", "rows", "threads", "policy"), [(1, 64, 256, "FullCol"), (2, 256, 512, "FullCol")])
+def test_groups_of_columns_of_several_warpgroups(
+    groups: int, rows: int, threads: int, policy: str, tmp_path: Path
+) -> None:
+    statements = f"""
+        A_shared = T.alloc_shared(({rows}, 64), "float16")
+        B_shared = T.alloc_shared((128, 64), "float16")
+        C_local = T.alloc_fragment(({rows}, 128), "float32")
+        C_groups = T.reshape(C_local, ({rows}, {groups}, {128 // groups}))
+        sums = T.alloc_fragment(({rows}, {groups}), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+            T.copy(A[bx * {rows}, k * 64], A_shared)
+            T.copy(B[0, k * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local, transpose_B=True, policy=T.GemmWarpPolicy.{policy})
+        T.reduce_sum(C_groups, sums, dim=-1)
+        T.copy(sums, S[bx * {rows}, 0])
+    """
+    params = f'A: T.Tensor((M, K), "float16"), B: T.Tensor((128, K), "float16"), S: T.Tensor((M, {groups}), "float32")'
+    kernel = load_body(
+        tmp_path,
+        statements,
+        params,
+        grid=f"T.ceildiv(M, {rows})",
+        arguments="M, K",
+        threads=threads,
+        target="cuda:sm_90a",
+    )
+    a, b = RNG.integers(-4, 5, (300, 136)).astype(np.float16), RNG.integers(-4, 5, (128, 136)).astype(np.float16)
+    sums = (a.astype(float) @ b.astype(float).T).reshape(300, groups, -1).sum(2)
+    assert "tl::WgmmaAccumulator" in kernel.source and "tl::ReduceWorkspace" in kernel.source
+    np.testing.assert_array_equal(kernel(a, b), sums)
+
+
 def test_fragments_in_another_shape_move_through_shared_memory(tmp_path: Path) -> None:
     statements = """
         L = T.alloc_fragment((240,), "float32")

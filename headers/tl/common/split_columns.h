@@ -8,7 +8,8 @@ namespace tl {
 template <class Of, int width> struct SplitPlanes {
   static constexpr int warp_cols = Of::cols::registers * 4;                 // four lanes hold a row
   static constexpr int groups = width < warp_cols ? warp_cols / width : 1;  // of a warp
-  static constexpr int warps = width < warp_cols ? 1 : width / warp_cols;   // that share a group
+  static constexpr int warps = width < warp_cols ? 1 : width / warp_cols;   // that share a group, so far apart:
+  static constexpr int warp_stride = Of::spread(1).warp_stride;
   static constexpr int rank = 2, M = Of::M, N = Of::N / width, vector = 1;
   static constexpr int registers = Of::rows::registers * groups;
   static_assert(width % 8 == 0 && (warp_cols % width == 0 || width % warp_cols == 0),
@@ -21,7 +22,7 @@ template <class Of, int width> struct SplitPlanes {
       return Of::template coordinate<1>(0) / width + reg % groups;
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
-  static TL_DEVICE int replica() { return Of::replica() + lane() % 4 + warp() % warps; }
+  static TL_DEVICE int replica() { return Of::replica() + lane() % 4 + warp() / warp_stride % warps; }
 };
 
 // (row, group, column in the group), in the registers where Of has them.
@@ -43,7 +44,9 @@ template <class Of, int width> struct SplitColumns {
     return Of::row_register(reg) * planes::groups + Of::col_register(reg) * 4 / width % planes::groups;
   }
   // Who shares a group of a row.
-  TL_BOTH static constexpr Spread spread(int dim) { return dim == 2 ? Spread{1, 4, 1, planes::warps} : Of::spread(0); }
+  TL_BOTH static constexpr Spread spread(int dim) {
+    return dim == 2 ? Spread{1, 4, planes::warp_stride, planes::warps} : Of::spread(0);
+  }
 };
 
 }  // namespace tl

@@ -97,6 +97,15 @@ void check_shape(Worker& worker, const Box& box, bool is_store, Site site) {
   }
 }
 
+// A map that nothing was encoded in: a tensor without elements has none.
+bool is_empty(Worker& worker, const tl_engine_tensor_map& map, Site site) {
+  if (map.rank) return false;
+  worker.report("TMA of an empty tensor", {site}, [&] {
+    return text("%s moves a box at {0} of a tensor without elements", worker.describe_current().c_str());
+  });
+  return true;
+}
+
 void check_source(Worker& worker, const Box& box, Site site) {
   auto& memory = GlobalMemory::instance();
   for_each_piece(box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
@@ -198,11 +207,13 @@ extern "C" {
 
 void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, const std::int32_t* at, int rank) {
   Worker& worker = current_worker();
+  if (is_empty(worker, *map, TILE2CU_CALL_SITE)) worker.abandon();
   worker.tma.load(worker, box_of(worker, *map, to, at, rank, TILE2CU_CALL_SITE), barrier, TILE2CU_CALL_SITE);
 }
 
 void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const std::int32_t* at, int rank) {
   Worker& worker = current_worker();
+  if (is_empty(worker, *map, TILE2CU_CALL_SITE)) worker.abandon();
   worker.current->stores.issue(worker, box_of(worker, *map, from, at, rank, TILE2CU_CALL_SITE), TILE2CU_CALL_SITE);
 }
 
