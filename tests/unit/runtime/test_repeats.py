@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tile2cu_runtime import Kernel, LaunchError, kernel
 from tile2cu_runtime.arguments import bind_call
+from tile2cu_runtime.engine import EngineOptions
+from tile2cu_runtime.kernel import Run
 from tile2cu_runtime.repeats import Repeats
 from tile2cu_runtime.spec import read_manifest
 
@@ -70,3 +74,60 @@ def test_what_may_change_is_not_remembered() -> None:
     with torch.no_grad():
         repeats.remember(MANIFEST, args, bind_call(MANIFEST, "cpu", args, {}))
     assert repeats.prepared(args) is None
+
+
+class Launcher:
+    """What a kernel's binding is to it: notes the calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.status = 0
+
+    def call(self, *values: Any) -> int:
+        self.calls.append(values)
+        return self.status
+
+    def status_string(self, status: int) -> str:
+        return f"status {status}"
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Launcher]:
+    """A kernel for a GPU whose launches are noted, with tensors on the CPU."""
+    found, launcher = object.__new__(Kernel), Launcher()
+    found.manifest, found._module, found._repeats = MANIFEST, launcher, None
+    found._run = Run(device="cuda", options=EngineOptions(), schedules=(), raise_findings=True)
+    monkeypatch.setitem(kernel.TENSORS_ON, "cuda", "cpu")
+    monkeypatch.setattr(kernel, "_gpu", lambda device: nullcontext(77))
+    monkeypatch.setattr(kernel, "raw_stream", lambda: lambda gpu: 77)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    return found, launcher
+
+
+def test_a_repeated_call_launches_what_the_first_did(
+    launched: tuple[Kernel, Launcher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product, launcher = launched
+    assert product(A, B, C) is None
+    monkeypatch.setattr(kernel, "bind_call", None)
+    assert product(A, B, C) is None
+    assert launcher.calls[0] == launcher.calls[1]
+    launcher.status = 2
+    with pytest.raises(LaunchError):
+        product(A, B, C)
+
+
+def test_a_call_with_a_stream_is_bound(launched: tuple[Kernel, Launcher]) -> None:
+    product, launcher = launched
+    product(A, B, C)
+    product(A, B, C, stream=5)
+    assert [call[-1] for call in launcher.calls] == [77, 5]
+
+
+def test_another_gpu_is_made_current(launched: tuple[Kernel, Launcher], monkeypatch: pytest.MonkeyPatch) -> None:
+    product, launcher = launched
+    product(A, B, C)
+    monkeypatch.setattr(product, "_current_device", lambda: 1)
+    assert product(A, B, C) is None
+    assert len(launcher.calls) == 2
