@@ -134,4 +134,16 @@ CDNA4 = _rows(
     v_mfma_f32_32x32x16_bf8_fp8 32 32 16  1 bf8/fp8 f32 32
     """,
 )
+
+
+@dataclass(frozen=True)
+class Long(Mfma):
+    """Of 32 bytes a lane: 16 in each half of k. [ROCm blog "Matrix Core Programming on CDNA3 and CDNA4", 5.4]"""
+
+    def place_of_a(self, i: int, k: int, block: int) -> tuple[int, int]:
+        half, within = divmod(k, self.k // 2)
+        return within % 16 + 16 * half, i + self.m * (within // 16)
+
+
+LONG = [Long("v_mfma_f32_16x16x128_f8f6f4", "gfx950", 16, 16, 128, 1, kind, kind, "f32", 32) for kind in ("fp8", "bf8")]
 ALL = [*CDNA2, *CDNA3, *CDNA4]

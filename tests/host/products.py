@@ -114,5 +114,7 @@ MFMA_PRODUCTS = (
     ("gfx942", Product(dtype="float8_e4m3", tb=True), _F16),
     ("gfx90a", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x16f16"),
     ("gfx950", Product(dtype="float8_e4m3", tb=True), f"{_F8}_fp8_fp8"),
+    ("gfx950", Product(dtype="float8_e4m3", tb=True, shape=(64, 64, 256)), "v_mfma_f32_16x16x128_f8f6f4"),
+    ("gfx950", Product(dtype="float8_e5m2", shape=(32, 64, 128)), "v_mfma_f32_16x16x128_f8f6f4"),
     ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), _F16),
 )

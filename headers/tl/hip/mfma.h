@@ -17,11 +17,11 @@ template <class To, class From> TL_DEVICE To bits_of(const From* items) {
 
 // The widest instruction's bytes of K from each lane, of types with 16 and with 8 bits.
 #if defined(__gfx950__)
-constexpr int mfma_bytes_16bit = 16, mfma_bytes_8bit = 16;
+constexpr int mfma_bytes_16bit = 16, mfma_bytes_8bit = 16, mfma_items_float8 = 32;
 #elif defined(__gfx90a__)
-constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 4;
+constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 4, mfma_items_float8 = 8;
 #else
-constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8;
+constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8, mfma_items_float8 = 8;
 #endif
 
 }  // namespace hip
@@ -54,7 +54,8 @@ template <> inline constexpr int mfma_items<tfloat32> = 2;  // xf32
 #endif
 // 8-bit floating point that the chip does not multiply is multiplied as half, which holds its values exactly.
 template <int m, int b, int h, bool is_fnuz>
-constexpr int mfma_items<Float8<m, b, h, is_fnuz>> = Float8Instructions::exist<is_fnuz> ? 8 : mfma_items<half>;
+constexpr int mfma_items<Float8<m, b, h, is_fnuz>> =
+    Float8Instructions::exist<is_fnuz> ? hip::mfma_items_float8 : mfma_items<half>;
 
 // D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
 // column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
@@ -111,6 +112,25 @@ TL_HIP_MFMA(16, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_f
 TL_HIP_MFMA(32, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)
 TL_HIP_MFMA(16, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8)
 TL_HIP_MFMA(32, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_bf8)
+#endif
+#if defined(__gfx950__)
+// Of 32 bytes a lane; scales that are the constant 0 mean the instruction without scales. 16 bytes are two of 8.
+template <class T> constexpr int hip_f8f6f4 = std::is_same<T, HipE4m3>::value ? 0 : 1;  // cbsz and blgp
+template <int size, int n, class T>
+TL_DEVICE std::enable_if_t<n == 32 && is_float8<T> && T::has_instructions> mfma(float* d, const T* a, const T* b) {
+  static_assert(size == 16, "the shape of tl::Mfma16x16");
+  using D = hip::Lanes<float, 4>;
+  using Operand = hip::Lanes<int32_t, 8>;
+  constexpr int type = hip_f8f6f4<T>;
+  const D sum = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(hip::bits_of<Operand>(a), hip::bits_of<Operand>(b),
+                                                                 hip::bits_of<D>(d), type, type, 0, 0, 0, 0);
+  __builtin_memcpy(d, &sum, sizeof sum);
+}
+template <int size, int n, class T>
+TL_DEVICE std::enable_if_t<n == 16 && is_float8<T> && T::has_instructions> mfma(float* d, const T* a, const T* b) {
+  mfma<size, 8>(d, a, b);
+  mfma<size, 8>(d, a + 8, b + 8);
+}
 #endif
 #undef TL_HIP_MFMA
 template <int size, int n, class T>

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.amdgcn.mfma_tables import ALL
+from tests.amdgcn.mfma_tables import ALL, LONG
 from tests.amdgcn.mfma_tables import Mfma as AmdRow
 from tile2cu.core.dtype import FLOAT16, FLOAT32
 from tile2cu.targets import TARGETS, Mfma, Target
@@ -27,7 +27,9 @@ TYPES |= {
 
 def amd_row(target: Target, row: Mfma) -> AmdRow:
     """AMD's row of that mnemonic; what gfx950 takes over from gfx942 stands there."""
-    of_chip = [each for each in ALL if each.name == row.name and each.target == target.arch]
+    kind = TYPES[(row.through or row.operand).name]
+    of_chip = [each for each in LONG if each.name == row.name and each.a == kind]
+    of_chip += [each for each in ALL if each.name == row.name and each.target == target.arch]
     return next(iter([*of_chip, *(each for each in ALL if each.name == row.name)]))
 
 

@@ -19,6 +19,11 @@ WIDE = (
     Mfma("v_mfma_i32_32x32x32_i8", INT8, INT32, size=32, k=32),
 )
 
+# Twice the operations a cycle of those that gfx942 has; without scales. [AMD, "Matrix Core Programming on AMD CDNA3 and
+# CDNA4 architecture", ROCm blogs, 2025: 32 cycles]
+WIDE_FP8 = tuple(
+    Mfma("v_mfma_f32_16x16x128_f8f6f4", operand, FLOAT32, size=16, k=128) for operand in (FLOAT8_E4M3, FLOAT8_E5M2)
+)
 FP8 = (
     Mfma("v_mfma_f32_16x16x32_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=16, k=32),
     Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=32, k=16),
@@ -39,7 +44,7 @@ GFX950 = replace(
     name="hip:gfx950",
     arch="gfx950",
     shared_limit=160 * 1024,
-    mfma=WIDE + HALF + INTEGER + FP8 + FP8_THROUGH_HALF + TF32 + FLOAT,
+    mfma=WIDE + HALF + INTEGER + WIDE_FP8 + FP8 + FP8_THROUGH_HALF + TF32 + FLOAT,
     load_lds=(4, 12, 16),
     transposing_reads=(2,),  # ds_read_b64_tr_b16; that of 8 bits is not used
     fp8="ocp",

@@ -44,7 +44,7 @@ class Wgmma:
 class Mfma:
     """One v_mfma_* of a wave of 64: `size` rows by `size` columns, `k` in elements of `operand`.
 
-    A lane holds `lane_elements` consecutive k of one row of A (or column of B), and `run` consecutive
+    A lane holds `lane_elements` k of one row of A (or column of B), 16 bytes side by side, and `run` consecutive
     rows of one column of D at a time, again and again until it has size * size / 64 of them. `through` as in Mma.
     """
 
@@ -58,8 +58,8 @@ class Mfma:
     def __post_init__(self) -> None:
         if self.size not in (16, 32):
             raise ValueError("an MFMA without broadcast has 16 or 32 rows and columns")
-        if self.lane_bytes not in (4, 8, 16):
-            raise ValueError("a lane's operand is one, two or four registers")
+        if self.lane_bytes not in (4, 8, 16, 32):
+            raise ValueError("a lane's operand is one, two, four or eight registers")
         if self.accumulator.bits not in (32, 64):
             raise ValueError("an MFMA accumulates in 32 or 64 bits")
 
@@ -77,7 +77,9 @@ class Mfma:
 
     def place_of_a(self, i: int, k: int) -> tuple[int, int]:
         """(item, lane) of A[i][k], and of B[k][i]."""
-        return k % self.lane_elements, i + self.size * (k // self.lane_elements)
+        side_by_side = self.lane_elements * min(16, self.lane_bytes) // self.lane_bytes
+        piece, lanes = k // side_by_side, 64 // self.size
+        return piece // lanes * side_by_side + k % side_by_side, i + self.size * (piece % lanes)
 
     def place_of_d(self, i: int, j: int) -> tuple[int, int]:
         """(item, lane) of D[i][j]."""

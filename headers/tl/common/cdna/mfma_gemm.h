@@ -37,8 +37,8 @@ template <class Tile_> struct MfmaAlongK {
     }
   }
 };
-// In shared memory with K across the rows: a lane reads n neighbours of a row of K, one for each of n instructions. Where
-// there is one, and the machine has reads that transpose, a lane reads for its neighbours.
+// In shared memory with K across the rows: a lane reads n neighbours of a row of K, one for each of n instructions.
+// With one instruction, and on a machine that has reads that transpose, a lane reads for its neighbours.
 template <class Tile_> struct MfmaAcrossK {
   using type = typename Tile_::type;
   static constexpr int lines = Tile_::cols, depth = Tile_::rows;
@@ -133,9 +133,11 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W,
   static_assert(MfmaFits<FromA>::template value<Layout>, "A is in registers: its layout is tl::MfmaOperandA");
   static_assert(std::is_same<Element, typename FromB::type>::value, "A and B have the same element type");
 
-  // As much of K as one read of shared memory brings, or as the registers of A hold side by side; less if K is short.
+  // As much of K as one read of shared memory brings, as the registers of A hold side by side, or as one instruction
+  // takes; less if K is short.
   constexpr int share = K / Shape::groups, piece = smaller(FromA::piece, power_of_two_in(share));
-  constexpr int items = FromA::piece < FromB::piece ? smaller(FromB::piece, power_of_two_in(share)) : piece;
+  constexpr int read = FromA::piece < FromB::piece ? FromB::piece : FromA::piece;
+  constexpr int items = smaller(read < mfma_items<Element> ? mfma_items<Element> : read, power_of_two_in(share));
   constexpr int each = smaller(mfma_items<Element>, items);  // what one instruction takes
   using Order = MfmaK<Shape, items, piece>;
   static_assert(K % Order::step == 0 && items % each == 0, "K is a whole number of steps of MFMA");
