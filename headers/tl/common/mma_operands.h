@@ -24,7 +24,8 @@ struct InSharedMemory {
 };
 // A word of an operand: the element of double, or the neighbours along K in 32 bits. Lane 4g + t holds, of each line
 // (a row of A, a column of B), the words t and, unless they are double, t + 4 of the step.
-// [PTX ISA, "Matrix Fragments for mma.m16n8k8", "... for mma.m16n8k32", "... for mma.m16n8k64", "... for mma.m8n8k4 with .f64"]
+// [PTX ISA, "Matrix Fragments for mma.m16n8k8", "... for mma.m16n8k32", "... for mma.m16n8k64", "... for mma.m8n8k4
+// with .f64"]
 template <class T, KOrder order = KOrder::memory> struct MmaWord {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   static constexpr int elements = sizeof(T) < 4 ? elements_in<T>(4) : 1;

@@ -1,5 +1,6 @@
 // Numbers of 2 bits, four in a byte, and what they are multiplied with: sums of four products in one operation.
 #pragma once
+#include "index.h"
 #include "math.h"
 
 namespace tl {
