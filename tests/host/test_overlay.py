@@ -130,3 +130,56 @@ def test_reductions_share_a_workspace_where_that_is_enough(tmp_path: Path) -> No
     expected += np.arange(96, 160)[:, None]
     np.testing.assert_array_equal(kernel(x), expected.reshape(128, 256))
     assert "each reduction begins with a barrier, so they share memory" in kernel.source
+
+
+BIASED = """
+    A_shared = T.alloc_shared((128, 64), "float16")
+    B_shared = T.alloc_shared((64, 128), "float16")
+    doubled = T.alloc_shared((64, 128), "float16")
+    start = T.alloc_shared((128, 128), "float32")
+    C_shared = T.alloc_shared((128, 128), "float32")
+    C_local = T.alloc_fragment((128, 128), "float32")
+    T.copy(D[bx * 128, 0], start)
+    T.copy(start, C_local)
+    for k in T.Pipelined(T.ceildiv(K, 64), num_stages=5):
+        T.copy(A[bx * 128, k * 64], A_shared)
+        T.copy(B[k * 64, 0], B_shared)
+        for i, j in T.Parallel(64, 128):
+            doubled[i, j] = B_shared[i, j] * 2
+        T.gemm(A_shared, doubled, C_local)
+    T.copy(C_local, C_shared)
+    for i, j in T.Parallel(128, 128):
+        if bx * 128 + i < M:
+            C[bx * 128 + i, j] = C_shared[i, j] + C_shared[i, 127 - j]
+"""
+
+
+def test_tiles_that_no_producer_fills_share_memory_before_its_loop_too(tmp_path: Path) -> None:
+    params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), '
+    params += 'D: T.Tensor((M, 128), "float32"), C: T.Tensor((M, 128), "float32")'
+    options = {"grid": "3", "arguments": "M, K", "target": "cuda:sm_90a", "M": 300, "K": 200}
+    kernel = load_body(tmp_path, BIASED, params, **options)
+    a, b = RNG.integers(-4, 5, (300, 200)).astype(np.float16), RNG.integers(-4, 5, (200, 128)).astype(np.float16)
+    d = RNG.integers(-4, 5, (300, 128)).astype(np.float32)
+    found = a.astype(float) @ b.astype(float) * 2 + d
+    np.testing.assert_array_equal(kernel(a, b, d), found + found[:, ::-1])
+    union = kernel.source[: kernel.source.index("union {")]
+    assert union.index("A_shared") < union.index("struct Part1") < union.index("start;")
+    assert "is_producer" in kernel.source
+
+
+def test_functions_of_the_user_s_own_keep_no_tile_from_sharing(tmp_path: Path) -> None:
+    """One that gets the address of a thread's own array meets no shared tile."""
+    head = """
+    T.import_source("__device__ void add_one(float* at) { *at += 1.0f; }")
+    v = T.alloc_local((1,), "float32")
+    v[0] = 0
+    T.call_extern("handle", "add_one", T.address_of(v[0]))
+"""
+    statements = head.strip("\n") + EPILOGUE.replace("C_shared[i, 127 - j]", "C_shared[i, 127 - j] * v[0]")
+    params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="3", arguments="M, K", target="cuda:sm_90a", M=300, K=200)
+    a, b = RNG.integers(-4, 5, (300, 200)).astype(np.float16), RNG.integers(-4, 5, (200, 128)).astype(np.float16)
+    product = a.astype(float) @ b.astype(float)
+    np.testing.assert_array_equal(kernel(a, b), product + product[:, ::-1])
+    assert "union {" in kernel.source

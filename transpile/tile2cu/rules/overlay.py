@@ -14,6 +14,7 @@ from tile2cu.core.program import (
     Continue,
     Copy,
     Declare,
+    Effect,
     Fill,
     Gemm,
     If,
@@ -24,6 +25,7 @@ from tile2cu.core.program import (
     Print,
     Reduce,
     Scan,
+    Scope,
     Stmt,
     Store,
     Swizzle,
@@ -80,31 +82,42 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
         yield launch, "overlay", joined
     if _total(joined, launch, context) <= plain.limit or not all(map(_is_ordered, context.statements)):
         return
-    lifetimes, earliest = _lifetimes(launch, context)
-    cuts: tuple[int, ...] = ()
-    best = plain.total
-    candidates = sorted({life.first for _, life in lifetimes if life.first >= earliest})
-    while best > plain.limit and len(cuts) < _MOST_PARTS:
-        tried = [tuple(sorted((*cuts, cut))) for cut in candidates if cut not in cuts]
-        totals = {more: _total(_overlay(lifetimes, more), launch, context) for more in tried}
-        if not totals or min(totals.values()) >= best:
-            break
-        cuts = min(totals, key=lambda more: (totals[more], more))
-        best = totals[cuts]
-    if best <= plain.limit:
-        yield launch, "overlay", _overlay(lifetimes, cuts)
+    for lifetimes, earliest in _lifetimes(launch, context):
+        cuts: tuple[int, ...] = ()
+        best = plain.total
+        candidates = sorted({life.first for _, life in lifetimes if life.first >= earliest})
+        while best > plain.limit and len(cuts) < _MOST_PARTS:
+            tried = [tuple(sorted((*cuts, cut))) for cut in candidates if cut not in cuts]
+            totals = {more: _total(_overlay(lifetimes, more), launch, context) for more in tried}
+            if not totals or min(totals.values()) >= best:
+                break
+            cuts = min(totals, key=lambda more: (totals[more], more))
+            best = totals[cuts]
+        if best <= plain.limit:
+            yield launch, "overlay", _overlay(lifetimes, cuts)
+            return
 
 
 def _is_ordered(stmt: Stmt) -> bool:
-    """Whether the barriers' rule sees all that the statement does with shared tiles."""
-    parts = (part for expr in expressions(stmt) for part in walk(expr))
-    return isinstance(stmt, _ORDERED) and not any(isinstance(part, Address) for part in parts)
+    """Whether the barriers' rule sees all that the statement does with shared tiles.
+
+    A function of the user's own meets those that it is given the address of.
+    """
+    parts = [part for expr in expressions(stmt) for part in walk(expr)]
+    addressed = (part.buffer for part in parts if isinstance(part, Address))
+    of_user = isinstance(stmt, Effect) and stmt.call.function.startswith("::")
+    known = isinstance(stmt, _ORDERED) or of_user
+    return known and not any(isinstance(buffer, Buffer) and buffer.scope is Scope.SHARED for buffer in addressed)
 
 
-def _lifetimes(launch: Launch, context: Context) -> tuple[list[tuple[Buffer, Lifetime]], int]:
+_Lives = list[tuple[Buffer, Lifetime]]
+
+
+def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]:
     """The tiles with their lifetimes, and the first place where memory may change hands.
 
-    A producer warp meets no barrier: memory that it fills changes hands only after its loop.
+    A producer warp meets no barrier: memory that it fills changes hands only after its loop. Or its tiles keep theirs,
+    and the other threads' tiles share memory wherever their lifetimes allow it.
     """
     pipelines: Mapping[int, Pipeline] = {
         id(op): found for op in context.statements if (found := context.facts.get(op, "pipeline")) is not None
@@ -112,7 +125,10 @@ def _lifetimes(launch: Launch, context: Context) -> tuple[list[tuple[Buffer, Lif
     lifetimes = Lifetimes(launch, {loop: pipeline.buffers for loop, pipeline in pipelines.items()})
     found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
     loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
-    return found, max((lifetimes.end(op) + 1 for op in loops), default=0)
+    yield found, max((lifetimes.end(op) + 1 for op in loops), default=0)
+    filled = {buffer for op in loops for buffer in pipelines[id(op)].buffers}
+    if filled and filled != {tile for tile, _ in found}:
+        yield [(tile, life) for tile, life in found if tile not in filled], 0
 
 
 def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Overlay:
