@@ -43,7 +43,7 @@ def w2a8_gemv(
     M,
     N,
     K,
-    block_N=8,  # rows of W a block
+    block_N=16,  # rows of W a block
     block_K=2048,  # columns a turn
     num_stages=3,
     threads=128,
@@ -59,6 +59,7 @@ def w2a8_gemv(
         # grid dims: (#blocks of rows of W, rows of X)
         with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
             x = T.alloc_shared((block_K,), "int8")
+            W_shared = T.alloc_shared((block_N, block_K // 4), "uint8")
             packed = T.alloc_fragment((block_N, block_K // 4), "uint8")
             partial = T.alloc_fragment((block_N, block_K // 4), "int32")
             total = T.alloc_fragment((block_N,), "int32")
@@ -66,7 +67,8 @@ def w2a8_gemv(
             T.clear(partial)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[m, ko * block_K], x)
-                T.copy(W[bn * block_N, ko * (block_K // 4)], packed)
+                T.copy(W[bn * block_N, ko * (block_K // 4)], W_shared)
+                T.copy(W_shared, packed)
                 # Each thread sums the columns that it holds; they meet once, at the end.
                 for i, j in T.Parallel(block_N, block_K // 4):
                     for part in T.unroll(4):
