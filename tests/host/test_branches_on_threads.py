@@ -183,3 +183,40 @@ def _scattered(folder: Path, configs: str, given: str, barrier: str) -> Kernel:
     path = folder / "scattered.py"
     path.write_text(OWN_BARRIERS.format(configs=configs, given=given, barrier=barrier))
     return tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, n=256)
+
+
+def test_a_kernel_of_as_many_threads_as_a_group_stands_beside_one_of_groups(tmp_path: Path) -> None:
+    path = tmp_path / "halves.py"
+    path.write_text("""
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def halves(M):
+    @T.prim_func
+    def main(X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")):
+        turned = T.alloc_global((M, 64), "float32")
+        with T.Kernel(M // 64, threads=256) as bx:
+            S = T.alloc_shared((2, 64, 64), "float32")
+            tx = T.get_thread_binding()
+            if tx < 128:
+                T.copy(X[bx * 64, 0], S[0, :, :])
+                for i, j in T.Parallel(64, 32):
+                    turned[bx * 64 + i, j] = S[0, j, i]
+            else:
+                T.copy(X[bx * 64, 0], S[1, :, :])
+                for i, j in T.Parallel(64, 32):
+                    turned[bx * 64 + i, j + 32] = S[1, j + 32, i] + 1
+        with T.Kernel(M // 64, threads=128) as bx:
+            S = T.alloc_shared((64, 64), "float32")
+            T.copy(turned[bx * 64, 0], S)
+            for i, j in T.Parallel(64, 64):
+                Y[bx * 64 + i, j] = S[63 - i, j]
+
+    return main
+""")
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, M=128)
+    x = RNG.integers(-9, 10, (128, 64)).astype(np.float32)
+    turned = x.reshape(2, 64, 64).transpose(0, 2, 1) + (np.arange(64) >= 32)
+    np.testing.assert_array_equal(kernel(x), turned[:, ::-1].reshape(128, 64))

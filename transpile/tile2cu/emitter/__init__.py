@@ -98,7 +98,11 @@ def _written(settled: Settled, used: list[str]) -> Written:
 
 def _group(launches: tuple[Settled, ...]) -> int:
     """The threads of a group, where groups work by themselves; 0 where they do not."""
-    found = {each.launch.threads if each.launch.groups > 1 else 0 for each in launches}
+    sizes = {each.launch.threads for each in launches if each.launch.groups > 1}
+    found = {
+        each.launch.threads if each.launch.groups > 1 or each.launch.threads in sizes else 0  # a block of one group
+        for each in launches
+    }
     if len(found) > 1:
         raise Tile2CuError(
             "T2C-E032",
