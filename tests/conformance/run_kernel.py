@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from tile2cu.frontend import driver_arguments, programs  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 from tile2cu_runtime import CheckError, CompileError, Kernel, LaunchError, Tile2CuRuntimeError, load_kernel  # noqa: E402
 
-_UNRUN = "no arguments found"
+UNRUN = "no arguments found"  # begins the message of such an Outcome
 _ASM = re.compile(r"\basm\b")
 # A run of the interpreter, and the whole search for arguments with which a kernel has a meaning, in seconds.
 RUN_SECONDS, SEARCH_SECONDS = 15.0, 60.0
@@ -53,8 +53,9 @@ class Outcome:
     choice: str = ""
 
 
-def run_kernel(path: Path, name: str, target: Target) -> Outcome:
-    """The worst outcome of the kernels of that name: a factory may make several."""
+def run_kernel(path: Path, name: str, target: Target, run: Callable[..., Outcome] | None = None) -> Outcome:
+    """The worst outcome of the kernels of that name, as `run` (run_program) has it: a factory may make several."""
+    run = run or run_program
     text = path.read_text(encoding="utf-8")
     given = driver_arguments(path, text, name)
     found = _programs(path, text, name, target, given)
@@ -63,12 +64,12 @@ def run_kernel(path: Path, name: str, target: Target) -> Outcome:
     for place, program in enumerate(found):
         sizes = [_with_sizes(program, text, largest) for largest in making.LARGEST]
         others = [each for each in sizes if each[0] or each[1] != text]
-        outcome = run_program(program, emit_program(program, target), seconds=QUICK_SECONDS if others else RUN_SECONDS)
+        outcome = run(program, emit_program(program, target), seconds=QUICK_SECONDS if others else RUN_SECONDS)
         for smaller, shorter in others:  # than the driver's sizes, where those take too long to run
-            if outcome.message.startswith(_UNRUN):
+            if outcome.message.startswith(UNRUN):
                 try:
                     other = _programs(path, shorter, name, target, given | smaller)[place]
-                    outcome = run_program(other, emit_program(other, target), seconds=QUICK_SECONDS)
+                    outcome = run(other, emit_program(other, target), seconds=QUICK_SECONDS)
                 except (Tile2CuError, IndexError):
                     continue
         outcomes.append(outcome)
@@ -135,7 +136,7 @@ def _search(program: Program, kernel: Kernel, seconds: float) -> Outcome:
             why = why or "the launcher refuses the sizes"
         if time.process_time() > deadline:
             break
-    return Outcome("compiled", f"{_UNRUN}: {why}")
+    return Outcome("compiled", f"{UNRUN}: {why}")
 
 
 def hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:
