@@ -225,6 +225,8 @@ extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens
   if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // A tensor that TMA moves has elements
+  if (heads > 0 && heads / group == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 

@@ -147,6 +147,8 @@ extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
   if (K % 8 != 0 || K / 2 % 16 != 0) return TL_NOT_SUPPORTED;
+  // A tensor that TMA moves has elements
+  if (K > 0 && K / 2 == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 

@@ -55,3 +55,11 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))
     added = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])["numerics"]["order"]
     assert added == ["atomic additions: in any order, which may change the last bits from run to run"]
+
+
+def test_a_tensor_without_elements_that_tma_would_load_is_refused() -> None:
+    """Two query heads share a sixteenth of a head of K: a GPU calls a load without a map an illegal instruction."""
+    example = Path(__file__).parents[3] / "examples" / "attention.py"
+    text = emit(example, target="cuda:sm_90a", group=16)["attention"].files["attention.cu"]
+    assert "if (heads > 0 && heads / group == 0) return TL_INVALID_SIZE;" in text
+    assert text.count("A tensor that TMA moves has elements") == 1

@@ -44,6 +44,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_divisors(launches, of_call=False),
             *_grid_limits(launches, of_call=False),
             *_rows(launches),
+            *_quotients(launches),
         ),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(program, first.printer),
@@ -229,6 +230,23 @@ def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     ]
     comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
+
+
+def _quotients(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
+    """The refusal of tensors without elements whose size is a quotient of one that is not zero: TMA has no map of them.
+
+    Where a size itself is zero nothing is loaded along it. A GPU that loads without a map says: illegal instruction.
+    """
+    texts = [
+        f"{each.printer.text(extent.lhs)} > 0 && {each.printer.text(extent)} == 0"
+        for each in launches
+        for view in distinct(each.maps)
+        for extent in view.tensor.shape
+        if isinstance(extent, Binary) and extent.op == "//" and static_value(extent.rhs) not in (None, 1)
+        if static_value(extent) is None
+    ]
+    comments = iter(("A tensor that TMA moves has elements",))
+    return tuple(_refuse([text], "TL_INVALID_SIZE", *comments) for text in dict.fromkeys(texts))
 
 
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

@@ -79,8 +79,13 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _share(launch: Launch) -> int:
-    """The most registers that a consumer's thread can have, in the eights in which they change hands."""
-    return min((_REGISTERS - _PRODUCER_REGISTERS) // warpgroups(launch) // 8 * 8, _MOST_REGISTERS)
+    """The most registers that a consumer's thread can have, in the eights in which they change hands.
+
+    What changes hands is what the block was started with, an even share in eights: who asks for more waits for ever.
+    """
+    groups = warpgroups(launch)
+    started_with = _REGISTERS // (groups + 1) // 8 * 8 * (groups + 1)
+    return min((started_with - _PRODUCER_REGISTERS) // groups // 8 * 8, _MOST_REGISTERS)
 
 
 def _registers_of(launch: Launch, context: Context) -> int:
