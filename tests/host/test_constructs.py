@@ -397,3 +397,25 @@ def test_a_size_that_no_shape_gives_is_passed_by_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(b, np.where(np.arange(8) < 5, 3 * a, 0))
     with pytest.raises(ArgumentError, match="no given tensor's shape tells the size `blocks`"):
         kernel(a, b, turns=3)
+
+
+def test_a_pipelined_tile_that_is_read_after_its_loop_holds_the_last_turns(tmp_path: Path) -> None:
+    """A tile in several slots has no place behind its loop: it is loaded turn by turn, and the others run ahead."""
+    statements = """
+        S = T.alloc_shared((32, 32), "float16")
+        R = T.alloc_shared((32, 32), "float16")
+        F = T.alloc_fragment((32, 32), "float32")
+        T.clear(F)
+        for k in T.Pipelined(4, num_stages=3):
+            T.copy(A[0, k * 32], S)
+            T.copy(A[32, k * 32], R)
+            for i, j in T.Parallel(32, 32):
+                F[i, j] += S[i, j] + R[i, j]
+        for i, j in T.Parallel(32, 32):
+            C[i, j] = F[i, j] * S[i, j]
+    """
+    kernel = load_body(tmp_path, statements, 'A: T.Tensor((64, 128), "float16"), C: T.Tensor((32, 32), "float32")')
+    a = integers(64, 128)
+    wide = a.astype(np.float32)
+    sums = sum(wide[:32, k * 32 : k * 32 + 32] + wide[32:, k * 32 : k * 32 + 32] for k in range(4))
+    np.testing.assert_array_equal(kernel(a), sums * wide[:32, 96:])

@@ -146,7 +146,7 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     """
-    pipeline = pipeline_of(op, producer=False) if _DIRECT_BYTES in context.target.load_lds else None
+    pipeline = pipeline_of(op, context.launch, producer=False) if _DIRECT_BYTES in context.target.load_lds else None
     if pipeline is not None and all(_goes_direct(copy, context) for copy in pipeline.copies):
         bytes_at_once = _DIRECT_BYTES * context.launch.threads
         # Where the threads do not divide a tile, the first waves start one load more.
@@ -191,7 +191,7 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     """
-    pipeline = staged_pipeline_of(op) if context.target.mfma else None
+    pipeline = staged_pipeline_of(op, context.launch) if context.target.mfma else None
     found: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is not None and (found is None or found.staged):
         yield op, "pipeline", pipeline

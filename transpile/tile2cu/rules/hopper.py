@@ -157,14 +157,14 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the pipeline, and the number of slots of each tile that is loaded ahead.
     """
-    pipeline = pipeline_of(op, producer=True)
+    pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is not None and is_specialised(context):
         yield op, "pipeline", pipeline
         for load in pipeline.loads:
             if isinstance(load, Copy):
                 yield load.dst.buffer, "slots", op.num_stages
                 yield load, "call", "tma_load"
-        for line in lines_ahead(op):
+        for line in lines_ahead(op, context.launch):
             yield rejected(line, "TMA", "its tile has one dimension, and TMA's have two", "load rows of two dimensions")
 
 
@@ -230,7 +230,7 @@ def _why_not(launch: Launch, context: Context) -> str:
         return f"{launch.threads} threads are no whole warpgroups"
     if launch.threads + 32 > context.target.max_threads:
         return f"{launch.threads} threads leave no room for one warp more"
-    pipeline = pipeline_of(loops[0], producer=True)
+    pipeline = pipeline_of(loops[0], launch, producer=True)
     if pipeline is None:
         return f"the loop in line {loops[0].span.line} loads nothing ahead"
     products = [op for op in context.statements if isinstance(op, Gemm)]
@@ -330,7 +330,7 @@ def loads_ahead(context: Context) -> tuple[Copy, ...]:
     """The copies that the producer warp does; none without one."""
     if not is_specialised(context):
         return ()
-    pipelines = (pipeline_of(op, producer=True) for op in context.launch.body if isinstance(op, Loop))
+    pipelines = (pipeline_of(op, context.launch, producer=True) for op in context.launch.body if isinstance(op, Loop))
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 

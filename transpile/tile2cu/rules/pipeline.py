@@ -5,7 +5,21 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, touches, variables
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import Assign, Copy, Declare, Let, Loop, LoopKind, Scope, Stmt, walk_stmts
+from tile2cu.core.program import (
+    Assign,
+    Buffer,
+    Copy,
+    Declare,
+    If,
+    Launch,
+    Let,
+    Loop,
+    LoopKind,
+    Scope,
+    Stmt,
+    While,
+    walk_stmts,
+)
 from tile2cu.core.schedule import Pipeline, Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -38,8 +52,8 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead; why others are not.
     """
-    yield from _not_ahead(op)
-    pipeline = pipeline_of(op, producer=False) if context.target.cp_async else None
+    yield from _not_ahead(op, context.launch)
+    pipeline = pipeline_of(op, context.launch, producer=False) if context.target.cp_async else None
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
     if pipeline is not None and not (specialised and specialised.producer):
         yield op, "pipeline", pipeline
@@ -47,28 +61,30 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
             yield buffer, "slots", op.num_stages
 
 
-def pipeline_of(loop: Loop, *, producer: bool) -> Pipeline | None:
+def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | None:
     """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead."""
-    parts = _parts(loop, by_tma=producer)
+    parts = _parts(loop, launch, by_tma=producer)
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
 
 
-def lines_ahead(loop: Loop) -> tuple[Copy, ...]:
+def lines_ahead(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
     """The loads that could run ahead, of tiles of one dimension."""
-    return tuple(stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_line(stmt) and _runs_ahead(stmt, loop))
+    return tuple(
+        stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_line(stmt) and _runs_ahead(stmt, loop, launch)
+    )
 
 
-def staged_pipeline_of(loop: Loop) -> Pipeline | None:
+def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
     """The same where one of the tiles waits in registers: one slot less, and no more than two."""
-    parts = _parts(loop)
+    parts = _parts(loop, launch)
     return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
 
 
-def _parts(loop: Loop, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
+def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     """(what runs ahead, the rest) of a pipelined loop's body."""
     if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1:
         return None
-    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop) and not (by_tma and _is_line(stmt)))
+    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop, launch) and not (by_tma and _is_line(stmt)))
     if not loads:
         return None
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
@@ -80,26 +96,26 @@ def _is_line(stmt: Stmt) -> bool:
     return isinstance(stmt, Copy) and stmt.dst.buffer.rank == 1
 
 
-def _not_ahead(loop: Loop) -> Iterator[Decision]:
+def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
     """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead."""
     copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
     if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
         yield rejected(loop, "pipeline", "num_stages is 0", "num_stages=2 or more")
     if loop.kind is LoopKind.PIPELINED and loop.num_stages > 0:
         for copy in copies:
-            because, edit = _stays(copy, loop)
+            because, edit = _stays(copy, loop, launch)
             if because:
                 yield rejected(copy, "ahead of its loop", because, edit)
 
 
-def _runs_ahead(stmt: Stmt, loop: Loop) -> bool:
+def _runs_ahead(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
     """Whether the statement is a copy from global to a whole shared tile that only needs the loop's variable."""
     if not isinstance(stmt, Copy) or stmt.src.buffer.scope is not Scope.GLOBAL:
         return False
-    return not _stays(stmt, loop)[0]
+    return not _stays(stmt, loop, launch)[0]
 
 
-def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
+def _stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     """(why, edit) of a copy from a tensor that cannot run ahead; empty where it can."""
     tile = stmt.dst.buffer
     if tile.scope is not Scope.SHARED:
@@ -116,6 +132,8 @@ def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
     if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
         return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
+    if _is_read_after(loop, tile, launch):
+        return f"`{tile.name}` is read after the loop, which knows no slots", "read it in the loop, or copy it again"
     changed = [name.name for name in sorted(_names(stmt), key=lambda name: name.name) if not _pure(name, loop)]
     if changed:
         return (
@@ -125,6 +143,19 @@ def _stays(stmt: Copy, loop: Loop) -> tuple[str, str]:
     written = frozenset().union(*(buffers_written(other) for other in loop.body))
     tensors = sorted(buffer.name for buffer in buffers_read(stmt) & written)
     return (f"the loop also writes `{tensors[0]}`", "write to another tensor") if tensors else ("", "")
+
+
+def _is_read_after(loop: Loop, tile: Buffer, launch: Launch) -> bool:
+    """Whether the next statement behind the loop that touches the tile reads it."""
+    inside = {id(stmt) for stmt in walk_stmts(loop.body)}
+    simple = [stmt for stmt in walk_stmts(launch.body) if not isinstance(stmt, Loop | If | While)]
+    behind = max(place for place, stmt in enumerate(simple) if id(stmt) in inside) + 1
+    touching = (
+        touches(buffers_read(stmt), tile)
+        for stmt in simple[behind:]
+        if touches(buffers_read(stmt) | buffers_written(stmt), tile)
+    )
+    return next(touching, False)
 
 
 def _names(stmt: Stmt) -> set[Var]:
