@@ -118,7 +118,7 @@ NEEDS = {
 }
 FOLDER_NEEDS = {
     "host": "g++",
-    "engine": "g++",
+    "cpu": "g++",
     "differential": "g++",
     "amdgcn": "amd",
     "ptx": "nvcc",

@@ -1,4 +1,4 @@
-"""Builds and runs the conformance program: `python tests/engine/conformance/run.py --device cuda|cpu --out FILE`.
+"""Builds and runs the conformance program: `python tests/cpu/conformance/run.py --device cuda|cpu --out FILE`.
 
 The program runs one micro-kernel for each primitive of headers/tl and writes what they gave to FILE. Files of a GPU
 (sm_90a, nvcc on PATH) and of the CPU engine must be equal byte for byte; `--expect OTHER` compares. `--build FILE`

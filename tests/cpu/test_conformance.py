@@ -1,6 +1,6 @@
 """The conformance program builds on both sides, and on the engine runs without a finding.
 
-On a GPU: `python tests/engine/conformance/run.py --device cuda --out gpu.bin --expect cpu.bin`.
+On a GPU: `python tests/cpu/conformance/run.py --device cuda --out gpu.bin --expect cpu.bin`.
 """
 
 from __future__ import annotations

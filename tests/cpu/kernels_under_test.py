@@ -1,4 +1,4 @@
-"""Kernels of tests/engine/kernels as ctypes libraries, and launches of them on the engine with a report."""
+"""Kernels of tests/cpu/kernels as ctypes libraries, and launches of them on the engine with a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/inference/kernels is what tile2cu emits now for the inference engine: its vendored kernels.
+"""tests/engine/kernels is what tile2cu emits now for the inference engine: its vendored kernels.
 
 After a deliberate change: pytest tests/golden --update-emitted, and review the diff.
 """
@@ -9,7 +9,7 @@ from tile2cu.api import emit_text
 from tile2cu.core.origin import Look
 from tile2cu.targets import find
 
-EXAMPLES, KERNELS = ROOT / "examples", ROOT / "tests/inference/kernels"
+EXAMPLES, KERNELS = ROOT / "examples", ROOT / "tests/engine/kernels"
 DIM, HEAD_DIM = 128, 64
 
 # Few rows, as in decoding, take small tiles; many take Hopper's instructions where the chip has them.
