@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cases import Arrays, Case, case_of
-from prebuilt import NOT_SUPPORTED, LaunchError, Prebuilt, Text
+from prebuilt import NOT_SUPPORTED, WRONG_DEVICE, LaunchError, Prebuilt, Text
 
 # Runs a text once on these arrays (float64, the outputs among them) and sizes; gives the outputs.
 Runner = Callable[[Arrays, Mapping[str, int]], Arrays]
@@ -138,7 +138,7 @@ def sizes_to_try(kernel: Text, case: Case) -> Iterator[dict[str, int]]:
 
 
 def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
-    """All comparisons of one kernel; an exception becomes a wrong row."""
+    """All comparisons of one kernel, none where its text is for another device; an exception becomes a wrong row."""
     case = case_of(kernel.manifest["kernel"])
     if case is None:
         yield Row(kernel=kernel.label, sizes={}, data="", wrong="cases.py has no case of this name")
@@ -148,6 +148,8 @@ def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
             try:
                 yield compare(kernel, case, sizes, data, runner)
             except LaunchError as error:
+                if error.status == WRONG_DEVICE:
+                    return
                 refused = error.status == NOT_SUPPORTED
                 yield Row(
                     kernel=kernel.label, sizes=sizes, data=data, wrong="" if refused else str(error), refused=refused

@@ -27,7 +27,8 @@ C_TYPES = {
 }
 
 
-NOT_SUPPORTED = 3  # headers/tl/status.h: a size is no multiple of what the text asks for
+# headers/tl/status.h: a size is no multiple of what the text asks for; the device does not run the text's code
+NOT_SUPPORTED, WRONG_DEVICE = 3, 4
 
 
 class LaunchError(RuntimeError):
