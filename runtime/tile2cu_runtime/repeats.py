@@ -101,7 +101,8 @@ def _key(args: tuple[Any, ...]) -> _Key:
     """All but the memory of torch tensors that decides whether a call is right. Raises what others raise."""
     key: list[Any] = []
     for t in args:
-        key += (t.__class__, t.dtype, t.shape, t.get_device(), t.is_contiguous(), t.requires_grad, t.is_neg())
+        gaps = t.is_contiguous() or t.stride()
+        key += (t.__class__, t.dtype, t.shape, t.get_device(), gaps, t.requires_grad, t.is_neg())
     return tuple(key)
 
 

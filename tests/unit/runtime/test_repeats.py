@@ -12,7 +12,7 @@ from tile2cu_runtime import Kernel, LaunchError, kernel
 from tile2cu_runtime.arguments import bind_call
 from tile2cu_runtime.engine import EngineOptions
 from tile2cu_runtime.kernel import Run
-from tile2cu_runtime.repeats import Repeats
+from tile2cu_runtime.repeats import Repeats, _key
 from tile2cu_runtime.spec import read_manifest
 
 torch = pytest.importorskip("torch")
@@ -67,6 +67,12 @@ OTHERS = {
 @pytest.mark.parametrize("args", OTHERS.values(), ids=OTHERS.keys())
 def test_whatever_is_new_is_bound(repeats: Repeats, args: tuple[Any, ...]) -> None:
     assert repeats.prepared(args) is None
+
+
+def test_tensors_with_other_strides_are_not_alike() -> None:
+    wide = halves(16, 64)
+    assert _key((wide[:, :8],)) == _key((wide[:, 8:16],))
+    assert _key((wide[:, :8],)) != _key((wide.view(8, 128).expand(2, 8, 128).reshape(16, 128)[:, :8],))
 
 
 def test_what_may_change_is_not_remembered() -> None:
