@@ -160,14 +160,14 @@ def packed_weights(n: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     return packed, torch.stack([packed & 15, packed >> 4], dim=-1).reshape(n, k)
 
 
-def int4_linears() -> Iterator[Workload]:
+def products_of_4_bits(suite: str, decode: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[Workload]:
     """X @ W^T with weights of 4 bits and a scale for 32 of them. The peer, cuBLAS, has the weights in half already."""
     for name, (m, n, k) in GEMMS.items():
         x, scales = normal(m, k), normal(n, k // 32) * 0.1
         packed, nibbles = packed_weights(n, k)
-        weights = (nibbles.half() - 8) * scales.repeat_interleave(32, dim=1)
+        weights = decode(nibbles) * scales.repeat_interleave(32, dim=1)
         yield Workload(
-            suite="linear_int4",
+            suite=suite,
             name=name,
             inputs=[x, packed, scales],
             output=torch.empty(m, n, device="cuda", dtype=torch.float16),
@@ -175,25 +175,17 @@ def int4_linears() -> Iterator[Workload]:
             reference=x.float() @ weights.float().T,
             flops=2.0 * m * n * k,
         )
+
+
+def int4_linears() -> Iterator[Workload]:
+    return products_of_4_bits("linear_int4", lambda nibbles: nibbles.half() - 8)
 
 
 def fp4_products() -> Iterator[Workload]:
-    """X @ W^T with weights in fp4 (e2m1) and a scale for 32 of them. The peer, cuBLAS, has them in half already."""
+    """Weights in fp4 (e2m1)."""
     values = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], device="cuda", dtype=torch.float16)
     values = torch.cat([values, -values])
-    for name, (m, n, k) in GEMMS.items():
-        x, scales = normal(m, k), normal(n, k // 32) * 0.1
-        packed, nibbles = packed_weights(n, k)
-        weights = values[nibbles.int()] * scales.repeat_interleave(32, dim=1)
-        yield Workload(
-            suite="dequant_gemm",
-            name=name,
-            inputs=[x, packed, scales],
-            output=torch.empty(m, n, device="cuda", dtype=torch.float16),
-            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
-            reference=x.float() @ weights.float().T,
-            flops=2.0 * m * n * k,
-        )
+    return products_of_4_bits("dequant_gemm", lambda nibbles: values[nibbles.int()])
 
 
 def int4_gemvs() -> Iterator[Workload]:
