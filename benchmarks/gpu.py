@@ -317,7 +317,7 @@ def attentions() -> Iterator[Workload]:
         swapped = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
 
         def cudnn(swapped: list[torch.Tensor] = swapped, causal: bool = causal) -> torch.Tensor:
-            return torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal)
+            return torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal).transpose(1, 2)
 
         yield Workload(
             suite="attention",
