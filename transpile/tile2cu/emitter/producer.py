@@ -7,6 +7,7 @@ from tile2cu.core.prelude import before, loaded_by, prelude
 from tile2cu.core.program import Loop, Stmt
 from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.emitter.pipelined import turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_loop, rings
 from tile2cu.emitter.view import StatementView
@@ -24,7 +25,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     settled, names = statements.settled, statements.printer.names
     file = settled.program.source.name
     shared = statements.paragraphs(hoisted(settled))
-    with statements.turns(loop, pipeline) as turns:
+    with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     own = rings(settled, statements.printer)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, moved_index, shared, variables, viewed
+from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, Var, binary, static_value, walk
+from tile2cu.core.expr import Address, Const, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Assert,
@@ -41,16 +41,15 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import DotOfFour, Hazard, InFlight, Overlap, Pipeline
+from tile2cu.core.schedule import DotOfFour, Hazard, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.overlap import overlapped
+from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import hoisted
 from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.staged import StagedTile, staged_about, staged_notes, staged_tile
-from tile2cu.emitter.storage import loads_name, slots_of, stages_name
+from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -82,7 +81,7 @@ class Statements:
         self.layouts = layouts
         self.maps = maps
         self._hoisted = hoisted(settled)
-        self._staged: dict[int, StagedTile] = {}
+        self.staged: dict[int, StagedTile] = {}
         self._in_group = False
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -274,8 +273,8 @@ class Statements:
         view = self.maps.get(id(op))
         if view is not None:
             return self._tma_copy(op, view)
-        if id(op) in self._staged:
-            arguments = f"{self._operand(op.src, op.dst)}, {self._staged[id(op)].name}"
+        if id(op) in self.staged:
+            arguments = f"{self._operand(op.src, op.dst)}, {self.staged[id(op)].name}"
             return {"name": "load", "template": "", "arguments": arguments}
         fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
@@ -308,7 +307,7 @@ class Statements:
         if op.barrier is not None:
             assert isinstance(op.barrier.buffer, Buffer)
             barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)
-            arguments = f"{view.name}, {place}, {self._tile(op.dst)}, {barrier}"
+            arguments = f"{view.name}, {place}, {self.tile(op.dst)}, {barrier}"
             return {"name": "tma_copy", "template": "", "arguments": arguments}
         tile = self.printer.tile(op.dst.buffer)
         own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
@@ -321,7 +320,7 @@ class Statements:
         return {
             "name": "clear" if op.is_clear else "fill",
             "template": "threads" if buffer.scope is Scope.SHARED else "",
-            "arguments": self._tile(op.dst) + value,
+            "arguments": self.tile(op.dst) + value,
         }
 
     def _fill_local(self, op: Fill) -> str:
@@ -330,14 +329,14 @@ class Statements:
         return f"for (auto& element : {name}) element = {value};"
 
     def _gemm(self, op: Gemm) -> Mapping[str, str]:
-        a, b, c = (self._tile(region) for region in (op.a, op.b, op.c))
+        a, b, c = (self.tile(region) for region in (op.a, op.b, op.c))
         arguments = [
             f"tl::transposed({a})" if op.transpose_a else a,
             f"tl::transposed({b})" if op.transpose_b else b,
             c,
         ]
         if op.metadata is not None:
-            arguments.insert(1, self._tile(op.metadata))
+            arguments.insert(1, self.tile(op.metadata))
             return {
                 "name": "gemm_sparse",
                 "template": "",
@@ -434,7 +433,7 @@ class Statements:
     def _loop(self, op: Loop) -> StatementView:
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")
         if pipeline is not None:
-            return self._pipelined(op, pipeline)
+            return pipelined(op, pipeline, self)
         step = int(static_value(op.step) or 0)
         name = self.printer.names(op.var.name)
         parts = {
@@ -447,87 +446,7 @@ class Statements:
         }
         return StatementView("loop", parts, body=self.body(op.body))
 
-    def _pipelined(self, op: Loop, pipeline: Pipeline) -> StatementView:
-        """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
-        overlap: Overlap | None = self.facts.get(op, "overlap")
-        in_flight: InFlight | None = self.facts.get(op, "in_flight")
-        with self.turns(op, pipeline) as turns:
-            if overlap is not None:
-                return overlapped(op, overlap, turns, self)
-            if in_flight is not None:
-                return self._in_flight(op, in_flight, turns)
-            if pipeline.producer:
-                note = (
-                    f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp "
-                    "frees it"
-                )
-                return StatementView("consume", turns, comments=(note,), body=self.body(pipeline.body))
-            notes = _pipeline_notes(
-                turns["turn"], pipeline, self.facts.rule(op, "pipeline"), self._read_before(pipeline)
-            )
-            if pipeline.staged:
-                return self._staged_loop(op, pipeline, turns)
-            loads, body = self.body(pipeline.loads), self.body(pipeline.body)
-            return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
-
-    def _in_flight(self, op: Loop, found: InFlight, turns: dict[str, str]) -> StatementView:
-        """A loop whose product is in flight while the next turn writes its operand."""
-        turn, names = turns["turn"], self.printer.names
-        tiles, sum_ = listed([names(tile.name) for tile in found.written]), names(found.product.c.buffer.name)
-        slots = "has" if len(found.written) == 1 else "have"
-        self.printer.slots |= {tile.name: f"{turn} % {slots_of(tile, self.settled)}" for tile in found.written}
-        *before, product = self.body((*found.before, found.product))
-        start = replace(product, parts={**product.parts, "name": "gemm_start"})
-        note = (
-            f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which "
-            f"{slots} two slots. All warps waited for the product of turn {turn} - 2, the last that read the slot  "
-            f"[{self.facts.rule(op, 'in_flight')}]"
-        )
-        return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
-
-    def _staged_loop(self, op: Loop, pipeline: Pipeline, turns: dict[str, str]) -> StatementView:
-        """A loop whose tiles wait in registers."""
-        self._staged |= {id(copy): staged_tile(copy, self.printer) for copy in pipeline.copies}
-        tiles = [self._staged[id(copy)] for copy in pipeline.copies]
-        about = [f"// {line}" for line in staged_about(tiles, self.settled.launch.threads)]
-        notes = staged_notes(turns["turn"], pipeline, self.facts.rule(op, "pipeline"), self._read_before(pipeline))
-        stores = [f"tl::store({self._staged[id(copy)].name}, {self._tile(copy.dst)});" for copy in pipeline.copies]
-        return StatementView(
-            "staged",
-            turns | {"store": self._pipeline_name("store", op), "stores": "\n".join(stores)},
-            body=self.body(pipeline.body),
-            orelse=self.body(pipeline.loads),
-            notes=notes,
-            declared=(*about, *(tile.declaration for tile in tiles)),
-        )
-
-    @contextmanager
-    def turns(self, op: Loop, pipeline: Pipeline) -> Iterator[dict[str, str]]:
-        """The texts of a pipelined loop's turns, which count from 0; inside, its tiles print with their turn's slot."""
-        name = self.printer.names(op.var.name)
-        from_zero = static_value(op.start) == 0
-        turn = name if from_zero else f"{name}_turn"
-        stages = stages_name(self.settled, pipeline.stages)
-        outside = dict(self.printer.slots)
-        tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(self.settled.launch, tile))]
-        self.printer.slots |= {tile.name: f"{turn} % {stages}" for tile in tiles}
-        yield {
-            "turn": turn,
-            "load": self._pipeline_name("load", op),
-            "stages": stages,
-            "direct": "" if pipeline.direct is None else f", {loads_name(self.settled, pipeline.direct)}",
-            "trips": self.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
-            "variable": "" if from_zero else f"const int {name} = {self.printer.text(op.start)} + {turn};",
-        }
-        self.printer.slots = outside
-
-    def _pipeline_name(self, wish: str, op: Loop) -> str:
-        """The name of the lambda that loads (or stores) a turn's tiles: `wish`, numbered for further loops."""
-        pipelined = [stmt for stmt in walk_stmts(self.settled.launch.body) if self.facts.get(stmt, "pipeline")]
-        place = next(number for number, stmt in enumerate(pipelined, 1) if stmt is op)
-        return wish if place == 1 else self.printer.names(f"__{wish}_{place}")
-
-    def _tile(self, region: Region) -> str:
+    def tile(self, region: Region) -> str:
         """A tile, or rows and columns of a shared one."""
         buffer = region.buffer
         if buffer.scope is not Scope.SHARED:
@@ -540,19 +459,11 @@ class Statements:
                 text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
         return text
 
-    def _read_before(self, pipeline: Pipeline) -> str:
-        """Shared tiles that the turns read and do not load: the pipeline's barrier covers them too."""
-        names = [buffer.name for buffer in pipeline.buffers]
-        for stmt in pipeline.body:
-            names += sorted(buffer.name for buffer in shared(buffers_written(stmt)))
-        read = [name for stmt in pipeline.body for name in sorted(b.name for b in shared(buffers_read(stmt)))]
-        return ", ".join(self.printer.names(name) for name in dict.fromkeys(read) if name not in names)
-
     def _operand(self, region: Region, other: Region) -> str:
         """A region as an operand of tl::copy: a tile, or a place in a tensor."""
         buffer = region.buffer
         if buffer.scope is not Scope.GLOBAL:
-            return self._tile(region)
+            return self.tile(region)
         kept = _kept_dimensions(region, other)
         starts = [self.printer.index(part.start) for part in region.ranges]
         view = self.printer.names(buffer.name)
@@ -591,18 +502,3 @@ def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
     if memory or isinstance(stmt, Print):
         return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
     return view
-
-
-def _pipeline_notes(name: str, pipeline: Pipeline, rule: str, read_before: str) -> tuple[str, ...]:
-    """What a turn of the loop waits for, and what it starts."""
-    ahead = pipeline.stages - 1
-    if ahead == 0:
-        text = f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]"
-        return tuple(wrapped(text, BODY_WIDTH))
-    publishes = f", and in turn 0 publishes {read_before}" if read_before else ""
-    text = (
-        f"In each turn a thread waits for its own copies of tile {name}; a barrier then makes all of them visible and "
-        f"ends the reads of tile {name} - 1{publishes}; then tile {name} + {ahead}, if there is one, starts to load "
-        f"into the slot of tile {name} - 1  [{rule}]"
-    )
-    return tuple(wrapped(text, BODY_WIDTH))

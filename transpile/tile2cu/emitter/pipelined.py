@@ -1,0 +1,131 @@
+"""Loops whose loads run ahead of them: their turns, what is said of them, and the parts that they are printed in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tile2cu.core.accesses import buffers_read, buffers_written, shared, viewed
+from tile2cu.core.expr import binary, static_value
+from tile2cu.core.program import Loop, walk_stmts
+from tile2cu.core.schedule import InFlight, Overlap, Pipeline
+from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.emitter.overlap import overlapped
+from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
+from tile2cu.emitter.storage import loads_name, slots_of, stages_name
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+
+def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> StatementView:
+    """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
+    overlap: Overlap | None = statements.facts.get(op, "overlap")
+    in_flight: InFlight | None = statements.facts.get(op, "in_flight")
+    with turns_of(op, pipeline, statements) as turns:
+        if overlap is not None:
+            return overlapped(op, overlap, turns, statements)
+        if in_flight is not None:
+            return _in_flight(op, in_flight, turns, statements)
+        if pipeline.producer:
+            note = (
+                f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp frees it"
+            )
+            return StatementView("consume", turns, comments=(note,), body=statements.body(pipeline.body))
+        notes = _notes(
+            turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
+        )
+        if pipeline.staged:
+            return _staged(op, pipeline, turns, statements)
+        loads, body = statements.body(pipeline.loads), statements.body(pipeline.body)
+        return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
+
+
+def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "Statements") -> StatementView:
+    """A loop whose product is in flight while the next turn writes its operand."""
+    turn, names, settled = turns["turn"], statements.printer.names, statements.settled
+    tiles, sum_ = listed([names(tile.name) for tile in found.written]), names(found.product.c.buffer.name)
+    slots = "has" if len(found.written) == 1 else "have"
+    statements.printer.slots |= {tile.name: f"{turn} % {slots_of(tile, settled)}" for tile in found.written}
+    *before, product = statements.body((*found.before, found.product))
+    start = replace(product, parts={**product.parts, "name": "gemm_start"})
+    note = (
+        f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which "
+        f"{slots} two slots. All warps waited for the product of turn {turn} - 2, the last that read the slot  "
+        f"[{statements.facts.rule(op, 'in_flight')}]"
+    )
+    return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
+
+
+def _staged(op: Loop, pipeline: Pipeline, turns: dict[str, str], statements: "Statements") -> StatementView:
+    """A loop whose tiles wait in registers."""
+    statements.staged |= {id(copy): staged_tile(copy, statements.printer) for copy in pipeline.copies}
+    tiles = [statements.staged[id(copy)] for copy in pipeline.copies]
+    about = [f"// {line}" for line in staged_about(tiles, statements.settled.launch.threads)]
+    notes = staged_notes(
+        turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
+    )
+    stores = [
+        f"tl::store({statements.staged[id(copy)].name}, {statements.tile(copy.dst)});" for copy in pipeline.copies
+    ]
+    return StatementView(
+        "staged",
+        turns | {"store": _lambda_name("store", op, statements), "stores": "\n".join(stores)},
+        body=statements.body(pipeline.body),
+        orelse=statements.body(pipeline.loads),
+        notes=notes,
+        declared=(*about, *(tile.declaration for tile in tiles)),
+    )
+
+
+@contextmanager
+def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator[dict[str, str]]:
+    """The texts of a pipelined loop's turns, which count from 0; inside, its tiles print with their turn's slot."""
+    name = statements.printer.names(op.var.name)
+    from_zero = static_value(op.start) == 0
+    turn = name if from_zero else f"{name}_turn"
+    stages = stages_name(statements.settled, pipeline.stages)
+    outside = dict(statements.printer.slots)
+    tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
+    statements.printer.slots |= {tile.name: f"{turn} % {stages}" for tile in tiles}
+    yield {
+        "turn": turn,
+        "load": _lambda_name("load", op, statements),
+        "stages": stages,
+        "direct": "" if pipeline.direct is None else f", {loads_name(statements.settled, pipeline.direct)}",
+        "trips": statements.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
+        "variable": "" if from_zero else f"const int {name} = {statements.printer.text(op.start)} + {turn};",
+    }
+    statements.printer.slots = outside
+
+
+def _lambda_name(wish: str, op: Loop, statements: "Statements") -> str:
+    """The name of the lambda that loads (or stores) a turn's tiles: `wish`, numbered for further loops."""
+    loops = [stmt for stmt in walk_stmts(statements.settled.launch.body) if statements.facts.get(stmt, "pipeline")]
+    place = next(number for number, stmt in enumerate(loops, 1) if stmt is op)
+    return wish if place == 1 else statements.printer.names(f"__{wish}_{place}")
+
+
+def _read_before(pipeline: Pipeline, statements: "Statements") -> str:
+    """Shared tiles that the turns read and do not load: the pipeline's barrier covers them too."""
+    names = [buffer.name for buffer in pipeline.buffers]
+    for stmt in pipeline.body:
+        names += sorted(buffer.name for buffer in shared(buffers_written(stmt)))
+    read = [name for stmt in pipeline.body for name in sorted(b.name for b in shared(buffers_read(stmt)))]
+    return ", ".join(statements.printer.names(name) for name in dict.fromkeys(read) if name not in names)
+
+
+def _notes(name: str, pipeline: Pipeline, rule: str, read_before: str) -> tuple[str, ...]:
+    """What a turn of the loop waits for, and what it starts."""
+    ahead = pipeline.stages - 1
+    if ahead == 0:
+        text = f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{rule}]"
+        return tuple(wrapped(text, BODY_WIDTH))
+    publishes = f", and in turn 0 publishes {read_before}" if read_before else ""
+    text = (
+        f"In each turn a thread waits for its own copies of tile {name}; a barrier then makes all of them visible and "
+        f"ends the reads of tile {name} - 1{publishes}; then tile {name} + {ahead}, if there is one, starts to load "
+        f"into the slot of tile {name} - 1  [{rule}]"
+    )
+    return tuple(wrapped(text, BODY_WIDTH))
