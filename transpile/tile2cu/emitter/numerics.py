@@ -20,8 +20,7 @@ class Numerics:
 
     `rounded` are copies into a narrower type: (tensor or tile, type, Python line). `extrema` are the functions of
     floating-point numbers that prefer a number to NaN. `order` says in which order what is summed, a sentence for each
-    kind of sum. `atomic_sums` says that atomic additions of floating-point numbers come in any order: the result may
-    differ from run to run in its last bits.
+    kind of sum.
     """
 
     products: tuple[str, ...]
@@ -30,7 +29,6 @@ class Numerics:
     extrema: tuple[str, ...]
     approximated: tuple[str, ...]
     order: tuple[str, ...]
-    atomic_sums: bool
 
 
 def numerics(launches: tuple[Settled, ...]) -> Numerics:
@@ -49,7 +47,6 @@ def numerics(launches: tuple[Settled, ...]) -> Numerics:
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         approximated=tuple(sorted({name for name in calls if name in _APPROXIMATED or name.startswith("fast_")})),
         order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
-        atomic_sums=any(_adds_atomically(op) for op in stmts),
     )
 
 
@@ -62,13 +59,12 @@ def _order(settled: Settled) -> Iterator[str]:
                 yield "products: along k upwards, one at a time"
             else:
                 yield f"products: along k upwards, one {instruction} after the other, which adds its own k as it does"
-        elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float and op.src.scope is Scope.SHARED:
-            yield "reductions of shared tiles: a thread's own elements upwards, then lanes pair by pair"
         elif isinstance(op, Scan) and op.kind in _SUMS and op.dst.dtype.is_float:
             yield "running sums: a thread's own elements upwards; a warp's line in steps of 1, 2, 4, ... elements"
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
+            of_tile = " of shared tiles" if op.src.scope is Scope.SHARED else ""
             parts = ", then the block's groups of lanes upwards" if settled.facts[op, "workspace"] > 1 else ""
-            yield f"reductions: a thread's own elements upwards, then lanes pair by pair{parts}"
+            yield f"reductions{of_tile}: a thread's own elements upwards, then lanes pair by pair{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, which may change the last bits from run to run"
 
