@@ -237,16 +237,16 @@ def _quotients(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
 
     Where a size itself is zero nothing is loaded along it. A GPU that loads without a map says: illegal instruction.
     """
-    texts = [
+    texts = dict.fromkeys(
         f"{each.printer.text(extent.lhs)} > 0 && {each.printer.text(extent)} == 0"
         for each in launches
         for view in distinct(each.maps)
         for extent in view.tensor.shape
         if isinstance(extent, Binary) and extent.op == "//" and static_value(extent.rhs) not in (None, 1)
         if static_value(extent) is None
-    ]
-    comments = iter(("A tensor that TMA moves has elements",))
-    return tuple(_refuse([text], "TL_INVALID_SIZE", *comments) for text in dict.fromkeys(texts))
+    )
+    about = ("A tensor that TMA moves has elements",)
+    return tuple(_refuse([text], "TL_INVALID_SIZE", *(() if n else about)) for n, text in enumerate(texts))
 
 
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

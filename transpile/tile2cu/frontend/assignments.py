@@ -147,7 +147,7 @@ def let(cx: Context, name: str, value: Expr) -> Var:
     assert written is not None
     var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(written) else Role.LET)
     at = cx.recorder.take()
-    cx.recorder.emit(Let(var=var, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Let(var=var, value=written, **at.fields))
     return var
 
 
@@ -162,14 +162,14 @@ def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:
     start = Const(dtype, 0) if init is None else init
     var = cx.recorder.variable(name, dtype, Role.MUTABLE)
     at = cx.recorder.take()
-    cx.recorder.emit(Declare(var=var, init=start, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Declare(var=var, init=start, **at.fields))
     return var
 
 
 def _output(cx: Context, name: str, value: OutputTensor, span: Span) -> Buffer:
     """A tensor from T.empty: one more parameter, allocated by the caller."""
     at = cx.recorder.take()
-    comment = "\n".join(at.comments + ((at.trailing,) if at.trailing else ()))
+    comment = "\n".join(at.lines)
     buffer = Buffer(name=name, shape=value.shape, dtype=value.dtype, scope=Scope.GLOBAL, span=span, comment=comment)
     cx.recorder.add_param(name, buffer)
     return buffer
@@ -199,7 +199,7 @@ def _bind_argument(cx: Context, name: str, tensor: TensorType, env: Env, span: S
     if name not in cx.recorder.signature:
         raise Fault("T2C-F029", f"`{name}` is no parameter of the kernel", help="only parameters are annotated so")
     at = cx.recorder.take()
-    comment = "\n".join(at.comments + ((at.trailing,) if at.trailing else ()))
+    comment = "\n".join(at.lines)
     buffer = Buffer(
         name=name,
         shape=tensor.shape,
@@ -267,9 +267,7 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
         indices=element.indices,
         value=written,
         op=op,
-        span=at.span,
-        comments=at.comments,
-        trailing=at.trailing,
+        **at.fields,
     )
     cx.recorder.emit(guarded(element, store))
 
@@ -282,7 +280,7 @@ def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:
         assert isinstance(combined, Expr)
         written, op = combined, ""
     at = cx.recorder.take()
-    cx.recorder.emit(Assign(var=var, value=written, op=op, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Assign(var=var, value=written, op=op, **at.fields))
 
 
 def _scalar(value: object, what: str) -> Expr:

@@ -121,9 +121,7 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
             step=step,
             num_stages=stages,
             body=body,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
 
@@ -193,9 +191,7 @@ def _trace_persistent(
             stop=Call(INT32, "ceildiv", (total, wave_size)),
             step=int_const(1),
             body=tuple(turn),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
 
@@ -244,8 +240,6 @@ def _trace_parallel(
             vars=tuple(indices),
             extents=tuple(bounds),
             body=tuple(body),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
@@ -16,6 +17,14 @@ from tile2cu.frontend.values import Allocation, Placement, Reducer
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
 
 
+class StmtFields(TypedDict):
+    """The fields that all statements have."""
+
+    span: Span
+    comments: tuple[str, ...]
+    trailing: str
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a statement stands, and the user's comments on it."""
@@ -23,6 +32,16 @@ class Place:
     span: Span
     comments: tuple[str, ...] = ()
     trailing: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All comments, the trailing one last."""
+        return self.comments + ((self.trailing,) if self.trailing else ())
+
+    @property
+    def fields(self) -> StmtFields:
+        """The same as keyword arguments of a statement."""
+        return {"span": self.span, "comments": self.comments, "trailing": self.trailing}
 
 
 @dataclass(eq=False)
@@ -166,7 +185,6 @@ class Recorder:
                 yield blocks
             self._launch = None
             self.placements.clear()
-        comments = place.comments + ((place.trailing,) if place.trailing else ())
         count = math.prod(threads)
         whole = Launch(
             grid=grid,
@@ -176,7 +194,7 @@ class Recorder:
             tiles=tuple(opened.tiles),
             body=tuple(body),
             span=place.span,
-            comments=comments,
+            comments=place.lines,
         )
         self.launches += phases(whole)
 
@@ -255,7 +273,7 @@ class Recorder:
             strides=value.strides,
             address=value.address,
         )
-        stmt = Locate(tensor=tensor, span=at.span, comments=at.comments, trailing=at.trailing)
+        stmt = Locate(tensor=tensor, **at.fields)
         if self.in_kernel:
             self.emit(stmt)
         else:
@@ -274,7 +292,7 @@ class Recorder:
     ) -> Buffer:
         """As `allocate`, for a statement that does more than allocate."""
         assert self._launch is not None or scope is Scope.GLOBAL
-        comment = "\n".join(place.comments + ((place.trailing,) if place.trailing else ()))
+        comment = "\n".join(place.lines)
         tile = Buffer(
             name=self.unique(name),
             shape=shape,

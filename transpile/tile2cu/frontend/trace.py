@@ -121,7 +121,7 @@ def _trace_jump(cx: Context, node: cst.Break | cst.Continue) -> None:
         raise Fault("T2C-F026", f"`{word}` stands outside of any loop of the kernel")
     at = cx.recorder.take()
     kind = Break if isinstance(node, cst.Break) else Continue
-    cx.recorder.emit(kind(span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(kind(**at.fields))
 
 
 def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
@@ -203,9 +203,7 @@ def _trace_device_if(cx: Context, node: cst.If, condition: Expr, env: Env) -> No
             condition=condition,
             then=tuple(then),
             orelse=tuple(orelse),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
 
@@ -237,7 +235,7 @@ def _trace_device_while(cx: Context, node: cst.While, condition: Expr, env: Env)
         raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
     at = cx.recorder.take()
     body = loop_body(cx, node.body, env.inner_frame(loop=True))
-    cx.recorder.emit(While(condition=condition, body=body, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(While(condition=condition, body=body, **at.fields))
 
 
 _BLOCK_NAMES = ("bx", "by", "bz")

@@ -60,9 +60,7 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
         spread(cx, source, target, kind)
         return
     at = cx.recorder.take()
-    cx.recorder.emit(
-        AtomicTile(kind=kind, src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(AtomicTile(kind=kind, src=source, dst=target, **at.fields))
 
 
 def _require_type(name: str, kind: Reduction | None, buffer: Buffer) -> None:
@@ -113,9 +111,7 @@ def _emit_element(
         value=value,
         order=order,
         previous=previous,
-        span=at.span,
-        comments=at.comments,
-        trailing=at.trailing,
+        **at.fields,
     )
     cx.recorder.emit(guarded(dst, stmt))
 
@@ -162,9 +158,7 @@ def _packed(name: str, width: int) -> Callable[..., object]:
                 stop=int_const(width),
                 step=int_const(1),
                 body=tuple(body),
-                span=at.span,
-                comments=at.comments,
-                trailing=at.trailing,
+                **at.fields,
             )
         )
         return None
@@ -188,7 +182,7 @@ def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = 
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.sync_threads cannot stand inside T.Parallel")
     at = cx.recorder.take()
-    cx.recorder.emit(Sync(span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Sync(**at.fields))
     return None
 
 

@@ -84,9 +84,7 @@ def tma_copy(cx: Context, src: object, dst: object, *, barrier: object = None, *
         )
     bar = _barrier(cx, barrier, "`barrier` of T.tma_copy")
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Copy(src=source, dst=target, barrier=bar, span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, **at.fields))
     return None
 
 

@@ -40,7 +40,7 @@ def copy(
         spread(cx, source, target, None)
         return None
     at = cx.recorder.take()
-    cx.recorder.emit(Copy(src=source, dst=target, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Copy(src=source, dst=target, **at.fields))
     return None
 
 
@@ -66,9 +66,7 @@ def _store(cx: Context, dst: Load, value: Expr) -> None:
             buffer=dst.buffer,
             indices=dst.indices,
             value=value,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
 
@@ -151,16 +149,14 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
     written = as_number(value, f"the value of {name}")
     if isinstance(dst, Var) and dst.role is Role.MUTABLE:
         at = cx.recorder.take()
-        cx.recorder.emit(Assign(var=dst, value=written, span=at.span, comments=at.comments, trailing=at.trailing))
+        cx.recorder.emit(Assign(var=dst, value=written, **at.fields))
         return
     if isinstance(dst, Load) and not _is_of_block(dst):
         _store(cx, dst, written)
         return
     region = _element(cx, dst) if isinstance(dst, Load) else as_region(cx, dst, f"the destination of {name}")
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Fill(dst=region, value=written, is_clear=is_clear, span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(Fill(dst=region, value=written, is_clear=is_clear, **at.fields))
 
 
 def _is_of_block(dst: Load) -> bool:

@@ -22,9 +22,7 @@ def check(cx: Context, condition: Expr, message: object) -> None:
         raise Fault("T2C-F019", "the assertion fails" + (f": {message[:200]}" if message else ""))
     if known is None:
         at = cx.recorder.take()
-        cx.recorder.emit(
-            Assert(condition=condition, message=message, span=at.span, comments=at.comments, trailing=at.trailing)
-        )
+        cx.recorder.emit(Assert(condition=condition, message=message, **at.fields))
 
 
 def device_assert(cx: Context, condition: object, msg: object = "", no_stack_info: object = False) -> object:
@@ -43,7 +41,7 @@ def print_(cx: Context, obj: object, msg: object = "", warp_group_id: object = 0
         raise Fault("T2C-F023", f"`msg` of T.print is a string, not {describe(msg)}")
     what = _tile(cx, obj) if isinstance(obj, Buffer | View) else as_number(obj, "what T.print prints")
     at = cx.recorder.take()
-    cx.recorder.emit(Print(what=what, message=msg, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Print(what=what, message=msg, **at.fields))
     return None
 
 

@@ -11,7 +11,7 @@ def perform(cx: Context, call: Call) -> None:
     """Record a call whose value nobody takes."""
     cx.expression(call)
     at = cx.recorder.take()
-    cx.recorder.emit(Effect(call=call, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Effect(call=call, **at.fields))
 
 
 def is_effect(value: object) -> bool:

@@ -170,9 +170,7 @@ def dp4a(cx: Context, a: object, b: object, c: object) -> object:
             indices=target.indices,
             value=Call(INT32, "dot_4", tuple(places)),
             op="+",
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return None

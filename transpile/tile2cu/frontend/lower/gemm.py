@@ -59,9 +59,7 @@ def gemm(
             transpose_b=flags[1],
             policy=policy,
             clear=clear,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return result if C is None else None
@@ -76,7 +74,7 @@ def _clear_if(cx: Context, condition: Expr, c: Region) -> None:
     """`clear_accum` that depends on a loop's turn, for instance: the accumulator is cleared before the product."""
     at = cx.recorder.take()
     cleared = Fill(dst=c, value=int_const(0), is_clear=True, span=at.span)
-    cx.recorder.emit(If(condition=condition, then=(cleared,), span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(If(condition=condition, then=(cleared,), **at.fields))
 
 
 def _operand(value: object, transposed: bool) -> tuple[bool, object]:
@@ -178,9 +176,7 @@ def gemm_sp(
             transpose_b=transpose_b,
             policy=policy,
             clear=as_flag(clear_accum, "`clear_accum` of T.gemm_sp"),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return None

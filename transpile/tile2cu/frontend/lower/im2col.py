@@ -50,9 +50,7 @@ def im2col(
             vars=(i, j),
             extents=tile.shape,
             body=(store,),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return None

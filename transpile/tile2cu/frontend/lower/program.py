@@ -105,9 +105,7 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
         raise Fault("T2C-F023", '`order` of T.use_swizzle is "row" or "column"')
     if as_flag(enable, "`enable` of T.use_swizzle"):
         at = cx.recorder.take()
-        cx.recorder.emit(
-            Swizzle(panel=panel, order=str(order), span=at.span, comments=at.comments, trailing=at.trailing)
-        )
+        cx.recorder.emit(Swizzle(panel=panel, order=str(order), **at.fields))
     return None
 
 

@@ -46,9 +46,7 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
                 dim=along,
                 clear=as_flag(clear, f"`clear` of {name}"),
                 keeps_nan=keeps_nan,
-                span=at.span,
-                comments=at.comments,
-                trailing=at.trailing,
+                **at.fields,
             )
         )
         return None
@@ -120,9 +118,7 @@ def _scan(name: str, kind: Reduction) -> Callable[..., object]:
                 dst=target,
                 dim=axis,
                 reverse=backwards,
-                span=at.span,
-                comments=at.comments,
-                trailing=at.trailing,
+                **at.fields,
             )
         )
         return None

@@ -37,9 +37,7 @@ def reducer_init(cx: Context, reducer: object, init: object = None) -> object:
     number = Const(acc.dtype, kind.identity(acc.dtype), weak=False)
     value = number if init is None else as_number(init, "the value of T.reducer_init")
     at = cx.recorder.take()
-    cx.recorder.emit(
-        Fill(dst=whole(acc, place(cx)), value=value, span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(Fill(dst=whole(acc, place(cx)), value=value, **at.fields))
     return None
 
 
@@ -55,9 +53,7 @@ def reducer_update(cx: Context, element: object, value: object) -> object:
             buffer=acc,
             indices=element.indices,
             value=as_number(value, "the value of T.reducer_update"),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return None
@@ -74,9 +70,7 @@ def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: ob
         Copy(
             src=whole(acc, place(cx)),
             dst=whole(target, place(cx)),
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     return None

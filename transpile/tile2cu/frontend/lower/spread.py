@@ -36,9 +36,7 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
     inside = _bounds(target, written) if is_placed(cx, target) else None
     if inside is not None:
         body = If(condition=inside, then=(body,), span=at.span)
-    cx.recorder.emit(
-        Parallel(vars=indices, extents=extents, body=(body,), span=at.span, comments=at.comments, trailing=at.trailing)
-    )
+    cx.recorder.emit(Parallel(vars=indices, extents=extents, body=(body,), **at.fields))
 
 
 def _logical(region: Region, indices: tuple[Var, ...]) -> tuple[Expr, ...]:

@@ -157,9 +157,7 @@ def store(cx: Context, target: Buffer, value: object, op: str) -> None:
             vars=indices,
             extents=target.shape,
             body=body,
-            span=at.span,
-            comments=at.comments,
-            trailing=at.trailing,
+            **at.fields,
         )
     )
     if tile.of_rows:
@@ -197,9 +195,7 @@ def reduced(cx: Context, kind: Reduction, value: object, axis: object) -> Buffer
     name, here = f"{src.name}_{kind.value}", cx.recorder.peek()
     dst = cx.recorder.allocate_at(here, name, (src.shape[1 - dim],), FLOAT32 if wide else src.dtype, Scope.FRAGMENT)
     place = cx.recorder.take()
-    cx.recorder.emit(
-        Reduce(kind=kind, src=src, dst=dst, dim=dim, span=place.span, comments=place.comments, trailing=place.trailing)
-    )
+    cx.recorder.emit(Reduce(kind=kind, src=src, dst=dst, dim=dim, **place.fields))
     if dim == 1:
         cx.recorder.row_values.add(dst.name)
     return dst

@@ -203,7 +203,7 @@ def _through_shared(cx: Context, value: Expr, axis: int) -> Expr:
 
 def _emit(cx: Context, make: Callable[..., Stmt], **parts: object) -> None:
     at = cx.recorder.take()
-    cx.recorder.emit(make(**parts, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(make(**parts, **at.fields))
 
 
 def _axis_of(cx: Context, axes: tuple[object, ...]) -> int:
