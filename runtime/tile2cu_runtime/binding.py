@@ -49,12 +49,20 @@ struct Given {
 $variables
 };
 
+static tl_status launch(const Given& given, void* stream) {
+$launch
+  return status;
+}
+
+// The same for repeats.cpp: where all are tensors and sizes, a call's arguments are words of 8 bytes.
+static int launch_words(const void* words, void* stream) { return launch(*static_cast<const Given*>(words), stream); }
+
 static PyObject* call(PyObject*, PyObject* arguments) {
   Given given;
   unsigned long long stream;
   if (!PyArg_ParseTuple(arguments, "${formats}K:$entry"$addresses, &stream)) return nullptr;
   PyThreadState* const thread = PyEval_SaveThread();  // other Python threads run while the kernel is launched
-$launch
+  const tl_status status = launch(given, reinterpret_cast<void*>(stream));
   PyEval_RestoreThread(thread);
   return PyLong_FromLong(static_cast<long>(status));
 }
@@ -73,7 +81,12 @@ static PyModuleDef module = {PyModuleDef_HEAD_INIT, "$module", nullptr, -1, meth
 
 }  // namespace python_binding
 
-PyMODINIT_FUNC PyInit_$module(void) { return PyModule_Create(&python_binding::module); }
+PyMODINIT_FUNC PyInit_$module(void) {
+  PyObject* const found = PyModule_Create(&python_binding::module);
+  void* const launch = reinterpret_cast<void*>(python_binding::launch_words);
+  if (found != nullptr) PyModule_AddObject(found, "launch", PyCapsule_New(launch, "tile2cu.launch", nullptr));
+  return found;
+}
 /*
 <%
 from tile2cu_runtime.binding import add_kernel
@@ -89,7 +102,7 @@ add_kernel(
 """)
 
 _LAUNCH = Template("""\
-  const tl_status status = ::$entry($values, nullptr, 0, reinterpret_cast<void*>(stream));""")
+  const tl_status status = ::$entry($values, nullptr, 0, stream);""")
 
 # The workspace lives as long as the launch: CUDA frees it in the order of the stream, the CPU engine launches at once.
 _LAUNCH_WITH_WORKSPACE = Template("""\
@@ -97,7 +110,7 @@ _LAUNCH_WITH_WORKSPACE = Template("""\
   const size_t workspace_bytes = ::${entry}_workspace_size($sizes);
   tl_status status = TL_OK;
   if (workspace_bytes != 0) $allocate
-  if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, reinterpret_cast<void*>(stream));
+  if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, stream);
   if (workspace != nullptr) $release""")
 
 
@@ -116,10 +129,10 @@ def _gpu(api: str) -> _Platform:
     """The runtime of a GPU: every function's name begins with `api`, cuda or hip."""
     return _Platform(
         allocate=f"""{{
-    const int error = {api}MallocAsync(&workspace, workspace_bytes, reinterpret_cast<void*>(stream));
+    const int error = {api}MallocAsync(&workspace, workspace_bytes, stream);
     if (error != 0) status = TL_LAUNCH_FAILED + error;
   }}""",
-        release=f"{api}FreeAsync(workspace, reinterpret_cast<void*>(stream));",
+        release=f"{api}FreeAsync(workspace, stream);",
         memory_declarations=f"""
 extern "C" int {api}MallocAsync(void**, size_t, void*);
 extern "C" int {api}FreeAsync(void*, void*);

@@ -14,7 +14,7 @@ from tile2cu_runtime import binding
 from tile2cu_runtime.arguments import BoundCall, bind_call
 from tile2cu_runtime.engine import Engine, EngineOptions, load_engine
 from tile2cu_runtime.errors import ArgumentError, LaunchError, status_name
-from tile2cu_runtime.repeats import Repeats, raw_stream
+from tile2cu_runtime.repeats import Repeats
 from tile2cu_runtime.report import CheckError, Finding, Report, SourceMap, read_report
 from tile2cu_runtime.spec import Manifest, TensorArgument
 
@@ -100,12 +100,9 @@ class Kernel:
         Errors: ArgumentError before anything is launched; LaunchError; CheckError in a checked run.
         """
         if not kwargs and self._repeats is not None:
-            prepared = self._repeats.prepared(args)
-            if prepared is not None and self._current_device() == prepared.gpu:
-                status = self._module.call(*prepared.values, self._stream(prepared.gpu))
-                if status:
-                    raise self._launch_error(status)
-                return prepared.result
+            result = self._repeats.launch(*args)
+            if result is not NotImplemented:
+                return result
         stream = kwargs.pop("stream", None) if all(a.name != "stream" for a in self.manifest.arguments) else None
         call = bind_call(self.manifest, TENSORS_ON[self.device], args, kwargs)
         if self.device in ("cuda", "hip"):
@@ -126,8 +123,7 @@ class Kernel:
         if torch is None or not torch.cuda.is_available():
             return
         if self._repeats is None:
-            self._repeats, self._stream = Repeats(self.manifest), raw_stream()
-            self._current_device = torch.cuda.current_device
+            self._repeats = Repeats(self.manifest, self._module, self._fail)
         self._repeats.remember(self.manifest, args, call)
 
     def _launch_on_gpu(self, call: BoundCall, stream: Any) -> None:
@@ -191,6 +187,9 @@ class Kernel:
             for argument in self.manifest.arguments
         ]
         return int(self._module.call(*values, stream))
+
+    def _fail(self, status: int) -> None:
+        raise self._launch_error(status)
 
     def _launch_error(self, status: int, findings: tuple[Finding, ...] = ()) -> LaunchError:
         name = status_name(status)

@@ -45,6 +45,8 @@ int PyArg_ParseTuple(PyObject*, const char*, ...);
 PyObject* PyLong_FromLong(long);
 PyObject* PyUnicode_FromString(const char*);
 PyObject* PyModule_Create2(PyModuleDef*, int);
+int PyModule_AddObject(PyObject*, const char*, PyObject*);
+PyObject* PyCapsule_New(void*, const char*, void (*)(PyObject*));
 PyThreadState* PyEval_SaveThread(void);
 void PyEval_RestoreThread(PyThreadState*);
 }

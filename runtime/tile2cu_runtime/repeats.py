@@ -1,19 +1,32 @@
 """Calls like an earlier one: what was found right for tensors of one type, shape and place is not looked at again.
 
 Binding and checking a call costs tens of microseconds in Python, launching it a few. A call that gives torch tensors by
-position, equal in all but their memory to those of a call that passed every check, needs only that looked at.
+position, equal in all but their memory to those of a call that passed every check, needs only that looked at: in C++
+(repeats.cpp), where that can be built and torch tells C++ of its tensors, else in Python.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.machinery
+import importlib.util
 import sys
+import sysconfig
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from tile2cu_runtime import cache
 from tile2cu_runtime.arguments import BoundCall
+from tile2cu_runtime.compile import run_compiler
+from tile2cu_runtime.compilers import find_gxx
+from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Manifest, SizeArgument, TensorArgument
 
 _MOST = 256  # kinds of calls that are remembered; then they are forgotten
+_NATIVE = Path(__file__).with_name("repeats.cpp")
+_MODULE = "tile2cu_repeats"
 _Key = tuple[Any, ...]
 
 
@@ -26,54 +39,87 @@ class _Known(NamedTuple):
     gpu: int
 
 
-class Prepared(NamedTuple):
-    """A call that may be launched: the launcher's arguments but the stream, what the call returns, and the GPU."""
-
-    values: tuple[int, ...]
-    result: Any
-    gpu: int
-
-
 class Repeats:
-    """The kinds of calls of a kernel that were bound and checked in this process."""
+    """The kinds of calls of a kernel that were bound and checked in this process.
 
-    def __init__(self, manifest: Manifest) -> None:
+    `launch(*args)` launches a call like one of them, and gives what it returns; NotImplemented when the call is to be
+    bound and checked. `fail` raises for a status other than 0.
+    """
+
+    launch: Callable[..., Any]
+
+    def __init__(self, manifest: Manifest, module: Any, fail: Callable[[int], Any]) -> None:
         self._known: dict[_Key, _Known] = {}
+        self._call, self._fail = module.call, fail
+        self._stream, self._gpu = raw_stream(), current_gpu()
         tensors = manifest.tensors
         # Sizes follow tensors, and no scalar is to be converted.
         self._applies = all(isinstance(argument, TensorArgument | SizeArgument) for argument in manifest.arguments)
-        self._alignment = max((tensor.alignment for tensor in tensors), default=1) - 1
+        self._alignment = max((tensor.alignment for tensor in tensors), default=1)
         self._written = tuple(place for place, tensor in enumerate(tensors) if tensor.written)
         self._pairs = tuple(
             (a, b) for a in self._written for b in range(len(tensors)) if b > a or (b < a and b not in self._written)
         )
+        self._native = self._in_cpp(len(tensors), module)
+        self.launch = self._native or self._launch
 
-    def prepared(self, args: tuple[Any, ...]) -> Prepared | None:
-        """The call, if one like it is known and nothing speaks against it: else it is to be bound and checked."""
+    def _in_cpp(self, tensors: int, module: Any) -> Any:
+        """What does the same in C++, or None where it cannot be had."""
+        torch = sys.modules["torch"]
+        exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+        capsule = getattr(module, "launch", None)
+        if not self._applies or exchange is None or capsule is None or (native := native_module()) is None:
+            return None
+        try:
+            return native.Repeats(
+                exchange,
+                capsule,
+                torch.Tensor,
+                torch.nn.Parameter,
+                torch.empty_like,
+                torch.contiguous_format,
+                self._gpu,
+                self._fail,
+                self._alignment,
+                [place in self._written for place in range(tensors)],
+                [place for pair in self._pairs for place in pair],
+            )
+        except NotImplementedError:  # of another major version
+            return None
+
+    def _launch(self, *args: Any) -> Any:
         try:
             known = self._known.get(_key(args))
             if known is None:
-                return None
+                return NotImplemented
             addresses = [tensor.data_ptr() for tensor in args]
         except (AttributeError, RuntimeError, TypeError):  # no torch tensors with memory of their own
-            return None
+            return NotImplemented
         made: list[Any] = []
         if known.missing:
             empty, device = sys.modules["torch"].empty, args[0].device
             for place, shape, dtype in known.missing:
                 made.append(empty(shape, dtype=dtype, device=device))
                 addresses.insert(place, made[-1].data_ptr())
+        if not self._is_legal(addresses, known.bytes) or self._gpu() != known.gpu:
+            return NotImplemented
+        status = self._call(*addresses, *known.sizes, self._stream(known.gpu))
+        if status:
+            self._fail(status)
+        return (made[0] if len(made) == 1 else tuple(made)) if made else None
+
+    def _is_legal(self, addresses: list[int], bytes_: tuple[int, ...]) -> bool:
+        """Whether the tensors are aligned, and what is written lies apart from the rest."""
         bits = 0
         for address in addresses:
             bits |= address
-        if bits & self._alignment:
-            return None
+        if bits & (self._alignment - 1):
+            return False
         for a, b in self._pairs:
             first, second = addresses[a], addresses[b]
-            if first < second + known.bytes[b] and second < first + known.bytes[a]:
-                return None
-        result = (made[0] if len(made) == 1 else tuple(made)) if made else None
-        return Prepared((*addresses, *known.sizes), result, known.gpu)
+            if first < second + bytes_[b] and second < first + bytes_[a]:
+                return False
+        return True
 
     def remember(self, manifest: Manifest, args: tuple[Any, ...], call: BoundCall) -> None:
         """Notes a call that passed every check, if calls like it may be repeated."""
@@ -89,12 +135,22 @@ class Repeats:
             self._known.clear()
         places = {tensor.name: place for place, tensor in enumerate(manifest.tensors)}
         made = ((places[name], call.tensors[name]) for name in call.allocated)
-        self._known[_key(args)] = _Known(
+        known = _Known(
             bytes=tuple(view.bytes for view in views),
             sizes=tuple(int(call.numbers[size.name]) for size in manifest.sizes),
-            missing=tuple((place, view.shape, view.owner.dtype) for place, view in made),
+            missing=tuple((place, tuple(view.owner.shape), view.owner.dtype) for place, view in made),
             gpu=int(call.device.partition(":")[2] or 0),
         )
+        self._known[_key(args)] = known
+        if self._native is not None and not self._remember_in_cpp(args, known):
+            self.launch = self._launch
+
+    def _remember_in_cpp(self, args: tuple[Any, ...], known: _Known) -> bool:
+        # Outputs are made like tensors of their shape that take the memory of one element.
+        empty, device = sys.modules["torch"].empty, args[0].device
+        likes = tuple(empty((), dtype=dtype, device=device).expand(shape) for _, shape, dtype in known.missing)
+        places = tuple(place for place, _, _ in known.missing)
+        return bool(self._native.remember(args, known.bytes, known.sizes, places, likes, known.gpu))
 
 
 def _key(args: tuple[Any, ...]) -> _Key:
@@ -112,3 +168,42 @@ def raw_stream() -> Callable[[int], int]:
 
     fast: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return fast or (lambda index: int(torch.cuda.current_stream(index).cuda_stream))
+
+
+def current_gpu() -> Callable[[], int]:
+    """The index of torch's current GPU. What is asked here comes with tensors on one: torch has set it up."""
+    import torch
+
+    fast: Callable[[], int] | None = getattr(torch._C, "_cuda_getDevice", None)
+    return fast or torch.cuda.current_device
+
+
+@functools.lru_cache(maxsize=1)
+def native_module() -> ModuleType | None:
+    """repeats.cpp, from the cache or built now; None without Python.h or a compiler."""
+    include = sysconfig.get_path("include")
+    if not (Path(include) / "Python.h").is_file():
+        return None
+    try:
+        library = _native_library(include)
+    except CompileError:
+        return None
+    loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(library))
+    spec = importlib.util.spec_from_file_location(_MODULE, library, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _native_library(include: str) -> Path:
+    gxx = find_gxx()
+    flags = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
+    suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
+    key = cache.content_key(_NATIVE.read_bytes(), gxx.version, *flags, include, suffix, sys.version)
+
+    def make(temporary: Path, place: Path) -> None:
+        command = (gxx.path, *flags, "-I", include, str(_NATIVE), "-o", _MODULE + suffix)
+        run_compiler(command, temporary, _NATIVE.name)
+
+    return cache.get_or_build("repeats", key, make).folder / (_MODULE + suffix)

@@ -1,14 +1,22 @@
-"""Calls like an earlier one are prepared as binding them would; whatever is new about them sends them to be bound."""
+"""Calls like an earlier one are launched as binding them would; whatever is new about them sends them to be bound.
+
+In C++ and in Python alike: launchers are noted, with tensors on the CPU.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import weakref
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import pytest
 
 from tile2cu_runtime import Kernel, LaunchError, kernel
+from tile2cu_runtime import repeats as module
 from tile2cu_runtime.arguments import bind_call
 from tile2cu_runtime.engine import EngineOptions
 from tile2cu_runtime.kernel import Run
@@ -23,30 +31,79 @@ def halves(*shape: int) -> Any:
     return torch.zeros(shape, dtype=torch.float16)
 
 
+class Launcher:
+    """What a kernel's binding is to it: notes the calls, by Python's way in and by C++'s."""
+
+    def __init__(self, words: int) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.status = 0
+        function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
+        self._native = function(lambda given, stream: self.call(*given[:words], stream or 0))
+        capsule = ctypes.pythonapi.PyCapsule_New
+        capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        self.launch = capsule(ctypes.cast(self._native, ctypes.c_void_p), b"tile2cu.launch", None)
+
+    def call(self, *values: Any) -> int:
+        self.calls.append(values)
+        return self.status
+
+    def status_string(self, status: int) -> str:
+        return f"status {status}"
+
+
+class Failed(Exception):
+    pass
+
+
+def fail(status: int) -> None:
+    raise Failed(status)
+
+
+@pytest.fixture(params=["python", "native"])
+def launcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Launcher:
+    """Of a product, on a machine whose GPU is the CPU."""
+    monkeypatch.setattr(module, "raw_stream", lambda: lambda gpu: 0)
+    monkeypatch.setattr(module, "current_gpu", lambda: lambda: 0)
+    found = Launcher(len(MANIFEST.arguments))
+    if request.param == "python":
+        del found.launch
+    elif not hasattr(torch.Tensor, "__dlpack_c_exchange_api__") or module.native_module() is None:
+        pytest.skip("needs torch 2.10, Python.h and g++")
+    return found
+
+
 @pytest.fixture
-def repeats() -> Repeats:
+def repeats(launcher: Launcher) -> Repeats:
     """Of a product of 16 x 24 by 24 x 32, with its output given and without."""
-    found = Repeats(MANIFEST)
+    found = Repeats(MANIFEST, launcher, fail)
+    assert (found.launch != found._launch) == hasattr(launcher, "launch")
     for args in ((halves(16, 24), halves(24, 32)), (halves(16, 24), halves(24, 32), halves(16, 32))):
         found.remember(MANIFEST, args, bind_call(MANIFEST, "cpu", args, {}))
     return found
 
 
-def test_a_call_with_its_output_is_prepared(repeats: Repeats) -> None:
+def test_a_call_with_its_output_is_launched(repeats: Repeats, launcher: Launcher) -> None:
     a, b, c = halves(16, 24), halves(24, 32), halves(16, 32)
-    prepared = repeats.prepared((a, b, c))
-    assert prepared is not None
+    assert repeats.launch(a, b, c) is None
     numbers = bind_call(MANIFEST, "cpu", (a, b, c), {}).numbers
     sizes = tuple(numbers[size.name] for size in MANIFEST.sizes)
-    assert prepared.values == (a.data_ptr(), b.data_ptr(), c.data_ptr(), *sizes)
-    assert prepared.result is None
+    assert launcher.calls == [(a.data_ptr(), b.data_ptr(), c.data_ptr(), *sizes, 0)]
 
 
-def test_an_output_that_is_not_given_is_allocated(repeats: Repeats) -> None:
-    prepared = repeats.prepared((halves(16, 24), halves(24, 32)))
-    assert prepared is not None
-    assert (prepared.result.shape, prepared.result.dtype) == ((16, 32), torch.float16)
-    assert prepared.values[2] == prepared.result.data_ptr()
+def test_an_output_that_is_not_given_is_allocated(repeats: Repeats, launcher: Launcher) -> None:
+    result = repeats.launch(halves(16, 24), halves(24, 32))
+    assert (result.shape, result.stride(), result.dtype) == ((16, 32), (32, 1), torch.float16)
+    assert result.untyped_storage().nbytes() == 2 * 16 * 32
+    assert launcher.calls[0][2] == result.data_ptr()
+    assert repeats.launch(halves(16, 24), halves(24, 32)).data_ptr() != result.data_ptr()
+
+
+def test_what_the_launcher_answers_is_raised(repeats: Repeats, launcher: Launcher) -> None:
+    launcher.status = 2
+    with pytest.raises(Failed, match="2"):
+        repeats.launch(A, B, C)
+    with pytest.raises(Failed):
+        repeats.launch(A, B)
 
 
 A, B, C = halves(16, 24), halves(24, 32), halves(16, 32)
@@ -57,6 +114,7 @@ OTHERS = {
     "misaligned": (halves(16 * 24 + 8)[1 : 16 * 24 + 1].view(16, 24), B, C),
     "overlapping": (A, B, B.view(-1)[:512].view(16, 32)),
     "a gradient": (A, B, halves(16, 32).requires_grad_()),
+    "lazily negated": (A, torch._neg_view(B), C),
     "no tensor": (A, B, [0.0]),
     "too few": (A,),
     "none": (),
@@ -65,8 +123,19 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("args", OTHERS.values(), ids=OTHERS.keys())
-def test_whatever_is_new_is_bound(repeats: Repeats, args: tuple[Any, ...]) -> None:
-    assert repeats.prepared(args) is None
+def test_whatever_is_new_is_bound(repeats: Repeats, launcher: Launcher, args: tuple[Any, ...]) -> None:
+    assert repeats.launch(*args) is NotImplemented
+    assert not launcher.calls
+
+
+def test_gaps_that_a_call_had_may_come_again(repeats: Repeats) -> None:
+    column = halves(16, 1)
+    strange = column.as_strided((16, 1), (1, 7))  # contiguous: no stride of one element matters
+    for a in (column, strange):
+        args = (a, halves(1, 32))
+        assert repeats.launch(*args) is NotImplemented or a is strange
+        repeats.remember(MANIFEST, args, bind_call(MANIFEST, "cpu", args, {}))
+        assert repeats.launch(*args).shape == (16, 32)
 
 
 def test_tensors_with_other_strides_are_not_alike() -> None:
@@ -75,65 +144,79 @@ def test_tensors_with_other_strides_are_not_alike() -> None:
     assert _key((wide[:, :8],)) != _key((wide.view(8, 128).expand(2, 8, 128).reshape(16, 128)[:, :8],))
 
 
-def test_what_may_change_is_not_remembered() -> None:
-    repeats, args = Repeats(MANIFEST), (A, B, halves(16, 32).requires_grad_())
+def test_what_may_change_is_not_remembered(launcher: Launcher) -> None:
+    repeats, args = Repeats(MANIFEST, launcher, fail), (A, B, halves(16, 32).requires_grad_())
     with torch.no_grad():
         repeats.remember(MANIFEST, args, bind_call(MANIFEST, "cpu", args, {}))
-    assert repeats.prepared(args) is None
+    assert repeats.launch(*args) is NotImplemented
 
 
-class Launcher:
-    """What a kernel's binding is to it: notes the calls."""
+def test_the_oldest_kinds_are_forgotten(launcher: Launcher) -> None:
+    repeats = Repeats(MANIFEST, launcher, fail)
+    for rows in range(1, 300):
+        args = (halves(rows, 24), halves(24, 32))
+        repeats.remember(MANIFEST, args, bind_call(MANIFEST, "cpu", args, {}))
+    assert repeats.launch(halves(1, 24), halves(24, 32)) is NotImplemented
+    assert repeats.launch(halves(299, 24), halves(24, 32)).shape == (299, 32)
 
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.status = 0
 
-    def call(self, *values: Any) -> int:
-        self.calls.append(values)
-        return self.status
-
-    def status_string(self, status: int) -> str:
-        return f"status {status}"
+def test_bytes_and_smaller_integers_are_not_alike(monkeypatch: pytest.MonkeyPatch, launcher: Launcher) -> None:
+    manifest = read_manifest(Path(__file__).parents[3] / "emitted/cuda/sm_80/linear_int4.json")
+    repeats = Repeats(manifest, launcher, fail)
+    packed = torch.zeros((8, 32), dtype=torch.uint8)
+    args = (halves(8, 64), packed, halves(8, 2))
+    repeats.remember(manifest, args, bind_call(manifest, "cpu", args, {}))
+    assert repeats.launch(*args).shape == (8, 8)
+    assert repeats.launch(args[0], torch.empty((8, 32), dtype=torch.uint4), args[2]) is NotImplemented
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> tuple[Kernel, Launcher]:
+def launched(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A kernel for a GPU whose launches are noted, with tensors on the CPU."""
-    found, launcher = object.__new__(Kernel), Launcher()
-    found.manifest, found._module, found._repeats = MANIFEST, launcher, None
+    return pretend_gpu(launcher, monkeypatch)
+
+
+def pretend_gpu(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    found = object.__new__(Kernel)
+    found.manifest, found._module, found._repeats = MANIFEST, cast(ModuleType, launcher), None
     found._run = Run(device="cuda", options=EngineOptions(), schedules=(), raise_findings=True)
     monkeypatch.setitem(kernel.TENSORS_ON, "cuda", "cpu")
-    monkeypatch.setattr(kernel, "_gpu", lambda device: nullcontext(77))
-    monkeypatch.setattr(kernel, "raw_stream", lambda: lambda gpu: 77)
+    monkeypatch.setattr(kernel, "_gpu", lambda device: nullcontext(0))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    return found, launcher
+    return found
 
 
 def test_a_repeated_call_launches_what_the_first_did(
-    launched: tuple[Kernel, Launcher], monkeypatch: pytest.MonkeyPatch
+    launched: Kernel, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    product, launcher = launched
-    assert product(A, B, C) is None
+    assert launched(A, B, C) is None
     monkeypatch.setattr(kernel, "bind_call", None)
-    assert product(A, B, C) is None
+    assert launched(A, B, C) is None
     assert launcher.calls[0] == launcher.calls[1]
     launcher.status = 2
     with pytest.raises(LaunchError):
-        product(A, B, C)
+        launched(A, B, C)
 
 
-def test_a_call_with_a_stream_is_bound(launched: tuple[Kernel, Launcher]) -> None:
-    product, launcher = launched
+def test_a_call_with_a_stream_is_bound(launched: Kernel, launcher: Launcher) -> None:
+    launched(A, B, C)
+    launched(A, B, C, stream=5)
+    assert [call[-1] for call in launcher.calls] == [0, 5]
+
+
+def test_another_gpu_is_made_current(launched: Kernel, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "current_gpu", lambda: lambda: 1)
+    launched(A, B, C)
+    bound: list[Any] = []
+    monkeypatch.setattr(kernel, "bind_call", lambda *given: bound.append(given) or bind_call(*given))
+    assert launched(A, B, C) is None
+    assert len(launcher.calls) == 2 and len(bound) == 1
+
+
+def test_a_kernel_goes_with_what_it_remembers(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    product = pretend_gpu(launcher, monkeypatch)
     product(A, B, C)
-    product(A, B, C, stream=5)
-    assert [call[-1] for call in launcher.calls] == [77, 5]
-
-
-def test_another_gpu_is_made_current(launched: tuple[Kernel, Launcher], monkeypatch: pytest.MonkeyPatch) -> None:
-    product, launcher = launched
-    product(A, B, C)
-    monkeypatch.setattr(product, "_current_device", lambda: 1)
-    assert product(A, B, C) is None
-    assert len(launcher.calls) == 2
+    there = weakref.ref(product)
+    del product
+    gc.collect()
+    assert there() is None

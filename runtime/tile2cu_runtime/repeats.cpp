@@ -1,0 +1,361 @@
+// Calls like an earlier one, as repeats.py has them, without Python's attribute lookups: a module with one type.
+// Tensors are seen through torch's DLPack exchange, which every torch.Tensor offers from torch 2.10 on. Whatever is not
+// just like a remembered call is answered with NotImplemented, and Python takes it from there.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr Py_ssize_t most_tensors = 32;
+constexpr Py_ssize_t most_words = 64;  // addresses and sizes of a call
+constexpr size_t most_kinds = 256;     // of calls; then they are forgotten
+
+// A reference to a Python object, or none.
+class Owned {
+ public:
+  explicit Owned(PyObject* taken = nullptr) : object_(taken) {}
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  ~Owned() { Py_XDECREF(object_); }
+  PyObject* get() const { return object_; }
+
+ private:
+  PyObject* object_;
+};
+
+Owned shared(PyObject* object) { return Owned(Py_NewRef(object)); }
+
+// ---- DLPack's C exchange --------------------------------------------------------------------------------------------
+// Source: dmlc/dlpack, include/dlpack/dlpack.h 1.3, DLTensor and DLPackExchangeAPI.
+
+struct Tensor {
+  void* data;
+  int32_t device_type, device;
+  int32_t rank;
+  uint8_t code, bits;
+  uint16_t lanes;
+  const int64_t *shape, *strides;  // in elements
+  uint64_t byte_offset;
+
+  uint64_t address() const { return reinterpret_cast<uint64_t>(data) + byte_offset; }
+  // torch has types of 1 to 7 bits, which DLPack gives as bytes.
+  bool is_byte() const { return code == 1 && bits == 8; }
+};
+
+struct Exchange {
+  uint32_t major, minor;
+  const void* earlier_version;
+  void* managed_functions[3];
+  int (*describe)(void* object, Tensor* tensor);  // 0, or -1 and a Python error; the tensor keeps its memory
+  int (*current_stream)(int32_t device_type, int32_t device, void** stream);
+};
+
+// ---- what is remembered ---------------------------------------------------------------------------------------------
+
+// All but the memory of a tensor that decides whether a call is right.
+struct Kind {
+  int32_t device_type, device;
+  uint8_t code, bits;
+  uint16_t lanes;
+  Owned dtype;  // torch's own
+  std::vector<int64_t> shape, strides;
+
+  bool has(const Tensor& t) const {
+    if (t.device_type != device_type || t.device != device || t.code != code || t.bits != bits || t.lanes != lanes ||
+        size_t(t.rank) != shape.size())
+      return false;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (t.shape[d] != shape[d] || t.strides[d] != strides[d]) return false;
+    return true;
+  }
+};
+
+// An output to allocate: its place among the kernel's tensors, and a tensor of its shape to make others like.
+struct Missing {
+  Py_ssize_t place;
+  Owned like;
+};
+
+struct Known {
+  std::vector<Kind> given;
+  std::vector<Missing> missing;
+  std::vector<uint64_t> bytes;  // of each of the kernel's tensors
+  std::vector<uint64_t> sizes;
+  long gpu;
+};
+
+struct Pair {
+  Py_ssize_t a, b;
+};
+
+// The kernel's launcher on words of 8 bytes: addresses, then sizes. Returns its status.
+using Launch = int (*)(const void* words, void* stream);
+
+// What a Repeats holds, for C++ to make and to destroy.
+struct State {
+  const Exchange* exchange;
+  Launch launch;
+  // Python's: the types of tensors, what to call with which arguments.
+  Owned tensor, parameter, empty_like, contiguous, current_device, fail;
+  uint64_t alignment;         // less one
+  std::vector<bool> written;  // by the place among the kernel's tensors
+  std::vector<Pair> apart;    // tensors that must not overlap
+  // Shared: a call that allocates may run Python code, which may come back here.
+  std::vector<std::shared_ptr<const Known>> known;
+  size_t last;  // the kind of the last call
+};
+
+struct Repeats {
+  PyObject_HEAD vectorcallfunc call;
+  State* state;
+};
+
+PyObject *name_dtype, *name_is_neg, *name_requires_grad, *keywords_like;
+
+PyObject* not_implemented() {
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+// Whether a call of Python's gave just that object.
+bool is(PyObject* wanted, const Owned& answer) { return answer.get() == wanted; }
+
+bool describe(const State& self, PyObject* object, Tensor& tensor) {
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return (type == self.tensor.get() || type == self.parameter.get()) && self.exchange->describe(object, &tensor) == 0 &&
+         (tensor.strides != nullptr || tensor.rank == 0);
+}
+
+// The kind of call that these tensors make, or null.
+std::shared_ptr<const Known> find(State& self, const Tensor* tensors, size_t count) {
+  const auto fits = [&](const Known& known) {
+    if (known.given.size() != count) return false;
+    for (size_t i = 0; i < count; ++i)
+      if (!known.given[i].has(tensors[i])) return false;
+    return true;
+  };
+  const size_t kinds = self.known.size();
+  for (size_t step = 0; step < kinds; ++step) {
+    const size_t at = (self.last + step) % kinds;
+    if (fits(*self.known[at])) return self.known[self.last = at];
+  }
+  return nullptr;
+}
+
+// What DLPack does not tell: the type of small integers, a lazily negated value, a written tensor with a gradient.
+bool is_plain(const State& self, PyObject* object, const Tensor& tensor, const Kind& kind, Py_ssize_t place) {
+  if (tensor.is_byte() && !is(kind.dtype.get(), Owned(PyObject_GetAttr(object, name_dtype)))) return false;
+  if (!is(Py_False, Owned(PyObject_CallMethodNoArgs(object, name_is_neg)))) return false;
+  return !self.written[place] || is(Py_False, Owned(PyObject_GetAttr(object, name_requires_grad)));
+}
+
+// The addresses are aligned, and what is written lies apart from the rest.
+bool is_legal(const State& self, const Known& known, const uint64_t* addresses, Py_ssize_t count) {
+  uint64_t all = 0;
+  for (Py_ssize_t i = 0; i < count; ++i) all |= addresses[i];
+  if (all & self.alignment) return false;
+  for (const auto& [a, b] : self.apart)
+    if (addresses[a] < addresses[b] + known.bytes[b] && addresses[b] < addresses[a] + known.bytes[a]) return false;
+  return true;
+}
+
+bool is_current(const State& self, long gpu) {
+  const Owned found(PyObject_CallNoArgs(self.current_device.get()));
+  return found.get() != nullptr && PyLong_AsLong(found.get()) == gpu;
+}
+
+// None, the output, or a tuple of several.
+PyObject* result_of(const std::vector<Owned>& made) {
+  if (made.empty()) Py_RETURN_NONE;
+  if (made.size() == 1) return Py_NewRef(made[0].get());
+  PyObject* const all = PyTuple_New(Py_ssize_t(made.size()));
+  for (size_t i = 0; all != nullptr && i < made.size(); ++i)
+    PyTuple_SET_ITEM(all, Py_ssize_t(i), Py_NewRef(made[i].get()));
+  return all;
+}
+
+PyObject* allocated(const State& self, PyObject* like) {
+  PyObject* const arguments[] = {like, self.contiguous.get()};
+  return PyObject_Vectorcall(self.empty_like.get(), arguments, 1, keywords_like);
+}
+
+// Repeats(*tensors): launches and returns the outputs that it allocated, or NotImplemented.
+PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+  State& self = *reinterpret_cast<Repeats*>(object)->state;
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  if (keywords != nullptr || count > most_tensors) return not_implemented();
+  Tensor tensors[most_tensors];
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!describe(self, args[i], tensors[i])) return not_implemented();
+  const auto known = find(self, tensors, size_t(count));
+  if (known == nullptr) return not_implemented();
+
+  uint64_t words[most_words];
+  std::vector<Owned> made;
+  Py_ssize_t places = Py_ssize_t(known->bytes.size()), given = 0;
+  for (Py_ssize_t place = 0; place < places; ++place) {
+    const size_t next = made.size();
+    if (next < known->missing.size() && known->missing[next].place == place) {
+      made.emplace_back(allocated(self, known->missing[next].like.get()));
+      if (made.back().get() == nullptr) return nullptr;
+      Tensor tensor;
+      if (!describe(self, made.back().get(), tensor)) return not_implemented();
+      words[place] = tensor.address();
+    } else {
+      if (!is_plain(self, args[given], tensors[given], known->given[given], place)) return not_implemented();
+      words[place] = tensors[given++].address();
+    }
+  }
+  if (!is_legal(self, *known, words, places) || !is_current(self, known->gpu)) return not_implemented();
+  for (const uint64_t size : known->sizes) words[places++] = size;
+  void* stream = nullptr;
+  const Kind& first = known->given[0];
+  if (self.exchange->current_stream(first.device_type, first.device, &stream) != 0) return not_implemented();
+
+  int status;
+  Py_BEGIN_ALLOW_THREADS  // other Python threads run while the kernel is launched
+      status = self.launch(words, stream);
+  Py_END_ALLOW_THREADS return status == 0 ? result_of(made) : PyObject_CallFunction(self.fail.get(), "i", status);
+}
+
+// ---- the type -------------------------------------------------------------------------------------------------------
+
+// Numbers of a sequence; with a Python error where it has something else.
+template <class T> std::vector<T> numbers(PyObject* sequence) {
+  std::vector<T> found;
+  const Owned items(PySequence_Tuple(sequence));
+  for (Py_ssize_t i = 0; items.get() != nullptr && i < PyTuple_GET_SIZE(items.get()); ++i)
+    found.push_back(T(PyLong_AsLongLong(PyTuple_GET_ITEM(items.get(), i))));
+  return found;
+}
+
+// remember(args, bytes, sizes, places, likes, gpu): True when calls like this one are known from now on.
+PyObject* remember(PyObject* object, PyObject* arguments) {
+  State& self = *reinterpret_cast<Repeats*>(object)->state;
+  PyObject *args, *bytes, *sizes, *places, *likes;
+  long gpu;
+  if (!PyArg_ParseTuple(arguments, "O!OOOO!l", &PyTuple_Type, &args, &bytes, &sizes, &places, &PyTuple_Type, &likes,
+                        &gpu))
+    return nullptr;
+  Known known{{}, {}, numbers<uint64_t>(bytes), numbers<uint64_t>(sizes), gpu};
+  const auto outputs = numbers<Py_ssize_t>(places);
+  if (PyErr_Occurred()) return nullptr;
+  const size_t count = size_t(PyTuple_GET_SIZE(args)), tensors = known.bytes.size();
+  if (count == 0 || tensors > most_tensors || tensors + known.sizes.size() > most_words ||
+      count + outputs.size() != tensors || size_t(PyTuple_GET_SIZE(likes)) != outputs.size() ||
+      tensors != self.written.size())
+    Py_RETURN_FALSE;
+  Tensor given[most_tensors];
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* const arg = PyTuple_GET_ITEM(args, Py_ssize_t(i));
+    Tensor& t = given[i];
+    if (!describe(self, arg, t)) {
+      PyErr_Clear();
+      Py_RETURN_FALSE;
+    }
+    Owned dtype(PyObject_GetAttr(arg, name_dtype));
+    if (dtype.get() == nullptr) return nullptr;
+    known.given.push_back({t.device_type,
+                           t.device,
+                           t.code,
+                           t.bits,
+                           t.lanes,
+                           std::move(dtype),
+                           {t.shape, t.shape + t.rank},
+                           {t.strides, t.strides + t.rank}});
+  }
+  if (find(self, given, count) != nullptr) Py_RETURN_TRUE;  // and yet bound anew: another GPU was current
+  for (size_t i = 0; i < outputs.size(); ++i)
+    known.missing.push_back({outputs[i], shared(PyTuple_GET_ITEM(likes, Py_ssize_t(i)))});
+  if (self.known.size() >= most_kinds) self.known.clear();
+  self.known.push_back(std::make_shared<const Known>(std::move(known)));
+  self.last = self.known.size() - 1;
+  Py_RETURN_TRUE;
+}
+
+// Repeats(exchange, launch, tensor, parameter, empty_like, contiguous, current_device, fail, alignment, written, apart):
+// two capsules, Python objects, a number, the places of written tensors, and pairs of places, one after the other.
+PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
+  PyObject *exchange, *launch, *objects[6], *written, *apart;
+  unsigned long long alignment;
+  if (!PyArg_ParseTuple(arguments, "OOOOOOOOKOO", &exchange, &launch, &objects[0], &objects[1], &objects[2],
+                        &objects[3], &objects[4], &objects[5], &alignment, &written, &apart))
+    return nullptr;
+  auto* const table = static_cast<const Exchange*>(PyCapsule_GetPointer(exchange, "dlpack_exchange_api"));
+  void* const launcher = PyCapsule_GetPointer(launch, "tile2cu.launch");
+  if (table == nullptr || launcher == nullptr) return nullptr;
+  if (table->major != 1 || table->describe == nullptr || table->current_stream == nullptr)
+    return PyErr_Format(PyExc_NotImplementedError, "DLPack %u.%u", table->major, table->minor);
+  const auto flags = numbers<bool>(written);
+  const auto pairs = numbers<Py_ssize_t>(apart);
+  if (PyErr_Occurred()) return nullptr;
+  auto* const found = reinterpret_cast<Repeats*>(type->tp_alloc(type, 0));
+  if (found == nullptr) return nullptr;
+  found->call = call;
+  found->state = new State{table,
+                           reinterpret_cast<Launch>(launcher),
+                           shared(objects[0]),
+                           shared(objects[1]),
+                           shared(objects[2]),
+                           shared(objects[3]),
+                           shared(objects[4]),
+                           shared(objects[5]),
+                           alignment - 1,
+                           flags,
+                           {},
+                           {},
+                           0};
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2) found->state->apart.push_back({pairs[i], pairs[i + 1]});
+  return reinterpret_cast<PyObject*>(found);
+}
+
+void destroy(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  delete reinterpret_cast<Repeats*>(object)->state;
+  Py_TYPE(object)->tp_free(object);
+}
+
+// `fail` may be a method of the kernel that owns this.
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  const State* const state = reinterpret_cast<Repeats*>(object)->state;
+  if (state != nullptr) Py_VISIT(state->fail.get());
+  return 0;
+}
+
+PyMethodDef methods[] = {{"remember", remember, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject repeats_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "tile2cu_repeats", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_tile2cu_repeats(void) {
+  repeats_type.tp_name = "tile2cu_repeats.Repeats";
+  repeats_type.tp_basicsize = sizeof(Repeats);
+  repeats_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+  repeats_type.tp_vectorcall_offset = offsetof(Repeats, call);
+  repeats_type.tp_call = PyVectorcall_Call;
+  repeats_type.tp_new = make;
+  repeats_type.tp_dealloc = destroy;
+  repeats_type.tp_traverse = traverse;
+  repeats_type.tp_methods = methods;
+  name_dtype = PyUnicode_InternFromString("dtype");
+  name_is_neg = PyUnicode_InternFromString("is_neg");
+  name_requires_grad = PyUnicode_InternFromString("requires_grad");
+  keywords_like = Py_BuildValue("(s)", "memory_format");
+  if (!name_dtype || !name_is_neg || !name_requires_grad || !keywords_like || PyType_Ready(&repeats_type) < 0)
+    return nullptr;
+  PyObject* const found = PyModule_Create(&module);
+  if (found && PyModule_AddObjectRef(found, "Repeats", reinterpret_cast<PyObject*>(&repeats_type)) < 0) {
+    Py_DECREF(found);
+    return nullptr;
+  }
+  return found;
+}
