@@ -286,3 +286,19 @@ def test_views_have_shapes_of_run_time_sizes() -> None:
     x = RNG.integers(-9, 9, (3, 4)).astype(np.float32)
     actual = small(statements, params, x, np.zeros((3, 4), np.float32), grid="M", head='M = T.dynamic("M")')
     np.testing.assert_array_equal(actual, 2 * x)
+
+
+def test_a_turn_reads_what_a_fragment_held_before_the_loop_or_what_it_wrote_itself() -> None:
+    statements = """
+        S = T.alloc_fragment((5,), "int32")
+        T.copy(X, S)
+        for i in T.Parallel(5):
+            if i < 4:
+                S[i] = S[i + 1]
+            else:
+                S[i] = S[0] + S[i]
+            Y[i] = S[4 - i]
+    """
+    params = 'X: T.Tensor((5,), "int32"), Y: T.Tensor((5,), "int32")'
+    x = np.array([1, 2, 4, 8, 16], np.int32)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros(5, np.int32)), [16, 8, 8, 2, 1])

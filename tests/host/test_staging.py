@@ -79,6 +79,94 @@ def test_a_fragment_that_is_a_copy_of_a_shared_tile_is_read_there(tmp_path: Path
     np.testing.assert_array_equal(kernel(x), 2 * x.T)
 
 
+OLD_VALUES = {
+    "a reversal": ("S[i] = S[44 - i]", lambda s, at: s[::-1]),
+    "a sum with its neighbour": ("S[i] += S[T.max(i - 1, 0)]", lambda s, at: s + np.concatenate([s[:1], s[:-1]])),
+    "below the own store": (
+        "S[i] = S[i] + 100\n        Y[i, 1] = S[44 - i]",  # the middle one meets what it wrote itself
+        lambda s, at: (s + 100, np.where(np.arange(45) == 22, s + 100, s[::-1])),
+    ),
+    "below a store to another column": (
+        "S[i] = 7\n        S[i] = S[(i + 1) % 45] + S[i]",
+        lambda s, at: np.roll(s, -1) + 7,
+    ),
+    "at indices given at run time": ("S[i] = S[rows[i]] * 2", lambda s, at: s[at] * 2),
+    "in one arm of a branch": (
+        "if i % 2 == 0:\n            S[i] = S[T.min(i + 1, 44)]\n        else:\n            S[i] = -S[i - 1]",
+        lambda s, at: np.where(np.arange(45) % 2, -np.roll(s, 1), np.concatenate([s[1:], s[-1:]])),
+    ),
+    "a rotation": ("S[(i + 1) % 45] = S[i]", lambda s, at: np.roll(s, 1)),
+    "a rotation of sums": ("S[(i + 1) % 45] = S[i] + S[44 - i]", lambda s, at: np.roll(s + s[::-1], 1)),
+    "a part, kept elsewhere": (
+        "if i < 20:\n            S[i + 20] = S[i]",
+        lambda s, at: np.concatenate([s[:20], s[:20], s[40:]]),
+    ),
+    "above what it writes": ("S[44 - i] = 3\n        Y[i, 1] = 1", lambda s, at: (0 * s + 3, 0 * s + 1)),
+}
+
+
+@pytest.mark.parametrize("name", OLD_VALUES)
+@pytest.mark.parametrize("turns", [1, 3])
+def test_a_loop_reads_what_other_turns_held_before_it(name: str, turns: int, tmp_path: Path) -> None:
+    """Each of 45 elements; Y[:, 0] is what the fragment holds afterwards."""
+    body, expected = OLD_VALUES[name]
+    statements = f"""
+        S = T.alloc_fragment((45,), "float32")
+        T.copy(X, S)
+        for turn in T.serial({turns}):
+            for i in T.Parallel(45):
+                {body.replace(chr(10), chr(10) + " " * 8)}
+        for i in T.Parallel(45):
+            Y[i, 0] = S[i]
+    """
+    params = 'X: T.Tensor((45,), "float32"), rows: T.Tensor((45,), "int32"), Y: T.Tensor((45, 2), "float32")'
+    x, at = integers(45), RNG.integers(0, 45, 45).astype(np.int32)
+    actual = load_body(tmp_path, statements, params)(x, at)
+    held = x
+    for _ in range(turns):
+        found = expected(held, at)
+        held, *seen = found if isinstance(found, tuple) else (found,)
+    np.testing.assert_array_equal(actual[:, 0], held)
+    for column in seen:
+        np.testing.assert_array_equal(actual[:, 1], column)
+
+
+def test_a_product_takes_up_its_own_transpose(tmp_path: Path) -> None:
+    """A tile laid out by a product, ragged in memory, in a block of two: the old elements cross warps."""
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.copy(A[bx * 64, 0], A_shared)
+        T.gemm(A_shared, A_shared, C_local, transpose_B=True, clear_accum=True)
+        for i, j in T.Parallel(64, 64):
+            C_local[i, j] = T.if_then_else(i < j, C_local[j, i] + 1, C_local[i, j])
+        T.copy(C_local, C[bx * 64, 0])
+    """
+    params = 'A: T.Tensor((M, 32), "float16"), C: T.Tensor((M, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 64)", arguments="M")
+    a = integers(100, 32, dtype=np.float16)
+    padded = np.zeros((128, 32))
+    padded[:100] = a
+    parts = [part @ part.T for part in (padded[:64], padded[64:])]
+    upper = np.arange(64)[:, None] < np.arange(64)
+    np.testing.assert_array_equal(kernel(a), np.concatenate([part + upper for part in parts])[:100])
+
+
+def test_a_shared_tile_that_the_loop_writes_is_not_read_in_place_of_its_copy(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((40, 40), "float32")
+        L = T.alloc_fragment((40, 40), "float32")
+        T.copy(X, S)
+        T.copy(S, L)
+        for i, j in T.Parallel(40, 40):
+            S[i, j] = L[j, i]
+        T.copy(S, Y)
+    """
+    params = 'X: T.Tensor((40, 40), "float32"), Y: T.Tensor((40, 40), "float32")'
+    x = integers(40, 40)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x.T)
+
+
 def test_a_copy_that_no_longer_holds_is_not_read_in_its_place(tmp_path: Path) -> None:
     statements = """
         S = T.alloc_shared((32, 32), "float32")

@@ -30,6 +30,15 @@ class Memory:
         # Which block wrote each element of a tensor in this launch; None where blocks may wait for one another.
         self._writers: dict[int, Array] | None = None
         self._block = 0
+        # Of fragments in a loop over elements: what they held before it, and which turn wrote each element since.
+        self._before: dict[int, tuple[Array, Array]] = {}
+
+    def begin_loop(self, fragments: list[Buffer]) -> None:
+        """A loop over elements begins that writes these: a turn reads what was there before, or what it wrote."""
+        self._before = {id(tile): (self._of(tile).copy(), np.full(tile.static_shape, -1)) for tile in fragments}
+
+    def end_loop(self) -> None:
+        self._before = {}
 
     def begin_launch(self, *, ordered: bool) -> None:
         """Another launch. `ordered`: its blocks order what they do by atomics, so that they may share elements."""
@@ -101,7 +110,11 @@ class Memory:
         if not inside.any():
             return np.zeros(1, data.dtype)
         self._is_read(buffer, tuple(np.broadcast_to(place, inside.shape)[inside] for place in clipped))
-        return np.where(inside, data[tuple(clipped)], np.zeros((), data.dtype))
+        found = data[tuple(clipped)]
+        if id(buffer) in self._before:
+            before, turns = (part[tuple(clipped)] for part in self._before[id(buffer)])
+            found = np.where(turns == np.arange(len(mask)), found, before)
+        return np.where(inside, found, np.zeros((), data.dtype))
 
     def store(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array) -> None:
         """Writes elements where the mask is set and, for a tensor, where they lie inside."""
@@ -110,6 +123,8 @@ class Memory:
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
         self._written(buffer, chosen)
         data[chosen] = np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside]
+        if id(buffer) in self._before:
+            self._before[id(buffer)][1][chosen] = np.flatnonzero(inside)
 
     def update(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array, combine: np.ufunc) -> None:
         """An atomic update of elements; several may meet at one."""

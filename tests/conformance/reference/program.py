@@ -30,6 +30,7 @@ from tile2cu.core.program import (
     Parallel,
     Print,
     Program,
+    Scope,
     Stmt,
     Store,
     Swizzle,
@@ -102,6 +103,15 @@ def _orders_blocks(launch: Launch) -> bool:
     return any(isinstance(part, Call) and part.function.startswith("atomic_load") for part in loads) or any(
         isinstance(stmt, Atomic) and (stmt.order or stmt.previous is not None) for stmt in walk_stmts(launch.body)
     )
+
+
+def _read_and_written(loop: Parallel) -> list[Buffer]:
+    """The fragments of which a turn of the loop may read what another writes."""
+    stores = (stmt for stmt in walk_stmts(loop.body) if isinstance(stmt, Store))
+    written = {id(stmt.buffer): stmt.buffer for stmt in stores if stmt.buffer.scope is Scope.FRAGMENT}
+    parts = (part for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for part in walk(expr))
+    others = {id(part.buffer) for part in parts if isinstance(part, Load) and part.indices != loop.vars}
+    return [tile for name, tile in written.items() if name in others and tile.of is None and tile.reducer is None]
 
 
 class Block:
@@ -243,7 +253,9 @@ class Block:
             self.values.set(var, index.reshape(-1))
         self.lanes, self.values.thread = count, None
         self.broken, self.left = np.zeros(count, bool), np.zeros(count, bool)
+        self.memory.begin_loop(_read_and_written(stmt))
         self.run(stmt.body, np.ones(count, bool))
+        self.memory.end_loop()
         self.lanes, self.broken, self.left, self.values.thread = outside
         self.values.variables = variables
         self.memory.forget_private(self.launch.tiles)

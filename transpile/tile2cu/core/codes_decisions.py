@@ -87,8 +87,10 @@ _LAYOUT: Mapping[str, Explanation] = {
     ),
     "T2C-L014": Explanation(
         "a fragment is indexed by something else than the loop's variables",
-        "A fragment's elements are spread over the threads. A T.Parallel loop gives each thread its own elements; to "
-        "reach another thread's, the tile has to lie in shared memory.",
+        "A fragment's elements are spread over the threads. A T.Parallel loop gives each thread its own elements; "
+        "another thread's are read as they were before the loop, and written, through shared memory. Refused is what "
+        "the turns of a loop, which are independent, cannot tell: sums over elements of other turns, and a read of "
+        "what the same turn may have written to another thread.",
     ),
     "T2C-L015": Explanation(
         "elements of 4 bits are not taken two at a time",

@@ -17,10 +17,19 @@ def with_buffer(part: Part, old: Buffer, new: Buffer) -> Part:
     def change(expr: Expr) -> Expr | None:
         return Load(new.dtype, new, expr.indices) if isinstance(expr, Load) and expr.buffer is old else None
 
+    return _changed(part, change, lambda buffer: new if buffer is old else buffer)
+
+
+def with_expressions(part: Part, change: Callable[[Expr], Expr | None]) -> Part:
+    """A statement, with all below it, in whose expressions each part that `change` answers for is replaced."""
+    return _changed(part, change, lambda buffer: buffer)
+
+
+def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Callable[[Buffer], Buffer]) -> Part:
     def of(part: object) -> object:
         match part:
             case Buffer():
-                return new if part is old else part
+                return of_buffer(part)
             case Expr():
                 return rebuilt(part, change)
             case tuple():

@@ -20,6 +20,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments, with_buffer
 from tile2cu.rules.rewrite.tiles import fresh, whole
+from tile2cu.rules.rewrite.turns import held_place, places_read, places_written, reading_before
 from tile2cu.rules.rewrite.views import view_through_shared
 
 
@@ -45,26 +46,51 @@ def through_shared(launch: Launch, op: Stmt, tile: Buffer, why: str = "") -> Lau
 
 
 def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
-    accesses = [access for access in element_accesses(op.body) if access.buffer is tile]
-    stores = [access for access in accesses if access.is_store]
-    if any(access.indices == op.vars for access in stores):
-        return None  # what one thread writes another would have to read in the same turn
     repeated = [var for var, extent in zip(op.vars, op.extents, strict=True) if static_value(extent) != 1]
     sums = [stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Store) and stmt.buffer is tile and stmt.op]
     if any(not {*repeated} <= {part for index in stmt.indices for part in walk(index)} for stmt in sums):
         return None  # a sum over elements of other threads: T.reduce_sum
-    source = None if stores else _same_in_shared(launch, op, tile)
+    read, written = places_read(op, tile), places_written(op, tile)
+    updated = {access.indices for access in element_accesses(op.body) if access.buffer is tile and access.atomic}
+    own = held_place(written | updated, op)
+    if (own is not None and not read - {own}) or (updated and (read or written)):
+        return None  # what one thread writes another would have to read in the same turn
+    if own is not None:
+        before, load = _before(launch, op, tile)
+        return _replaced(launch, op, (*load, reading_before(op, tile, before, tile)), (before,))
+    if written or updated:
+        return _written_through(launch, op, tile)
+    source = _same_in_shared(launch, op, tile)
     if source is not None:
-        rewritten = _replaced(launch, op, (with_buffer(op, tile, source),), ())
-        return _without_unread(rewritten, tile)
+        return _without_unread(_replaced(launch, op, (with_buffer(op, tile, source),), ()), tile)
     staged = _staged(launch, tile)
-    before: tuple[Stmt, ...] = () if stores and covers(op, tile) else (_moved(op, tile, staged, _READS),)
-    after: tuple[Stmt, ...] = (_moved(op, staged, tile, _WRITES),) if stores else ()
-    return _replaced(launch, op, (*before, with_buffer(op, tile, staged), *after), (staged,))
+    return _replaced(launch, op, (_moved(op, tile, staged, _READS), with_buffer(op, tile, staged)), (staged,))
+
+
+def _written_through(launch: Launch, op: Parallel, tile: Buffer) -> Launch:
+    """A loop that writes elements of other threads writes to a shared tile, which then goes to the fragment."""
+    staged = _staged(launch, tile)
+    kept: tuple[Stmt, ...] = () if covers(op, tile) else (_moved(op, tile, staged, _READS),)
+    back = _moved(op, staged, tile, _WRITES)
+    read = places_read(op, tile)
+    if not places_written(op, tile):
+        return _replaced(launch, op, (*kept, with_buffer(op, tile, staged), back), (staged,))
+    before, load = (tile, ()) if not read or held_place(read, op) else _before(launch, op, tile)
+    return _replaced(launch, op, (*kept, *load, reading_before(op, tile, before, staged), back), (staged, before))
+
+
+def _before(launch: Launch, op: Parallel, tile: Buffer) -> tuple[Buffer, tuple[Stmt, ...]]:
+    """A shared tile that has what the fragment holds before the loop, and what brings that there."""
+    source = _same_in_shared(launch, op, tile)
+    if source is not None:
+        return source, ()
+    before = _staged(launch, tile, "_before")
+    return before, (_moved(op, tile, before, _BEFORE),)
 
 
 _READS = "other threads hold what is read here of `{}`: through shared memory"
 _WRITES = "other threads hold what was written here of `{}`: through shared memory"
+_BEFORE = "other threads read what `{}` holds before the loop: through shared memory"
 
 
 def _copy(launch: Launch, op: Copy) -> Launch | None:
@@ -96,8 +122,8 @@ def _operand(launch: Launch, op: Gemm, tile: Buffer, why: str) -> Launch | None:
     return _replaced(launch, op, (_moved(op, tile, staged, why), replace(op, a=a, b=b)), (staged,))
 
 
-def _staged(launch: Launch, tile: Buffer) -> Buffer:
-    return replace(tile, name=fresh(launch, f"{tile.name}_staged"), scope=Scope.SHARED, comment="", reducer=None)
+def _staged(launch: Launch, tile: Buffer, suffix: str = "_staged") -> Buffer:
+    return replace(tile, name=fresh(launch, tile.name + suffix), scope=Scope.SHARED, comment="", reducer=None)
 
 
 def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
@@ -109,7 +135,8 @@ def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> 
     """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
     by = under_comments(op, by)
     body = in_body(launch.body, lambda body, place: by if body[place] is op else None)
-    return replace(launch, body=body, tiles=(*launch.tiles, *tiles))
+    new = tuple(tile for tile in tiles if all(tile is not other for other in launch.tiles))
+    return replace(launch, body=body, tiles=(*launch.tiles, *new))
 
 
 def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
@@ -123,7 +150,8 @@ def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None
                 if _is_copy_to(before, tile):
                     assert isinstance(before, Copy)
                     source = before.src.buffer
-                    written = [buffer for stmt in body[body.index(before) : place] for buffer in buffers_written(stmt)]
+                    between = body[body.index(before) : place + 1]
+                    written = [buffer for stmt in between for buffer in buffers_written(stmt)]
                     if not touches(written, source):
                         found.append(source)
                     break

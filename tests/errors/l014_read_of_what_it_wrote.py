@@ -10,19 +10,20 @@ def kernel(M, N, block=64):
             S = T.alloc_fragment((64,), "float32")
             T.clear(S)
             for i in T.Parallel(64):
-                S[i] = S[63 - i]
+                S[63 - i] = 1.0
+                Y[bx, i] = S[i // 2]
 
     return main
 
 # ---- expected ----
-# error[T2C-L014]: `S` is spread over threads and can only be indexed by the loop's own variables here
-#   --> l014_index_of_a_fragment.py:13:17
+# error[T2C-L014]: what is read here of `S` may be what the same turn of the loop has written to another thread
+#   --> l014_read_of_what_it_wrote.py:14:17
 #    |
-# 13 |                 S[i] = S[63 - i]
-#    |                 ^^^^^^^^^^^^^^^^
-# note: this loop runs over i
-#   --> l014_index_of_a_fragment.py:12:13
+# 14 |                 Y[bx, i] = S[i // 2]
+#    |                 ^^^^^^^^^^^^^^^^^^^^
+# note: this loop writes `S` where other threads hold it
+#   --> l014_read_of_what_it_wrote.py:12:13
 #    |
 # 12 |             for i in T.Parallel(64):
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: index it by i or one of them, or keep the tile in shared memory
+#   = help: read it in a second T.Parallel loop, or above the store
