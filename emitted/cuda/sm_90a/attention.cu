@@ -88,7 +88,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // attention.py:64  A causal block stops at its last query: all later keys are masked.
   const int loop_range = tl::ceildiv(seq_len, block_N);
 
-  // With a window it starts at the first key that its first query sees.
   // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.

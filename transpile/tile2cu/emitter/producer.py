@@ -35,7 +35,8 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in own
     )
-    above = tuple(line for text in heading((loop,), file) for line in wrapped(text, BODY_WIDTH))
+    place = heading((loop,), file)[-1]  # the user's words stand above the loop itself
+    above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
     view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
     return (*shared, replace(view, gap=bool(shared)))
