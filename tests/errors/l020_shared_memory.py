@@ -3,11 +3,10 @@ import tilelang.language as T
 
 
 @tilelang.jit
-def kernel(M, N, block=64):
+def kernel(M, N, block=64, block_K=256):
     @T.prim_func
     def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float32")):
         with T.Kernel(T.ceildiv(M, block), threads=256) as bx:
-            block_K = 128
             A_shared = T.alloc_shared((256, block_K), "float16")
             B_shared = T.alloc_shared((block_K, 256), "float16")
             C_local = T.alloc_fragment((256, 256), "float32")
@@ -20,11 +19,11 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-L020]: the tiles need 393,216 bytes of shared memory; sm_80 has 166,912 a block
+# error[T2C-L020]: the tiles need 786,432 bytes of shared memory; sm_80 has 166,912 a block
 #  --> l020_shared_memory.py:9:9
 #   |
 # 9 |         with T.Kernel(T.ceildiv(M, block), threads=256) as bx:
 #   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: A_shared    196,608 bytes
-#           B_shared    196,608 bytes
-#   = help: the largest setting found to fit is num_stages=1, with 131,072 bytes
+#   = note: A_shared    393,216 bytes
+#           B_shared    393,216 bytes
+#   = help: the largest setting found to fit is block_K=64, num_stages=2, with 131,072 bytes

@@ -58,6 +58,20 @@ def test_a_result_takes_the_memory_of_operands(statements: str, target: str, tmp
     assert ("wgmma" in kernel.source) == (target == "cuda:sm_90a")
 
 
+@pytest.mark.parametrize(("target", "stages"), [("cuda:sm_89", 3), ("cuda:sm_90a", 7)])
+def test_where_fewer_stages_fit_than_asked_for_there_are_as_many(target: str, stages: int, tmp_path: Path) -> None:
+    """Twelve of 32 KiB each do not; the file uses the number elsewhere, too, where it stays twelve."""
+    statements = EPILOGUE.replace("num_stages=6", "num_stages=num_stages").replace("127 - j]", "127 - j] * num_stages")
+    params = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    options = {"grid": "3", "arguments": "M, K, num_stages", "target": target}
+    kernel = load_body(tmp_path, statements, params, **options, M=300, K=1000, num_stages=12)
+    a, b = RNG.integers(-4, 5, (300, 1000)).astype(np.float16), RNG.integers(-4, 5, (1000, 128)).astype(np.float16)
+    product = a.astype(float) @ b.astype(float)
+    np.testing.assert_array_equal(kernel(a, b), product + product[:, ::-1] * 12)
+    assert f"constexpr int num_slots = {stages};" in kernel.source
+    assert "12 are asked for and do not fit" in kernel.source
+
+
 def test_what_lives_on_from_turn_to_turn_keeps_its_memory(tmp_path: Path) -> None:
     statements = """
         sums = T.alloc_shared((64, 160), "float32")

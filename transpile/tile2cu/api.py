@@ -1,6 +1,7 @@
 """The path of a kernel: text, Program, facts, text."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from tile2cu import fit
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Program
+from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.files import read
 from tile2cu.frontend import programs
@@ -111,8 +112,20 @@ def emit_program(program: Program, target: Target, *, look: Look | None = None, 
 
 
 def settle(program: Program, target: Target) -> tuple[Context, ...]:
-    """Everything that is decided about a program, launch by launch."""
-    return tuple(resolve(program, launch, target, RULES) for launch in program.launches)
+    """Everything that is decided about a program, launch by launch, with fewer stages where only those fit."""
+    return tuple(_settled_launch(program, launch, target) for launch in program.launches)
+
+
+def _settled_launch(program: Program, launch: Launch, target: Target) -> Context:
+    try:
+        return resolve(program, launch, target, RULES)
+    except Tile2CuError as error:
+        if error.code != fit.TOO_LARGE:
+            raise
+        for fewer in fit.with_fewer_stages(launch):
+            with suppress(Tile2CuError):
+                return resolve(program, fewer, target, RULES)
+        raise
 
 
 def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Settled, ...]:
@@ -134,4 +147,5 @@ def _launch(program: Program, target: Target, decided: Context) -> Settled:
 
 def _shared_bytes(target: Target, program: Program) -> int:
     """What the hungriest of a program's launches takes. Raises T2C-L020 when that is too much."""
-    return max(int(each.facts[each.launch, "ledger"].total) for each in settle(program, target))
+    settled = (resolve(program, launch, target, RULES) for launch in program.launches)
+    return max(int(each.facts[each.launch, "ledger"].total) for each in settled)

@@ -1,16 +1,17 @@
-"""What would fit: smaller settings of a kernel whose tiles need more shared memory than the chip has.
+"""What would fit of a kernel whose tiles need more shared memory than the chip has: fewer stages, smaller settings.
 
-Settings are tried in the order of an estimate; one is offered only after the kernel was settled with it, by the rules.
+Fewer stages change no result, and are taken. Smaller tiles are offered: settings are tried in the order of an estimate,
+and one is offered only after the kernel was settled with it, by the rules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import prod
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
-from tile2cu.core.program import Buffer, Copy, If, Loop, LoopKind, Program, Scope, Stmt, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, LoopKind, Program, Scope, Stmt, While, walk_stmts
 
 TOO_LARGE = "T2C-L020"
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
@@ -18,6 +19,12 @@ _STAGES = "num_stages"
 _TRIES = 16
 Bytes = Callable[[Program], int]
 Retrace = Callable[[Mapping[str, int]], tuple[Program, ...]]
+
+
+def with_fewer_stages(launch: Launch) -> Iterator[Launch]:
+    """The launch with ever fewer stages in its pipelined loops, down to one."""
+    for stages in range(_stages((launch,)) - 1, 0, -1):
+        yield replace(launch, body=_fewer(launch.body, stages))
 
 
 def with_help(error: Tile2CuError, program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> Tile2CuError:
@@ -37,7 +44,7 @@ def with_help(error: Tile2CuError, program: Program, limit: int, retrace: Retrac
 
 def _largest(program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes) -> tuple[dict[str, int], int] | None:
     """The first setting that settles, of those that seem to fit, largest first; with its bytes."""
-    for setting in _settings(program, limit)[:_TRIES]:
+    for setting in (_settings(program, limit) or _settings(program, limit, tensors=True))[:_TRIES]:
         sizes = {name: value for name, value in setting.items() if name != _STAGES}
         try:
             changed = retrace(sizes)[0] if sizes else program
@@ -47,16 +54,19 @@ def _largest(program: Program, limit: int, retrace: Retrace, shared_bytes: Bytes
     return None
 
 
-def _settings(program: Program, limit: int) -> list[dict[str, int]]:
-    """Fewer stages, and smaller values of parameters that are extents of shared tiles: each halved up to thrice.
+def _settings(program: Program, limit: int, *, tensors: bool = False) -> list[dict[str, int]]:
+    """Smaller values of parameters that are extents of shared tiles, each halved up to thrice, and fewer stages.
+
+    An extent of a tensor is what the kernel computes rather than a setting: it stays, but with `tensors`.
 
     In falling order of the bytes they should need, without those that should need too many. Where bytes are equal,
     the fewer changes come first.
     """
     launches = [[tile for tile in launch.tiles if tile.scope is Scope.SHARED] for launch in program.launches]
     body = tuple(stmt for launch in program.launches for stmt in launch.body)
-    stages = max((loop.num_stages for loop in walk_stmts(body) if isinstance(loop, Loop)), default=0)
-    parameters = {constant.name for constant in program.constants if constant.origin}
+    stages = _stages(program.launches)
+    kept = set() if tensors else {part.name for part in _of_tensors(program) if isinstance(part, Named)}
+    parameters = {constant.name for constant in program.constants if constant.origin} - kept
     parts = (part for tiles in launches for tile in tiles for extent in tile.shape for part in walk(extent))
     extents = {part.name: int(part.value) for part in parts if isinstance(part, Named) and part.name in parameters}
     choices = [[size >> n for n in range(4) if size >> n >= _SMALLEST] or [size] for size in extents.values()]
@@ -66,13 +76,25 @@ def _settings(program: Program, limit: int) -> list[dict[str, int]]:
         for values in product(*choices):
             sizes = dict(zip(extents, values, strict=True))
             setting = {name: value for name, value in sizes.items() if value != extents[name]}
-            setting |= {_STAGES: number} if number < stages else {}
             bytes_ = max(
                 sum(_bytes(tile, sizes) * (number if tile in ahead else 1) for tile in tiles) for tiles in launches
             )
             if setting and bytes_ <= limit:
+                setting |= {_STAGES: number} if number < stages else {}
                 found.append((-bytes_, len(setting), setting))
     return [setting for _, _, setting in sorted(found, key=lambda each: each[:2])]
+
+
+def _of_tensors(program: Program) -> Iterator[Expr]:
+    """The parts of the tensors' extents."""
+    tensors = (param for param in program.params if isinstance(param, Buffer))
+    return (part for tensor in tensors for extent in tensor.shape for part in walk(extent))
+
+
+def _stages(launches: tuple[Launch, ...]) -> int:
+    """The most stages that a loop asks for."""
+    loops = (stmt for launch in launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop))
+    return max((loop.num_stages for loop in loops), default=0)
 
 
 def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
@@ -106,8 +128,8 @@ def _fewer(body: tuple[Stmt, ...], stages: int) -> tuple[Stmt, ...]:
     changed: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case Loop(kind=LoopKind.PIPELINED):
-                stmt = replace(stmt, num_stages=min(stmt.num_stages, stages), body=_fewer(stmt.body, stages))
+            case Loop(kind=LoopKind.PIPELINED, num_stages=asked) if asked > stages:
+                stmt = replace(stmt, num_stages=stages, stages_asked=asked, body=_fewer(stmt.body, stages))
             case Loop() | While():
                 stmt = replace(stmt, body=_fewer(stmt.body, stages))
             case If():

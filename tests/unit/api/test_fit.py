@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 import tile2cu
+from tile2cu.api import settle
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Loop
 from tile2cu.fit import with_help
 from tile2cu.frontend import programs
+from tile2cu.targets import find
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 LITERAL = """\
@@ -48,7 +51,7 @@ def offered(path: Path, target: str, **bindings: object) -> tuple[dict[str, int]
 @pytest.mark.parametrize(
     ("example", "bindings"),
     [
-        ("gemm_relu.py", {"block_M": 256, "block_N": 256, "threads": 256, "block_K": 64}),
+        ("gemm_relu.py", {"block_M": 256, "block_N": 256, "threads": 256, "block_K": 128}),
         ("attention.py", {"is_causal": True, "block_N": 256}),
     ],
 )
@@ -59,17 +62,49 @@ def test_what_is_offered_fits_and_twice_as_much_does_not(example: str, bindings:
     launch = json.loads(emitted.manifest)["launch"]
     assert launch["shared_bytes"] == total <= launch["shared_limit"]
     for name, value in setting.items():
-        with pytest.raises(Tile2CuError, match="shared memory"):
-            tile2cu.emit(path, target=target, **{**bindings, **setting, name: 2 * value})
+        assert not fits_as_asked(path, target, **{**bindings, **setting, name: 2 * value})
 
 
-def test_stages_that_the_file_fixes_are_offered_too(tmp_path: Path) -> None:
+def fits_as_asked(path: Path, target: str, **bindings: object) -> bool:
+    """Whether the tiles fit with as many stages as the file asks for."""
+    try:
+        (emitted,) = tile2cu.emit(path, target=target, **bindings).values()
+    except Tile2CuError as error:
+        assert error.code == "T2C-L020"
+        return False
+    return "asked for and do not fit" not in emitted.source
+
+
+def test_as_many_stages_as_fit_are_taken_and_the_rest_is_explained(tmp_path: Path) -> None:
     (tmp_path / "twice.py").write_text(LITERAL)
-    setting, total = offered(tmp_path / "twice.py", "cuda:sm_80")
-    assert (setting, total) == ({"rows": 64, "num_stages": 2}, (64 * 128 + 128 * 256) * 2 * 2)
-    (tmp_path / "twice.py").write_text(LITERAL.replace("num_stages=3", "num_stages=2"))
-    (emitted,) = tile2cu.emit(tmp_path / "twice.py", rows=64).values()
+    (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_80").values()
+    assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == (256 * 128 + 128 * 256) * 2
+    (program,) = programs(None, LITERAL, kernel="twice", bindings={})
+    (context,) = settle(program, find("cuda:sm_80"))
+    loop = next(stmt for stmt in context.statements if isinstance(stmt, Loop))
+    assert (loop.num_stages, loop.stages_asked) == (1, 3)
+    assert str(context.facts[loop, "not 3 stages"]) == "their tiles do not fit into shared memory"
+
+
+def test_smaller_tiles_with_fewer_stages_are_offered_where_no_stages_fit(tmp_path: Path) -> None:
+    (tmp_path / "twice.py").write_text(LITERAL)
+    setting, total = offered(tmp_path / "twice.py", "cuda:sm_89")
+    assert (setting, total) == ({"rows": 128, "num_stages": 1}, (128 * 128 + 128 * 256) * 2)
+    (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_89", rows=128).values()
     assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == total
+
+
+def test_extents_of_tensors_are_offered_only_where_nothing_else_is(tmp_path: Path) -> None:
+    """`rows` is a tensor's extent here, and at last what is offered."""
+    text = LITERAL.replace("T.Tensor((M, 256)", "T.Tensor((rows, 256)")
+    (tmp_path / "twice.py").write_text(text.replace("def twice(M, N, rows=256)", "def twice(M, N, rows=256, cols=256)"))
+    assert offered(tmp_path / "twice.py", "cuda:sm_89")[0] == {"rows": 128, "num_stages": 1}
+    text = text.replace('128), "float16")\n            B', 'cols), "float16")\n            B')
+    text = text.replace("T.alloc_shared((128, 256)", "T.alloc_shared((cols, 256)").replace(
+        "ceildiv(N, 128)", "ceildiv(N, cols)"
+    )
+    (tmp_path / "twice.py").write_text(text.replace("rows=256)", "rows=256, cols=128)").replace("k * 128", "k * cols"))
+    assert "rows" not in offered(tmp_path / "twice.py", "cuda:sm_89")[0]
 
 
 def test_a_setting_that_does_not_settle_is_passed_over(tmp_path: Path) -> None:

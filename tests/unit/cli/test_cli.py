@@ -91,7 +91,7 @@ def test_a_kernel_is_picked_by_name(two_kernels: str, tmp_path: Path) -> None:
         (["--kernel", "gemm_rel"], "T2C-F", "gemm_relu"),
         (["-D", "M"], "T2C-C002", "NAME=VALUE"),
         (["-D", "block_m=64"], "T2C-F", "block_M"),
-        (["-D", "block_M=1024", "-D", "block_N=256"], "T2C-L0", ""),
+        (["-D", "block_M=4096", "-D", "block_N=256"], "T2C-L0", ""),
     ],
 )
 def test_bad_input_writes_nothing(

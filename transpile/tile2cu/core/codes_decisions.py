@@ -100,7 +100,9 @@ _LAYOUT: Mapping[str, Explanation] = {
     ),
     "T2C-L020": Explanation(
         "the tiles do not fit into shared memory",
-        "The table shows what each tile takes, its slots in a pipeline included, against what the chip gives a block.",
+        "The table shows what each tile takes, its slots in a pipeline included, against what the chip gives a block. "
+        "Tiles that are in use one after the other share memory, and loops have fewer stages than they ask for, where "
+        "that is enough.",
     ),
     "T2C-L021": Explanation(
         "a block cannot have this many threads",

@@ -288,7 +288,7 @@ class LoopKind(Enum):
 class Loop(Stmt):
     """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, the same in every thread.
 
-    `num_stages` is 0 where no pipelining is asked for.
+    `num_stages` is 0 where no pipelining is asked for; `stages_asked` is what the file says where only fewer fit.
     """
 
     kind: LoopKind
@@ -297,6 +297,7 @@ class Loop(Stmt):
     stop: Expr
     step: Expr
     num_stages: int = 0
+    stages_asked: int = 0
     body: tuple[Stmt, ...] = ()
 
 

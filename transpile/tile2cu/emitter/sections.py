@@ -108,8 +108,8 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
     depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
         pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
-        if pipeline is not None and pipeline.stages not in named:
-            depths.setdefault(pipeline.stages, (_depth_about(pipeline), settled.facts.rule(loop, "pipeline")))
+        if isinstance(loop, Loop) and pipeline is not None and pipeline.stages not in named:
+            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, "pipeline")))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
@@ -125,8 +125,13 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
         yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, 'pipeline')}]")))
 
 
-def _depth_about(pipeline: Pipeline) -> str:
-    """How far ahead a pipeline loads."""
+def _depth_about(loop: Loop, pipeline: Pipeline) -> str:
+    """How far ahead a pipeline loads, and why not as far as asked for."""
+    fewer = f"{loop.stages_asked} are asked for and do not fit: " if loop.stages_asked else ""
+    return fewer + _ahead_about(pipeline)
+
+
+def _ahead_about(pipeline: Pipeline) -> str:
     if pipeline.staged:
         stored = ", one that is stored for the next turn" if pipeline.stages > 1 else ""
         return f"one tile in use{stored}; the one after waits in registers"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIERS, InFlight, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
@@ -156,12 +156,7 @@ def slots_of(tile: Buffer, settled: Settled) -> str:
 
 def stages_name(settled: Settled, stages: int) -> str:
     """The constant that holds a pipeline's depth: `num_stages` or `num_slots`, numbered when depths differ."""
-    depths: dict[int, None] = {}
-    for loop in walk_stmts(settled.launch.body):
-        pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
-        if pipeline is not None:
-            depths.setdefault(pipeline.stages)
-    name, order = depth_name(settled), list(depths).index(stages)
+    name, order = depth_name(settled), _depths(settled).index(stages)
     return name if order == 0 else f"{name}_{order}"
 
 
@@ -174,6 +169,14 @@ def loads_name(settled: Settled, loads: int) -> str:
 
 
 def depth_name(settled: Settled) -> str:
-    """`num_stages`, or `num_slots` where one stage more is in registers."""
+    """`num_stages`, or `num_slots` where one stage more is in registers, or the user's own `num_stages` is another."""
     found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
-    return "num_slots" if any(pipeline is not None and pipeline.staged for pipeline in found) else "num_stages"
+    staged = any(pipeline is not None and pipeline.staged for pipeline in found)
+    others = [each for each in settled.program.constants if each.name == "num_stages"]
+    return "num_slots" if staged or any(each.value not in _depths(settled)[:1] for each in others) else "num_stages"
+
+
+def _depths(settled: Settled) -> list[int]:
+    """The depths of the pipelines, in the order of the text."""
+    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop))
+    return list(dict.fromkeys(pipeline.stages for pipeline in found if pipeline is not None))

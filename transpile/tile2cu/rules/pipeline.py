@@ -97,10 +97,14 @@ def _is_line(stmt: Stmt) -> bool:
 
 
 def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
-    """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead."""
+    """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead, or less far than asked for."""
     copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
     if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
         yield rejected(loop, "pipeline", "num_stages is 0", "num_stages=2 or more")
+    if loop.stages_asked:
+        yield rejected(
+            loop, f"{loop.stages_asked} stages", "their tiles do not fit into shared memory", "smaller tiles"
+        )
     if loop.kind is LoopKind.PIPELINED and loop.num_stages > 0:
         for copy in copies:
             because, edit = _stays(copy, loop, launch)
