@@ -61,3 +61,55 @@ def test_packets_of_shared_rows_start_at_multiples_of_their_width(tmp_path: Path
     x = RNG.integers(-4, 5, (32, 68)).astype(np.float32)
     narrow = x[:, 1:65] + x[:, 4:68]
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), narrow + 2 * narrow[3])
+
+
+def test_conditions_of_the_user_take_the_place_of_guards(tmp_path: Path) -> None:
+    statements = """
+        for i, j in T.Parallel(24, 40):
+            row = bx * 24 + i
+            if row < M and j < N:
+                Y[row, j] = X[row, j] * 2.0
+                if j >= 1:
+                    Y[row, j] = Y[row, j] + X[row, j - 1]
+    """
+    params = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 24)", arguments="M, N")
+    assert "ragged" not in kernel.source
+    x = RNG.integers(-4, 5, (50, 37)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), 2 * x + np.pad(x, ((0, 0), (1, 0)))[:, :37])
+
+
+CHANGING = {
+    "a variable": "row = T.alloc_var('int32')\n    row = bx * 24 + i\n    if row < M:\n        row = row + 24\n"
+    "        Y[row] = X[row]",
+    "an element": "if rows[bx * 24 + i] < M:\n        rows[bx * 24 + i] = rows[bx * 24 + i] + 24\n"
+    "        Y[rows[bx * 24 + i]] = X[rows[bx * 24 + i]]",
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_a_condition_that_ceases_to_hold_is_no_guard(name: str, tmp_path: Path) -> None:
+    statements = "for i in T.Parallel(24):\n    " + CHANGING[name]
+    params = 'X: T.Tensor((M,), "float32"), rows: T.Tensor((72,), "int32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 24)", arguments="M")
+    x = RNG.integers(1, 5, 50).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, np.arange(72, dtype=np.int32))[24:], x[24:])
+
+
+@pytest.mark.parametrize("first", [40, 30])
+def test_loops_and_values_of_one_name_keep_their_own_ranges(first: int, tmp_path: Path) -> None:
+    """Two loops by `j`, over rows and past them; the wider one stays guarded wherever it stands."""
+    statements = f"""
+        for i, j in T.Parallel(8, {first}):
+            row = bx * 8 + i
+            Y[row, j] = 1.0
+        T.sync_threads()
+        for i, j in T.Parallel(8, {70 - first}):
+            row = bx * 8 + i + 8
+            Y[row - 8, j] = 2.0
+    """
+    kernel = load_body(tmp_path, statements, 'Y: T.Tensor((20, 34), "float32")', grid="3", threads=32)
+    assert "tl::ragged(20), tl::ragged(34)" in kernel.source
+    expected = np.full((20, 34), 2.0)
+    expected[:, 70 - first :] = 1
+    np.testing.assert_array_equal(kernel(), expected)

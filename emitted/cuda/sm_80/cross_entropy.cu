@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(threads)
   const auto Logits = tl::tensor<tl::RowStart<16>>(Logits_data, M, tl::ragged(vocab));
   const auto Labels = tl::tensor<tl::RowStart<16>>(Labels_data, M);
   const auto Loss = tl::tensor<tl::RowStart<16>>(Loss_data, M);
-  const auto Grad = tl::tensor<tl::RowStart<16>>(Grad_data, M, tl::ragged(vocab));
+  const auto Grad = tl::tensor<tl::RowStart<16>>(Grad_data, M, vocab);
   auto& largest_workspace = tl::shared<Shared>().largest_workspace;
   auto& part_workspace = tl::shared<Shared>().part_workspace;
   const int row = blockIdx.x;

@@ -15,8 +15,7 @@
 //   K    out  float16  (batch, seq_len, heads, dim)     row-major
 //   V    out  float16  (batch, seq_len, heads, dim)     row-major
 //
-// batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, seq_len and heads may be any size from 0. All accesses stay inside the tensors; there are no guards.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -43,14 +42,13 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ QKV_data, const float* __restrict__ Cos_data,
            const float* __restrict__ Sin_data, tl::half* __restrict__ Q_data, tl::half* __restrict__ K_data,
            tl::half* __restrict__ V_data, int batch, int seq_len, int heads) {
-  // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto QKV = tl::tensor<tl::RowStart<16>>(QKV_data, batch, tl::ragged(seq_len), 3, heads, tl::ragged(dim));
-  const auto Cos = tl::tensor<tl::RowStart<16>>(Cos_data, tl::ragged(seq_len), tl::ragged(half_1));
-  const auto Sin = tl::tensor<tl::RowStart<16>>(Sin_data, tl::ragged(seq_len), tl::ragged(half_1));
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, tl::ragged(dim));
-  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(seq_len), heads, tl::ragged(dim));
-  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(seq_len), heads, dim);
+  const auto QKV = tl::tensor<tl::RowStart<16>>(QKV_data, batch, seq_len, 3, heads, dim);
+  const auto Cos = tl::tensor<tl::RowStart<16>>(Cos_data, seq_len, half_1);
+  const auto Sin = tl::tensor<tl::RowStart<16>>(Sin_data, seq_len, half_1);
+  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, seq_len, heads, dim);
+  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, seq_len, heads, dim);
+  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, seq_len, heads, dim);
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
   // rope.py:26-42

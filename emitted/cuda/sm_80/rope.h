@@ -21,8 +21,7 @@ extern "C" {
 //   K    out  float16  (batch, seq_len, heads, dim)     row-major
 //   V    out  float16  (batch, seq_len, heads, dim)     row-major
 //
-// batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, seq_len and heads may be any size from 0. All accesses stay inside the tensors; there are no guards.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

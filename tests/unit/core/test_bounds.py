@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Var, binary, int_const
+from tile2cu.core.dtype import BOOL, INT32, UINT32
+from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Launch, Loop, LoopKind
 from tile2cu.core.span import Span
 
@@ -55,6 +55,27 @@ def test_an_index_that_may_be_negative_is_not_inside() -> None:
 def test_min_bounds_a_loop_from_above() -> None:
     stop = Call(INT32, "min", (SIZE, int_const(5)))
     assert bounds(int_const(1), stop).interval(K).high == 4
+
+
+def test_conditions_bound_an_index() -> None:
+    row = binary("+", binary("*", BX, BLOCK), K)
+    known, one = bounds(ceildiv(SIZE, BLOCK)), int_const(1)
+    inside = binary("<", row, SIZE)
+    assert known.inside(row, one, SIZE, (inside,))
+    assert known.inside(row, one, SIZE, (binary("and", binary("<", K, TURNS), inside),))
+    assert known.inside(row, one, SIZE, (Unary(BOOL, "not", binary(">=", row, SIZE)),))
+    assert not known.inside(row, one, SIZE, (binary("<=", row, SIZE),))
+    assert not known.inside(row, int_const(2), SIZE, (inside,))
+    assert not known.inside(row, one, BATCH, (inside,))
+    above = binary("-", row, one)
+    assert known.inside(above, one, SIZE, (inside, binary(">", row, int_const(0))))
+    assert not known.inside(above, one, SIZE, (inside, binary(">=", row, int_const(0))))
+
+
+def test_conditions_on_numbers_that_wrap_bound_nothing() -> None:
+    wraps = Var(UINT32, "u", Role.LET)
+    assert not bounds(BATCH).inside(binary("-", wraps, BX), int_const(1), SIZE, (binary("<", wraps, SIZE),))
+    assert not bounds(BATCH).inside(wraps, int_const(1), SIZE, (binary("<", wraps, SIZE),))
 
 
 def test_multiples() -> None:

@@ -28,6 +28,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
+    walk_stmts,
 )
 from tile2cu.core.span import Span
 
@@ -45,24 +46,24 @@ class Access:
 
 def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
     """All element accesses below the statements of an elementwise body, stores last in each statement."""
-    for stmt in body:
-        for expr in expressions(stmt):
-            yield from loads(expr, stmt.span)
-            yield from written_through(expr, stmt.span)
-        match stmt:
-            case Store():
-                if stmt.op:
-                    yield Access(stmt.buffer, stmt.indices, False, stmt.span)
-                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
-            case Atomic():
-                yield Access(stmt.buffer, stmt.indices, True, stmt.span, atomic=True)
-            case If():
-                yield from element_accesses(stmt.then)
-                yield from element_accesses(stmt.orelse)
-            case Loop() | Parallel() | While():
-                yield from element_accesses(stmt.body)
-            case _:
-                pass
+    for stmt in walk_stmts(body):
+        yield from own_accesses(stmt)
+
+
+def own_accesses(stmt: Stmt) -> Iterator[Access]:
+    """The element accesses of a statement itself, without its nested statements'."""
+    for expr in expressions(stmt):
+        yield from loads(expr, stmt.span)
+        yield from written_through(expr, stmt.span)
+    match stmt:
+        case Store():
+            if stmt.op:
+                yield Access(stmt.buffer, stmt.indices, False, stmt.span)
+            yield Access(stmt.buffer, stmt.indices, True, stmt.span)
+        case Atomic():
+            yield Access(stmt.buffer, stmt.indices, True, stmt.span, atomic=True)
+        case _:
+            pass
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

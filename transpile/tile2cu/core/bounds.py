@@ -1,6 +1,6 @@
 """What is known about an index before the kernel runs: its range, and what it is a multiple of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 
@@ -12,6 +12,7 @@ from tile2cu.core.expr import (
     Role,
     Unary,
     Var,
+    binary,
     children,
     int_const,
     static_value,
@@ -78,11 +79,22 @@ class Bounds:
                 case _:
                     pass
 
-    def inside(self, start: Expr, length: Expr, extent: Expr) -> bool:
-        """Whether `start : start + length` provably lies within `0 : extent`."""
+    def inside(self, start: Expr, length: Expr, extent: Expr, given: tuple[Expr, ...] = ()) -> bool:
+        """Whether `start : start + length` provably lies within `0 : extent` where the conditions `given` hold."""
+        known = [self.linear(part) for condition in given for part in _not_negative(condition)]
         low = self.interval(start).low
-        if low is None or low < 0:
+        if (low is None or low < 0) and not self._follows(self.linear(start), known):
             return False
+        slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
+        return self._fits(start, length, extent) or self._follows(slack, known)
+
+    def _follows(self, sum_: Linear, known: list[Linear]) -> bool:
+        """Whether a sum is at least one of those that are not negative."""
+        rests = (sum_.plus(other, -1) for other in known)
+        return any(not rest.terms and rest.constant >= 0 for rest in rests)
+
+    def _fits(self, start: Expr, length: Expr, extent: Expr) -> bool:
+        """Whether an interval that begins at 0 or above ends within the extent."""
         count, available = static_value(length), static_value(extent)
         high = self.interval(start).high
         if count is not None and available is not None and high is not None and high + count <= available:
@@ -208,6 +220,31 @@ class Bounds:
             last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
             sum_ = rest.plus(last, coefficient)
         return sum_
+
+
+def _not_negative(condition: Expr) -> Iterator[Expr]:
+    """Integers that are not negative where the condition holds."""
+    match condition:
+        case Binary(op="and"):
+            yield from _not_negative(condition.lhs)
+            yield from _not_negative(condition.rhs)
+        case Unary(op="not", operand=Binary(op=op, lhs=lhs, rhs=rhs)) if op in _NEGATED:
+            yield from _not_negative(Binary(condition.dtype, _NEGATED[op], lhs, rhs))
+        case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
+            _never_wraps(side.dtype) for side in (lhs, rhs)
+        ):
+            less, more = (lhs, rhs) if condition.op[0] == "<" else (rhs, lhs)
+            difference = binary("-", more, less)
+            yield difference if "=" in condition.op else binary("-", difference, int_const(1))
+        case _:
+            pass
+
+
+def _never_wraps(dtype: DType) -> bool:
+    return dtype.kind == "int" and dtype.bits >= 32
+
+
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def _range_of(dtype: DType) -> Interval | None:

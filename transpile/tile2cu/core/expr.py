@@ -57,10 +57,14 @@ class Named(Expr):
 
 @dataclass(frozen=True)
 class Var(Expr):
-    """A value known only at run time. Two variables are the same when name and role agree."""
+    """A value known only at run time. Two variables are the same when name, role and number agree.
+
+    `number` tells those of one name apart, of which each has a block of statements of its own.
+    """
 
     name: str
     role: Role
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The recorder: collects the statements of a kernel while its body is traced."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -85,6 +86,7 @@ class Recorder:
     _launch: _OpenLaunch | None = None
     _blocks: list[list[Stmt]] = field(default_factory=list)
     _live: list[set[str]] = field(default_factory=lambda: [set()])
+    _named: Counter[str] = field(default_factory=Counter)
     _pending: list[str] = field(default_factory=list)
     _span: Span | None = None
     _trailing: str = ""
@@ -216,7 +218,9 @@ class Recorder:
 
     def variable(self, name: str, dtype: DType, role: Role) -> Var:
         """A new variable, named as the user named it unless that name is in use around it."""
-        return Var(dtype, self.unique("unused" if name == "_" else name), role)
+        name = self.unique("unused" if name == "_" else name)
+        self._named[name] += 1
+        return Var(dtype, name, role, self._named[name] - 1)
 
     def indices(self, extents: Sequence[Expr]) -> tuple[Var, ...]:
         """The variables of a loop over elements that the user did not write. Raises Fault T2C-F020 past four."""

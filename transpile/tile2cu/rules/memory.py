@@ -1,16 +1,32 @@
 """Guards and alignment of global tensors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.core.accesses import element_accesses, expressions, loads, written_through
+from tile2cu.core.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.expr import Expr, Role, Var, binary, int_const, quotient_of, walk
-from tile2cu.core.program import Atomic, AtomicTile, Buffer, Copy, Launch, Parallel, Scope, Store
+from tile2cu.core.dtype import BOOL
+from tile2cu.core.expr import Expr, Role, Unary, Var, binary, int_const, quotient_of, walk, works_among_threads
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    If,
+    Launch,
+    Loop,
+    Parallel,
+    Scope,
+    Stmt,
+    Store,
+    While,
+)
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
+Body = tuple[Stmt, ...]
+Conditions = tuple[Expr, ...]
 POINTER_BYTES = 16  # the launcher refuses tensors that do not start at a multiple of this
 _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stores are dropped"
 
@@ -19,11 +35,12 @@ _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stor
 class _Box:
     """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors.
 
-    Its first element of a row is `place` divided by `divisor`.
+    Its first element of a row is `place` divided by `divisor`. It happens where the conditions `given` hold.
     """
 
     parts: tuple[tuple[Expr, Expr], ...]
     wide: bool
+    given: tuple[Expr, ...] = ()
     divisor: int = 1
     divided: Expr | None = None
 
@@ -44,10 +61,18 @@ class _Box:
             "ragged",
             "(True, False)",
         ),
+        Example(
+            "for i, j in T.Parallel(64, 64):\n    if bx * 64 + i < 1000 and j > 0:\n        A[bx * 64 + i, j - 1] = 0.0",
+            "A",
+            "ragged",
+            "(False, False)",
+        ),
     ),
 )
 def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
     """A dimension of a tensor is guarded unless every access along it provably stays inside.
+
+    What proves it are the ranges of loops and grid, and the conditions of the branches around the access.
 
     Gives: one truth value a dimension, for each tensor.
     """
@@ -56,7 +81,7 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
             tensor,
             "ragged",
             tuple(
-                not all(context.bounds.inside(*box.parts[dim], tensor.shape[dim]) for box in boxes)
+                not all(context.bounds.inside(*box.parts[dim], tensor.shape[dim], box.given) for box in boxes)
                 for dim in range(tensor.rank)
             ),
         )
@@ -131,34 +156,68 @@ def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
 def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
     """All accesses to each tensor, in program order of first use."""
     found: dict[int, tuple[Buffer, list[_Box]]] = {}
-    for op in context.statements:
-        for tensor, box in _accesses_of(op, context):
+    lasting = _lasting(context)
+    for op, given in _under_conditions(context.launch.body, lasting):
+        for tensor, box in _accesses_of(op, given, lasting, context):
             if tensor.scope is Scope.GLOBAL:
                 found.setdefault(id(tensor), (tensor, []))[1].append(box)
     return list(found.values())
 
 
-def _accesses_of(op: object, context: Context) -> Iterator[tuple[Buffer, _Box]]:
+def _lasting(context: Context) -> Callable[[Expr], bool]:
+    """Whether a condition that holds where a branch begins holds all through it: nothing that it reads changes."""
+    written = frozenset().union(*(buffers_written(stmt) for stmt in context.launch.body))
+
+    def lasts(condition: Expr) -> bool:
+        expanded = context.bounds.expanded(condition)
+        mutable = any(isinstance(part, Var) and part.role is Role.MUTABLE for part in walk(expanded))
+        changes = any(touches(written, access.buffer) for access in loads(expanded, context.launch.span))
+        return not (mutable or changes or works_among_threads(expanded))
+
+    return lasts
+
+
+def _under_conditions(
+    body: Body, lasts: Callable[[Expr], bool], given: Conditions = ()
+) -> Iterator[tuple[Stmt, Conditions]]:
+    """All statements below `body`, as walk_stmts gives them, with the conditions that hold all through each."""
+    for stmt in body:
+        yield stmt, given
+        match stmt:
+            case If():
+                more = (stmt.condition,) if lasts(stmt.condition) else ()
+                yield from _under_conditions(stmt.then, lasts, (*given, *more))
+                yield from _under_conditions(stmt.orelse, lasts, (*given, *(Unary(BOOL, "not", part) for part in more)))
+            case Loop() | Parallel() | While():
+                yield from _under_conditions(stmt.body, lasts, given)
+            case _:
+                pass
+
+
+def _accesses_of(
+    op: Stmt, given: Conditions, lasts: Callable[[Expr], bool], context: Context
+) -> Iterator[tuple[Buffer, _Box]]:
     """The accesses that a statement makes itself; a T.Parallel answers for its whole body."""
     match op:
         case Parallel():
             vector: int = context.facts.get(op, "vector") or 1
-            for access in element_accesses((op,)):
-                place = context.bounds.expanded(access.indices[-1])
-                divided, divisor = quotient_of(place, op.vars[-1]) or (None, 1)
-                wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
-                yield access.buffer, _Box(_points(access.indices), wide, divisor, divided)
+            for stmt, below in _under_conditions((op,), lasts, given):
+                for access in own_accesses(stmt):
+                    place = context.bounds.expanded(access.indices[-1])
+                    divided, divisor = quotient_of(place, op.vars[-1]) or (None, 1)
+                    wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
+                    yield access.buffer, _Box(_points(access.indices), wide, below, divisor, divided)
         case Copy() | AtomicTile():
             for region in (op.src, op.dst):
-                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True)
+                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True, given)
         case Store() | Atomic() if not _in_parallel(op):
-            yield op.buffer, _Box(_points(op.indices), False)
+            yield op.buffer, _Box(_points(op.indices), False, given)
         case _:
             pass
     if not isinstance(op, Parallel) and not _in_parallel(op):
-        for expr in expressions(op):  # type: ignore[arg-type]
-            for access in (*loads(expr, op.span), *written_through(expr, op.span)):  # type: ignore[attr-defined]
-                yield access.buffer, _Box(_points(access.indices), False)
+        for expr in expressions(op):
+            for access in (*loads(expr, op.span), *written_through(expr, op.span)):
+                yield access.buffer, _Box(_points(access.indices), False, given)
 
 
 def _in_parallel(op: object) -> bool:

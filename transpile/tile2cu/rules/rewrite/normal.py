@@ -47,6 +47,7 @@ class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.tiles: list[Buffer] = []
+        self.loops = 0
         used = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
         for stmt in walk_stmts(launch.body):
             used |= {part.name for part in variables(*expressions(stmt))}
@@ -55,6 +56,11 @@ class _Writer:
         self.names = [name for name in _LETTERS if name not in used]
         self.names += [f"{name}_{number}" for number in range(2, 9) for name in _LETTERS]
         self.names = [name for name in self.names if name not in used]
+
+    def variables(self, count: int, role: Role) -> tuple[Var, ...]:
+        """The variables of one more loop."""
+        self.loops += 1
+        return tuple(Var(INT32, name, role, self.loops) for name in self.names[:count])
 
     def instead_of(self, stmt: Stmt) -> Body | None:
         """The statements that stand for this one; None where it stays."""
@@ -107,7 +113,7 @@ class _Writer:
         own = regions[:1] if regions[0].buffer.scope is Scope.FRAGMENT else regions
         part = next((region for region in parts if any(region is one for one in own)), None)
         whole_rank = part.buffer.rank if part else len(regions[0].kept)
-        variables = tuple(Var(INT32, name, role) for name in self.names[:whole_rank])
+        variables = self.variables(whole_rank, role)
         extents = part.buffer.shape if part else regions[0].extents
         steps: tuple[Expr, ...] = variables
         condition: Expr | None = None
@@ -159,7 +165,7 @@ class _Writer:
         order = [dim for dim in range(src.rank) if dim != op.dim] + [op.dim]
         shape = tuple(src.shape[dim] for dim in order)
         turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT, "")
-        variables = tuple(Var(INT32, name, Role.PARALLEL) for name in self.names[: src.rank])
+        variables = self.variables(src.rank, Role.PARALLEL)
         place = dict(zip(order, variables, strict=True))
         value = Load(src.dtype, src, tuple(place[dim] for dim in range(src.rank)))
         store = Store(buffer=turned, indices=variables, value=value, span=op.span)
