@@ -62,7 +62,7 @@ class _Box:
             "(True, False)",
         ),
         Example(
-            "for i, j in T.Parallel(64, 64):\n    if bx * 64 + i < 1000 and j > 0:\n        A[bx * 64 + i, j - 1] = 0.0",
+            "for i, j in T.Parallel(64, 64):\n    if bx * 64 + i < 1000 and j > 0:\n        A[bx * 64 + i, j - 1] = 0",
             "A",
             "ragged",
             "(False, False)",
