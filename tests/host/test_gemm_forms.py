@@ -121,6 +121,26 @@ def test_types_that_no_tensor_core_takes_are_multiplied_by_each_thread(
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize(
+    ("tile", "in_registers", "ta", "target"),
+    [
+        ((64, 1, 32), "", False, "cuda:sm_80"),
+        ((1, 48, 32), "", True, "cuda:sm_90a"),
+        ((32, 48, 1), "A", False, "cuda:sm_80"),
+        ((64, 12, 32), "", False, "hip:gfx942"),
+    ],
+)
+def test_a_product_that_is_less_than_an_instruction_is_multiplied_by_each_thread(
+    tile: tuple[int, int, int], in_registers: str, ta: bool, target: str, tmp_path: Path
+) -> None:
+    """A matrix and a vector, two vectors: no tensor core takes so few rows, columns or steps."""
+    text, result, expected = product(
+        tmp_path, tile=tile, k=37, n=5, in_registers=in_registers, ta=ta, tb=tile[1] == 1, target=target
+    )
+    assert "[select.gemm.fma]" in text and "tl::gemm_fma(" in text
+    np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("policy", ["Square", "FullRow"])
 @pytest.mark.parametrize(("in_registers", "tb"), [("B", False), ("B", True), ("AB", True), ("A", False)])
 def test_operands_in_registers(in_registers: str, tb: bool, policy: str, tmp_path: Path) -> None:

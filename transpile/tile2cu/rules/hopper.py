@@ -281,7 +281,7 @@ def _mma_refusal(op: Gemm, context: Context) -> str:
     if op.metadata is not None:
         return f"{line} is sparse, and its metadata is no operand of TMA's kind"
     if mma_of(op, context) is None:
-        return f"{line} has types that mma.sync does not take"
+        return f"{line} has types or a size that mma.sync does not take"
     for region in (op.a, op.b):
         if region.buffer.scope is Scope.SHARED and gathers_on_mma(op, is_a=region is op.a):
             return f"{line} reads `{region.buffer.name}` element by element, from padded rows"

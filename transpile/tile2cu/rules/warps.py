@@ -116,16 +116,34 @@ FMA_ROW = 16  # threads along a row of a product without tensor cores: their par
 
 
 def mma_of(op: Gemm, context: Context) -> Mma | None:
-    """The row of the target's table for the product's types; None when there is none."""
-    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    return context.target.instruction(a, c, sparse=op.metadata is not None) if a == b else None
+    """The row of the target's table for the product's types; None when there is none, or it takes more than there is.
+
+    A sparse product has no other way.
+    """
+    row = _mma_of_types(op, context)
+    return None if row and op.metadata is None and _is_less(op, row.m, row.n, row.k) else row
 
 
 def mfma_of(op: Gemm, context: Context) -> Mfma | None:
     """The row of the target's table for the product's types that has the widest K which divides the product's.
 
-    Without such a K, the row with the narrowest; None when no row has these types.
+    Without such a K, the row with the narrowest; None when no row has these types, or it takes more than there is.
     """
+    row = _mfma_of_types(op, context)
+    return None if row and _is_less(op, row.size, row.size, row.k) else row
+
+
+def too_small_for_tensor_cores(op: Gemm, context: Context) -> bool:
+    """Whether tensor cores take the product's types, and not its few rows, columns or steps of K."""
+    return on_fma(op, context) and bool(_mma_of_types(op, context) or _mfma_of_types(op, context))
+
+
+def _mma_of_types(op: Gemm, context: Context) -> Mma | None:
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    return context.target.instruction(a, c, sparse=op.metadata is not None) if a == b else None
+
+
+def _mfma_of_types(op: Gemm, context: Context) -> Mfma | None:
     if op.metadata is not None:
         return None
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
@@ -134,8 +152,13 @@ def mfma_of(op: Gemm, context: Context) -> Mfma | None:
     return next((row for row in rows if k % row.k == 0), rows[-1] if rows else None)
 
 
+def _is_less(op: Gemm, *instruction: int) -> bool:
+    """Whether a product is smaller than one instruction's, along M, N or K."""
+    return any(extent < step for extent, step in zip(op.mnk, instruction, strict=True))
+
+
 def on_fma(op: Gemm, context: Context) -> bool:
-    """Whether no tensor core takes the product's types, so that each thread multiplies and adds."""
+    """Whether no tensor core takes the product's types or its few rows, so that each thread multiplies and adds."""
     return not _on_wgmma(context) and mma_of(op, context) is None and mfma_of(op, context) is None
 
 

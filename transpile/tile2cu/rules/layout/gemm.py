@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
 from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.free import blocked
-from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma
+from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma, too_small_for_tensor_cores
 from tile2cu.targets import Mfma, Mma
 
 _GEMM = """
@@ -58,7 +59,9 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
 def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     """A product of types that no instruction multiplies is computed by each thread, with multiply-and-add.
 
-    Gives: the instruction, and the layout of the result.
+    So is one with fewer rows, columns or steps of K than an instruction takes: the product of a matrix and a vector.
+
+    Gives: the instruction, and the layout of the result; why tensor cores are not used.
     Errors: T2C-S008 when the product is sparse, T2C-S001 when its own result is its operand, in registers that other
     threads cannot read.
     """
@@ -67,7 +70,10 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     _refuse_sparse(op, context)
     _refuse_fma_in_registers(op, context)
     yield op, "instruction", "fma"
-    m, n, _ = op.mnk
+    m, n, k = op.mnk
+    if too_small_for_tensor_cores(op, context):
+        because = f"{m} x {n} x {k} is less than an instruction takes along one of them"
+        yield rejected(op, "tensor cores", because, "larger tiles")
     yield op.c.buffer, "layout", blocked((m, n), 1, context, lanes=FMA_ROW)
 
 
