@@ -419,3 +419,27 @@ def test_a_pipelined_tile_that_is_read_after_its_loop_holds_the_last_turns(tmp_p
     wide = a.astype(np.float32)
     sums = sum(wide[:32, k * 32 : k * 32 + 32] + wide[32:, k * 32 : k * 32 + 32] for k in range(4))
     np.testing.assert_array_equal(kernel(a), sums * wide[:32, 96:])
+
+
+@pytest.mark.parametrize(("target", "factor"), [("cuda:sm_80", 2), ("cuda:sm_90a", 3), ("hip:gfx950", 5)])
+def test_what_a_file_asks_of_its_target(target: str, factor: int, tmp_path: Path) -> None:
+    """The file names another chip; text and answer are for the one that is asked for."""
+    head = """
+from tilelang import tvm
+from tilelang.rocm.target import target_is_gfx950
+from tilelang.utils.target import target_is_hopper
+
+def factor(target):
+    try:
+        return 5 if target_is_gfx950(target) else 3 if target_is_hopper(target) else 2
+    except AttributeError:
+        return 7
+"""
+    statements = """
+        for i, j in T.Parallel(16, 24):
+            B[i, j] = A[i, j] * factor(tvm.target.Target("hip -mcpu=gfx950"))
+    """
+    params = 'A: T.Tensor((13, 20), "float32"), B: T.Tensor((13, 20), "float32")'
+    kernel = load_body(tmp_path, statements, params, head=head, target=target)
+    a = integers(13, 20, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(a), a * factor)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Program
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Buffer, Program
 from tile2cu.frontend import driver_arguments, programs
 
 FACTORY = """\
@@ -293,6 +294,50 @@ def test_the_device_is_the_one_that_is_asked_for() -> None:
     for capability, block in ((None, 128), ((9, 0), 144)):
         (program,) = programs(None, text, capability=capability)
         assert constant(program, "block_M") == block
+
+
+QUERIES = """\
+import tilelang.language as T
+from tilelang import tvm
+from tilelang.utils.target import determine_target
+
+def pick(target):
+    if target is None:
+        return 1
+    rows = 2
+    try:
+        from tilelang.rocm.target import target_is_gfx950
+        from tilelang.cuda.target import target_is_hopper
+
+        rows = 3 if target_is_gfx950(target) else 4 if target_is_hopper(target) else 5
+    except (ImportError, AttributeError):
+        pass
+    else:
+        rows += 10
+    finally:
+        rows += 100
+    return rows + (1000 if target.kind.name == "hip" else 0)
+
+@T.prim_func
+def main(A: T.Tensor((pick(tvm.target.Target("hip -mcpu=gfx950")), 8), "float32")):
+    with T.Kernel(1 if determine_target("auto") == "cuda" else 2):
+        T.clear(A)
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "warp_size", "rows", "grid"),
+    [((8, 0), 32, 115, 1), ((9, 0), 32, 114, 1), ((9, 5), 64, 1113, 2), ((9, 0), 64, 1115, 2)],
+)
+def test_a_target_is_the_one_that_the_text_is_for(
+    capability: tuple[int, int], warp_size: int, rows: int, grid: int
+) -> None:
+    """Whichever the file names: text and answers belong together."""
+    found = programs(None, QUERIES, kernel=None, bindings={}, capability=capability, warp_size=warp_size)
+    (program,) = found
+    (tensor,) = (param for param in program.params if isinstance(param, Buffer))
+    assert static_value(tensor.shape[0]) == rows
+    assert static_value(program.launches[0].grid[0]) == grid
 
 
 BESIDE = {

@@ -74,6 +74,8 @@ def run_statement(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
                 return _run_for(cx, node, env)
             case cst.While():
                 return _run_while(cx, node, env)
+            case cst.Try():
+                return _run_try(cx, node, env)
             case cst.FunctionDef():
                 define(cx, node, env)
                 return None
@@ -315,6 +317,15 @@ def _run_while(cx: Context, node: cst.While, env: Env) -> Flow:
         if isinstance(flow, Jump) and flow.leave:
             return None
     return None if node.orelse is None else run_body(cx, statements(node.orelse.body), env)
+
+
+def _run_try(cx: Context, node: cst.Try, env: Env) -> Flow:
+    """`try`: nothing is caught, since what fails here has its own diagnostic."""
+    flow = run_body(cx, statements(node.body), env)
+    if flow is None and node.orelse is not None:
+        flow = run_body(cx, statements(node.orelse.body), env)
+    last = None if node.finalbody is None else run_body(cx, statements(node.finalbody.body), env)
+    return last or flow
 
 
 def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:

@@ -10,3 +10,8 @@ class Machine:
     capability: tuple[int, int] = (8, 0)
     multiprocessors: int = 108
     warp_size: int = 32
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether its waves have 64 lanes, as AMD's have."""
+        return self.warp_size == 64

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
-from tile2cu.frontend import builtins, drivers, language, layouts, quantize, torch
+from tile2cu.frontend import builtins, drivers, language, layouts, quantize, target_queries, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lower.operand import as_dtype
@@ -165,6 +165,7 @@ _TVM: Mapping[str, object] = {
     "DataType": Builtin("tvm.DataType", language.dtype),
     "tirx": Namespace("tvm.tirx"),
     "tir": Namespace("tvm.tirx"),
+    "target": Namespace("tvm.target"),
 }
 _TUNER = Instance("AutoTuner", {"from_kernel": Builtin("AutoTuner.from_kernel", _from_kernel)})
 _AUTOTUNE = Builtin("tilelang.autotune", _ignored_decorator)
@@ -209,6 +210,7 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tilelang.tileop.base": {"GemmWarpPolicy": language.lookup("GemmWarpPolicy")},
         "torch": {**torch.FUNCTIONS, **BY_NAME},
         "torch.cuda": torch.CUDA,
+        **target_queries.MODULES,
         "torch.version": {"hip": None, "cuda": "12.0"},
     }
 )
