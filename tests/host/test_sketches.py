@@ -269,3 +269,87 @@ def test_functions_of_integer_tiles_are_computed_in_float(tmp_path: Path) -> Non
     params = 'X: T.Tensor((8, 16), "int32"), Y: T.Tensor((8, 16), "float32")'
     x = RNG.integers(-3, 4, (8, 16)).astype(np.int32)
     np.testing.assert_allclose(load_body(tmp_path, statements, params)(x), 2 * np.exp(x), rtol=1e-5)
+
+
+TENSORS = {
+    "S *= A[bx * 24 : (bx + 1) * 24, 0:40]": lambda s, a, r, c: s * a,
+    "S = S + C": lambda s, a, r, c: s + c,
+    "S *= C[None, :]": lambda s, a, r, c: s * c,
+    "S -= R[bx * 24 : bx * 24 + 24, None]": lambda s, a, r, c: s - r[:, None],
+    "S = T.max(S, A[bx * 24 : bx * 24 + 24, 0:40]) * 2.0": lambda s, a, r, c: 2 * np.maximum(s, a),
+    "S += T.sum(A[bx * 24 : bx * 24 + 24, 0:40], axis=1)": lambda s, a, r, c: s + a.sum(axis=1, keepdims=True),
+    "S[4:9, :] = -S[0:5, :] + C": lambda s, a, r, c: np.concatenate([s[:4], c - s[:5], s[9:]]),
+    "S //= A[bx * 24, 0:40] * 0.0 + 2.0": lambda s, a, r, c: s // 2,
+    "shared[:, :] = A[bx * 24 : bx * 24 + 24, 0:40].astype('float32')\n    S = shared[0:24, 0:40] * S": (
+        lambda s, a, r, c: a * s
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", TENSORS)
+def test_tensors_and_slices_take_part_in_expressions(statement: str, tmp_path: Path) -> None:
+    """Blocks of 24 of 37 rows: what lies outside of a tensor is zero."""
+    statements = f"""
+    S = T.alloc_fragment((24, 40), "float32")
+    shared = T.alloc_shared((24, 40), "float32")
+    T.copy(X[bx * 24, 0], S)
+    {statement}
+    Y[bx * 24 : (bx + 1) * 24, :] = S
+    """
+    params = 'X: T.Tensor((M, 40), "float32"), A: T.Tensor((M, 40), "float16"), R: T.Tensor((M,), "float32"), '
+    params += 'C: T.Tensor((40,), "float32"), Y: T.Tensor((M, 40), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 24)", arguments="M")
+    shapes = ((37, 40), (37, 40), (37,), (40,))
+    x, a, r, c = (RNG.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
+    if "bx * 24, 0:40" not in statement:
+        parts = [TENSORS[statement](x[at : at + 24], a[at : at + 24], r[at : at + 24], c) for at in (0, 24)]
+    else:
+        parts = [TENSORS[statement](x[at : at + 24], a[at], r, c) for at in (0, 24)]
+    np.testing.assert_array_equal(kernel(x, a.astype(np.float16), r, c), np.concatenate(parts))
+
+
+TARGETS = {
+    "Y *= scale": lambda y, scale: y * scale,
+    "Y = Y * scale + 1.0": lambda y, scale: y * scale + 1,
+    "Y[2:19, :] *= scale[2:19, :]": lambda y, scale: np.concatenate([y[:2], (y * scale)[2:19], y[19:]]),
+    "Y[:, 3] = scale[:, 4]": lambda y, scale: np.concatenate([y[:, :3], scale[:, 4:5], y[:, 4:]], axis=1),
+    "Y[...] = 7.0": lambda y, scale: 0 * y + 7,
+    "for i in T.Parallel(21):\n        Y[i, 1:4] = Y[i, 1:4] + scale[20 - i, 0:3]": lambda y, scale: np.concatenate(
+        [y[:, :1], y[:, 1:4] + scale[::-1, :3], y[:, 4:]], axis=1
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", TARGETS)
+def test_tensors_are_written_in_place(statement: str, tmp_path: Path) -> None:
+    params = 'scale: T.Tensor((21, 13), "float32"), Y: T.Tensor((21, 13), "float32")'
+    text = f"""
+@tilelang.jit
+def small():
+    @T.prim_func
+    def body({params}):
+        with T.Kernel(1, threads=64):
+            {statement.replace(chr(10), chr(10) + "        ")}
+    return body
+"""
+    scale, y = (RNG.integers(-4, 5, (21, 13)).astype(np.float32) for _ in "ab")
+    expected = TARGETS[statement](y, scale)
+    load(tmp_path, text)(scale, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_what_each_thread_has_for_itself_is_computed_by_each(tmp_path: Path) -> None:
+    """Private arrays, and slices at the thread's own place: no thread computes another's elements."""
+    statements = """
+        tx = T.get_thread_binding(0)
+        x = T.alloc_local((4,), "float32")
+        x[0:4] = X[tx, 0:4]
+        x *= 2.0
+        y = x + X[tx, 4:8]
+        Y[tx, 0:4] = y
+        Y[tx, 4:8] = X[tx, 0:4] - 1.0
+    """
+    params = 'X: T.Tensor((50, 8), "float32"), Y: T.Tensor((50, 8), "float32")'
+    x = RNG.integers(-4, 5, (50, 8)).astype(np.float32)
+    found = load_body(tmp_path, statements, params, threads=64)(x)
+    np.testing.assert_array_equal(found, np.concatenate([2 * x[:, :4] + x[:, 4:], x[:, :4] - 1], axis=1))

@@ -75,8 +75,7 @@ def _can_change(value: object) -> bool:
 def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> None:
     owner = env.find_quietly(name)
     old = owner.values[name] if owner is not None else None
-    if _is_own_tile(cx, old) and (isinstance(value, TileValue) or _is_carried_tile(name, value, env)):
-        assert isinstance(old, Buffer)
+    if isinstance(old, Buffer | View) and _is_meant(cx, old, name, value, env):
         tiles.store(cx, old, value, "")
         return
     if isinstance(old, Var) and old.role is Role.MUTABLE and not isinstance(value, Allocation):
@@ -86,8 +85,17 @@ def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, fo
     env.bind(name, _bound(cx, name, value, env, span, formula), span)
 
 
-def _is_own_tile(cx: Context, value: object) -> bool:
-    return isinstance(value, Buffer) and value.scope is not Scope.GLOBAL and cx.recorder.owns(value)
+def _is_meant(cx: Context, old: Buffer | View, name: str, value: object, env: Env) -> bool:
+    """Whether `name = value` writes the tensor or tile that the name stands for."""
+    if not _is_place(cx, old):
+        return False
+    return isinstance(value, TileValue) or (tiles.is_tile(old) and _is_carried_tile(name, value, env))
+
+
+def _is_place(cx: Context, value: object) -> bool:
+    """Whether a value is a tensor or tile, or a slice of one, that the kernel may write."""
+    buffer = value.buffer if isinstance(value, View) else value
+    return isinstance(buffer, Buffer) and cx.recorder.in_kernel and cx.recorder.owns(buffer)
 
 
 def _is_carried_tile(name: str, value: object, env: Env) -> bool:
@@ -224,12 +232,8 @@ def augmented(cx: Context, node: cst.AugAssign, env: Env) -> None:
     if not isinstance(node.target, cst.Name):
         raise Fault("T2C-F012", f"`{cx.source.code(node.target)}` cannot be assigned to")
     old, value = evaluate(cx, node.target, env), evaluate(cx, node.value, env)
-    if _is_own_tile(cx, old):
-        assert isinstance(old, Buffer)
-        if op in _KEPT_OPERATORS:
-            tiles.store(cx, old, value, op)
-        else:
-            tiles.store(cx, old, tiles.binary(cx, op, old, value), "")
+    if isinstance(old, Buffer | View) and _is_place(cx, old):
+        _store_all(cx, old, value, op)
         return
     if isinstance(old, Buffer | View):
         raise Fault("T2C-F031", f"{describe(old)} is not a number", help="write a T.Parallel loop over its elements")
@@ -252,8 +256,11 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
         return
     cx.recorder.require_kernel(f"a store to `{base.name}`")
     element = subscript(cx, base, items)
+    if isinstance(element, View):
+        _store_all(cx, element, value, op)
+        return
     if not isinstance(element, Load):
-        raise Fault("T2C-F031", f"a slice of `{base.name}` cannot be assigned to", help="write T.copy or T.fill")
+        raise Fault("T2C-F031", f"`{base.name}` with a new dimension cannot be assigned to", help="leave out the None")
     written = _scalar(value, f"an element of `{base.name}`")
     if op and op not in _KEPT_OPERATORS:
         combined = operators.binary(cx.budget, op, element, written)
@@ -270,6 +277,15 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
         **at.fields,
     )
     cx.recorder.emit(guarded(element, store))
+
+
+def _store_all(cx: Context, target: Buffer | View, value: object, op: str) -> None:
+    """`target op= value`, for all elements."""
+    if isinstance(value, Opaque):
+        raise operators.unknown(value, "the value")
+    if op and op not in _KEPT_OPERATORS:
+        value, op = tiles.binary(cx, op, target, value), ""
+    tiles.store(cx, target, value, op)
 
 
 def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:

@@ -26,6 +26,7 @@ from tile2cu.frontend.values import (
     Opaque,
     TileValue,
     TorchTensor,
+    View,
     describe,
 )
 
@@ -35,7 +36,7 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
     match value:
         case Namespace():
             return modules.member(value, name, text)
-        case Buffer() | TileValue() if name in tiles.METHODS and tiles.is_tile(value):
+        case Buffer() | TileValue() | View() if name in tiles.METHODS:
             return Builtin(text, tiles.method(cx, value, name))
         case Buffer():
             return _of_buffer(value, name)

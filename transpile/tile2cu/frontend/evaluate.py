@@ -209,7 +209,7 @@ def subscript_items(cx: Context, node: cst.Subscript, env: Env) -> tuple[object,
 
 def _binary(cx: Context, node: cst.BinaryOperation, env: Env) -> object:
     lhs, rhs = evaluate(cx, node.left, env), evaluate(cx, node.right, env)
-    if tiles.is_tile(lhs) or tiles.is_tile(rhs):
+    if tiles.takes_part(lhs) or tiles.takes_part(rhs):
         return tiles.binary(cx, operator_text(node.operator), lhs, rhs)
     return operators.binary(cx.budget, operator_text(node.operator), lhs, rhs)
 
@@ -221,7 +221,7 @@ def _unary(cx: Context, node: cst.UnaryOperation, env: Env) -> object:
             if isinstance(value, Expr) and not is_flag(value):
                 return operators.negation(cx.budget, value)
             return value if isinstance(value, Opaque) else not truth(value, "`not`")
-        case cst.Minus() if tiles.is_tile(value):
+        case cst.Minus() if tiles.takes_part(value):
             return tiles.apply(cx, lambda part: operators.unary(cx.budget, "-", part), value)
         case cst.Minus():
             return operators.unary(cx.budget, "-", value)

@@ -222,13 +222,13 @@ class Recorder:
         self._named[name] += 1
         return Var(dtype, name, role, self._named[name] - 1)
 
-    def indices(self, extents: Sequence[Expr]) -> tuple[Var, ...]:
+    def indices(self, extents: Sequence[Expr], role: Role = Role.PARALLEL) -> tuple[Var, ...]:
         """The variables of a loop over elements that the user did not write. Raises Fault T2C-F020 past four."""
         if len(extents) > len(_INDICES):
             message = f"an operation on elements has at most {len(_INDICES)} dimensions"
             raise Fault("T2C-F020", message, help="write it as a loop over parts with fewer")
         with self.scope():
-            made = tuple(self.variable(name, INT32, Role.PARALLEL) for name in _INDICES[: len(extents)])
+            made = tuple(self.variable(name, INT32, role) for name in _INDICES[: len(extents)])
         self.ranges |= dict(zip(made, extents, strict=True))
         return made
 

@@ -42,7 +42,7 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     """One element of a buffer if all indices are numbers, else a View."""
     if not cx.recorder.owns(buffer):
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
-    if any(item is None for item in items) and buffer.scope is not Scope.GLOBAL:
+    if any(item is None for item in items):
         return tiles.with_new_dimensions(cx, buffer, items)
     items = _completed(buffer, items)
     if len(items) != buffer.rank:

@@ -72,7 +72,9 @@ class _Box:
 def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
     """A dimension of a tensor is guarded unless every access along it provably stays inside.
 
-    What proves it are the ranges of loops and grid, and the conditions of the branches around the access.
+    What proves it are the ranges of loops and grid, and the conditions of the branches around the access. Of the
+    guards that are left, copies of tiles that take many registers ask once for all of the tile (tl::copy); copies to
+    shared memory and T.Parallel loops ask for each packet (docs/hopper.md, 'Guards').
 
     Gives: one truth value a dimension, for each tensor.
     """

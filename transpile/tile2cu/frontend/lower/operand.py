@@ -112,11 +112,19 @@ def as_region(cx: Context, value: object, what: str) -> Region:
     """A whole buffer or a slice of one; indices fix their dimensions, slices keep theirs."""
     if not isinstance(value, View):
         return whole(as_buffer(cx, value, what), place(cx))
-    if not cx.recorder.owns(value.buffer):
-        raise Fault("T2C-F025", f"`{value.buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
-    ranges = tuple(_settled(cx, slice_range(value.buffer, dim, item)) for dim, item in enumerate(value.items))
+    return region_of(cx, value, place(cx))
+
+
+def region_of(cx: Context, value: Buffer | View, span: Span) -> Region:
+    """A whole buffer or a slice of one."""
+    buffer = value if isinstance(value, Buffer) else value.buffer
+    if not cx.recorder.owns(buffer):
+        raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    if isinstance(value, Buffer):
+        return whole(value, span)
+    ranges = tuple(_settled(cx, slice_range(buffer, dim, item)) for dim, item in enumerate(value.items))
     kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
-    return Region(buffer=value.buffer, ranges=ranges, kept=kept, whole=_covers(value.buffer, ranges), span=place(cx))
+    return Region(buffer=buffer, ranges=ranges, kept=kept, whole=_covers(buffer, ranges), span=span)
 
 
 def _settled(cx: Context, found: Range) -> Range:

@@ -1,46 +1,106 @@
 """Tile-level expressions: `O *= scale`, `T.exp(S - m)`, `T.max(S, axis=1)`, with NumPy's broadcasting.
 
 An expression of tiles is a value of its own until it is assigned, reduced, copied or multiplied; then it becomes a
-T.Parallel loop that writes its elements to a tile. So the rest of the program knows tiles and loops only.
+T.Parallel loop that writes its elements to a tile. So the rest of the program knows tiles and loops only. Tensors, and
+slices of tensors and tiles, take part like tiles; of what each thread has for itself, each thread runs a loop.
 """
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from tile2cu.core.dtype import FLOAT32, DType
-from tile2cu.core.expr import Call, Expr, Load, int_const, static_value
-from tile2cu.core.program import Buffer, Parallel, Reduce, Reduction, Scope, Store
-from tile2cu.frontend import operators
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, is_of_thread, static_value, walk
+from tile2cu.core.expr import binary as binary_of
+from tile2cu.core.program import (
+    Buffer,
+    Loop,
+    LoopKind,
+    Parallel,
+    Reduce,
+    Reduction,
+    Region,
+    Scope,
+    Stmt,
+    Store,
+)
+from tile2cu.core.span import Span
+from tile2cu.frontend import operators, placement
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import elementwise
-from tile2cu.frontend.lower.operand import as_dtype
+from tile2cu.frontend.lower.operand import as_dtype, region_of
 from tile2cu.frontend.operators import static_int
-from tile2cu.frontend.values import TileValue, Transposed, as_expr, describe
+from tile2cu.frontend.values import Interval, TileValue, Transposed, View, as_expr, describe
 
 Shape = tuple[Expr, ...]
 
 
 def is_tile(value: object) -> bool:
-    """Whether a value takes part in expressions tile by tile."""
+    """Whether a value is a tile, or an expression of tiles."""
     return isinstance(value, TileValue) or (isinstance(value, Buffer) and value.scope is not Scope.GLOBAL)
+
+
+def takes_part(value: object) -> bool:
+    """Whether a value stands for many elements in an expression."""
+    return isinstance(value, TileValue | Buffer | View)
 
 
 def as_tile(cx: Context, value: object) -> TileValue:
     """A tile, or a number that is the same for all elements."""
     if isinstance(value, TileValue):
         return value
-    if isinstance(value, Buffer):
-        if value.scope is Scope.GLOBAL:
-            raise Fault("T2C-F023", f"{describe(value)} is no tile", help="copy it into a tile first")
-        buffer = value
-        of_rows = buffer.rank == 1 and buffer.name in cx.recorder.row_values
-        return TileValue(buffer.shape, buffer.dtype, lambda at: Load(buffer.dtype, buffer, at), of_rows)
+    if isinstance(value, Buffer | View):
+        return _elements(cx, value)
     number = as_expr(value)
     if number is None:
         raise Fault("T2C-F023", f"{describe(value)} cannot stand in an expression of tiles")
     return TileValue((), number.dtype, lambda at: number)
+
+
+def _elements(cx: Context, value: Buffer | View) -> TileValue:
+    """The elements of a tensor or tile, or of a slice of one."""
+    region = region_of(cx, value, cx.recorder.peek().span)
+    buffer = region.buffer
+    of_rows = isinstance(value, Buffer) and buffer.rank == 1 and buffer.name in cx.recorder.row_values
+    return TileValue(_shape(region), buffer.dtype, lambda at: _element(cx, region, at), of_rows)
+
+
+def _shape(region: Region) -> Shape:
+    for extent in region.extents:
+        if static_value(extent) is None:
+            raise Fault(
+                "T2C-F034",
+                f"an expression of tiles needs the extents of `{region.buffer.name}` as numbers",
+                help="take a slice of it: A[start : start + 64]",
+            )
+    return region.extents
+
+
+def _element(cx: Context, region: Region, at: Shape) -> Load:
+    """The element of a region at these steps along the dimensions that it keeps."""
+    along = dict(zip(region.kept, at, strict=True))
+    indices = tuple(
+        cx.expression(binary_of("+", part.start, along[dim])) if dim in along else part.start
+        for dim, part in enumerate(region.ranges)
+    )
+    placed = cx.recorder.placements.get(region.buffer.name)
+    if placed is not None and region.buffer.scope is Scope.GLOBAL:
+        return placement.element(cx, region.buffer, placed, indices)
+    return Load(region.buffer.dtype, region.buffer, indices)
+
+
+def _is_of_each_thread(cx: Context, *elements: Expr) -> bool:
+    """Whether elements are each thread's own: in private arrays, at its own places, or within T.Parallel."""
+    parts = tuple(part for element in elements for part in walk(element))
+    private = any(isinstance(part, Load) and getattr(part.buffer, "scope", None) is Scope.LOCAL for part in parts)
+    threads = any(isinstance(part, Var) and part.role is Role.THREAD for part in parts)
+    return bool(cx.recorder.parallel) or private or threads or any(map(is_of_thread, elements))
+
+
+def _zeros(shape: Shape) -> Shape:
+    return tuple(int_const(0) for _ in shape)
 
 
 def apply(cx: Context, function: Callable[..., object], *values: object) -> TileValue:
@@ -55,7 +115,7 @@ def apply(cx: Context, function: Callable[..., object], *values: object) -> Tile
         assert found is not None
         return found
 
-    dtype = element(tuple(int_const(0) for _ in shape)).dtype
+    dtype = element(_zeros(shape)).dtype
     return TileValue(shape, dtype, element, len(shape) == 1 and any(tile.of_rows for tile in tiles))
 
 
@@ -69,9 +129,9 @@ def lifted(run: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(run)
     def call(cx: Context, *values: object, **options: object) -> object:
-        if not any(map(is_tile, values)):
+        if not any(map(takes_part, values)):
             return run(cx, *values, **options)
-        numbers = [at for at, value in enumerate(values) if is_tile(value) or as_expr(value) is not None]
+        numbers = [at for at, value in enumerate(values) if takes_part(value) or as_expr(value) is not None]
 
         def element(*parts: Expr) -> object:  # what is no number stays where it is: the type in T.cast(tile, "float16")
             given: list[object] = list(values)
@@ -113,12 +173,14 @@ def _column(tile: TileValue) -> TileValue:
 
 
 def with_new_dimensions(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> TileValue:
-    """`v[:, None]` and `v[None, :]`."""
-    tile = as_tile(cx, buffer)
-    if sum(item is not None for item in items) != len(tile.shape):
-        raise Fault("T2C-F024", f"`{buffer.name}` has {len(tile.shape)} dimensions", help="write v[:, None]")
-    kept = [at for at, item in enumerate(items) if item is not None]
-    shape = tuple(int_const(1) if item is None else tile.shape[kept.index(at)] for at, item in enumerate(items))
+    """`v[:, None]`, `v[None, :]` and `A[row, 0:64, None]`."""
+    given = tuple(item for item in items if item is not None)
+    if len(given) != buffer.rank:
+        raise Fault("T2C-F024", f"`{buffer.name}` has {buffer.rank} dimensions", help="write v[:, None]")
+    tile = _elements(cx, View(buffer, tuple(item if isinstance(item, Interval) else as_expr(item) for item in given)))
+    sides = [item for item in items if item is None or isinstance(item, Interval)]
+    kept = [at for at, item in enumerate(sides) if item is not None]
+    shape = tuple(int_const(1) if item is None else tile.shape[kept.index(at)] for at, item in enumerate(sides))
     return TileValue(shape, tile.dtype, lambda at: tile.element(tuple(at[dim] for dim in kept)))
 
 
@@ -142,42 +204,51 @@ def _indices_of(shape: Shape, at: Shape) -> Shape:
     )
 
 
-def store(cx: Context, target: Buffer, value: object, op: str) -> None:
+def store(cx: Context, target: Buffer | View, value: object, op: str) -> None:
     """`target op= value`, element by element, as a loop of the program."""
     at = cx.recorder.take()
-    tile = as_tile(cx, value)
-    if len(tile.shape) == 1 and target.rank == 2:
+    region = region_of(cx, target, at.span)
+    shape, tile = _shape(region), as_tile(cx, value)
+    if len(tile.shape) == 1 and len(shape) == 2:
         (tile, _) = _as_columns([tile, as_tile(cx, target)])
-    _require_fits(target, _broadcast([target.shape, tile.shape]))
-    indices = cx.recorder.indices(target.shape)
-    written = tile.element(_indices_of(tile.shape, indices))
-    body = (Store(buffer=target, indices=indices, value=written, op=op, span=at.span),)
-    cx.recorder.emit(
-        Parallel(
-            vars=indices,
-            extents=target.shape,
-            body=body,
-            **at.fields,
-        )
-    )
-    if tile.of_rows:
+    _require_fits(region.buffer, shape, _broadcast([shape, tile.shape]))
+    first = (_element(cx, region, _zeros(shape)), tile.element(_zeros(tile.shape)))
+    alone = _is_of_each_thread(cx, *first)
+    indices = cx.recorder.indices(shape, Role.LOOP if alone else Role.PARALLEL)
+    place, read = _element(cx, region, indices), tile.element(_indices_of(tile.shape, indices))
+    stored = Store(buffer=region.buffer, indices=place.indices, value=read, op=op, span=at.span)
+    body = (placement.guarded(place, stored),)
+    if not alone:
+        cx.recorder.emit(Parallel(vars=indices, extents=shape, body=body, **at.fields))
+    else:
+        cx.recorder.emit(replace(_in_each_thread(indices, shape, body, at.span), **at.fields))
+    if tile.of_rows and isinstance(target, Buffer):
         cx.recorder.row_values.add(target.name)
 
 
-def _require_fits(target: Buffer, shape: Shape) -> None:
-    if [static_value(extent) for extent in shape] != [static_value(extent) for extent in target.shape]:
-        wanted, found = (tuple(static_value(extent) for extent in each) for each in (target.shape, shape))
+def _in_each_thread(indices: tuple[Var, ...], shape: Shape, body: tuple[Stmt, ...], span: Span) -> Stmt:
+    """The loops over the elements that each thread runs for itself."""
+    for index, extent in zip(reversed(indices), reversed(shape), strict=True):
+        zero, one = int_const(0), int_const(1)
+        body = (Loop(kind=LoopKind.UNROLL, var=index, start=zero, stop=extent, step=one, body=body, span=span),)
+    return body[0]
+
+
+def _require_fits(target: Buffer, shape: Shape, broadcast: Shape) -> None:
+    if [static_value(extent) for extent in broadcast] != [static_value(extent) for extent in shape]:
+        wanted, found = (tuple(static_value(extent) for extent in each) for each in (shape, broadcast))
         raise Fault("T2C-F034", f"`{target.name}` has the shape {wanted}, and the value {found}")
 
 
 def written(cx: Context, value: object, name: str, dtype: DType | None = None) -> Buffer:
     """The value as a tile of its own in registers; a tile that has a name is that."""
-    if isinstance(value, Buffer):
+    if isinstance(value, Buffer) and value.scope is not Scope.GLOBAL:
         return value
     cx.recorder.require_kernel("an expression of tiles")
     cx.recorder.require_tile_operation("an expression of tiles")
     tile = as_tile(cx, value)
-    buffer = cx.recorder.allocate_at(cx.recorder.peek(), name, tile.shape, dtype or tile.dtype, Scope.FRAGMENT)
+    scope = Scope.LOCAL if _is_of_each_thread(cx, tile.element(_zeros(tile.shape))) else Scope.FRAGMENT
+    buffer = cx.recorder.allocate_at(cx.recorder.peek(), name, tile.shape, dtype or tile.dtype, scope)
     store(cx, buffer, tile, "")
     return buffer
 
@@ -203,7 +274,7 @@ def reduced(cx: Context, kind: Reduction, value: object, axis: object) -> Buffer
 
 def softmax(cx: Context, value: object, axis: object = -1) -> object:
     """`T.softmax(S)`: each row shifted by its maximum, raised to e, and divided by its sum."""
-    if not is_tile(value):
+    if not takes_part(value):
         raise Fault("T2C-F023", f"T.softmax takes a tile, not {describe(value)}")
     src = written(cx, value, "value")
     largest = reduced(cx, Reduction.MAX, src, axis)

@@ -7,14 +7,14 @@ def kernel(M, N, block_M=64):
     @T.prim_func
     def main(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
         with T.Kernel(T.ceildiv(M, block_M)) as bx:
-            B[bx, 0:4] = A[bx, 0]
+            B[bx, 0:4, None] = A[bx, 0]
 
     return main
 
 # ---- expected ----
-# error[T2C-F031]: a slice of `B` cannot be assigned to
-#   --> f031_slice_is_assigned.py:10:13
+# error[T2C-F031]: `B` with a new dimension cannot be assigned to
+#   --> f031_new_dimension_is_assigned.py:10:13
 #    |
-# 10 |             B[bx, 0:4] = A[bx, 0]
-#    |             ^^^^^^^^^^^^^^^^^^^^^
-#   = help: write T.copy or T.fill
+# 10 |             B[bx, 0:4, None] = A[bx, 0]
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = help: leave out the None
