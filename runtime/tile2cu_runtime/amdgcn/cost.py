@@ -138,10 +138,14 @@ def kind_of(instruction: Instruction) -> str:
     return next((kind for prefix, kind in _KINDS if instruction.name.startswith(prefix)), "other")
 
 
+_FIRST_NARROW = 2  # cbsz and blgp: 0 and 1 are of 8 bits
+
+
 def mfma_cycles(instruction: Instruction, target: str) -> int:
     """Cycles of one MFMA; 0 for what the tables do not have."""
     shape = parse_shape(instruction.name, instruction.operands[1].count)
-    return cycles(shape, target) if shape else 0
+    formats = instruction.number("cbsz"), instruction.number("blgp")
+    return cycles(shape, target, is_narrow=min(formats) >= _FIRST_NARROW) if shape else 0
 
 
 def is_direct_to_lds(instruction: Instruction) -> bool:

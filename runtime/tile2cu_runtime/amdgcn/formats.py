@@ -115,8 +115,16 @@ def float32_to_xf32(bits: Array) -> Array:
 
 
 def unpack_codes(words: Array, bits: int, count: int) -> Array:
-    """`count` codes of 4 or 6 bits each from uint32 words, (..., words) to (..., count), lowest first."""
+    """`count` codes of up to 16 bits each from uint32 words, (..., words) to (..., count), lowest first."""
     raw = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
     chosen = raw[..., : bits * count].reshape(*raw.shape[:-1], count, bits)
     result: Array = (chosen.astype(U16) << np.arange(bits, dtype=U16)).sum(axis=-1)
+    return result
+
+
+def pack_codes(codes: Array, bits: int) -> Array:
+    """The inverse: codes that fill whole uint32 words."""
+    raw = codes[..., None].astype(U16) >> np.arange(bits, dtype=U16) & U16(1)
+    packed = np.packbits(raw.reshape(*codes.shape[:-1], -1).astype(np.uint8), axis=-1, bitorder="little")
+    result: Array = packed.view(U32)
     return result

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import I64, LANES, U8, U16, U32, Array
+from tile2cu_runtime.amdgcn.arrays import I64, LANES, U32, Array
 from tile2cu_runtime.amdgcn.cohort import Cohort, Getter, Step, Transfer
-from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
+from tile2cu_runtime.amdgcn.errors import SimulatorError, UnsupportedInstruction
+from tile2cu_runtime.amdgcn.formats import pack_codes, unpack_codes
 from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.instructions.access import Width, active, data_words, extended, landing
 from tile2cu_runtime.amdgcn.instructions.registers import Context, across_lanes, word
 
 _READ = re.compile(r"ds_read_([biu])(8|16|32|64|96|128)(_d16)?(_hi)?")
 _WRITE = re.compile(r"ds_write_b(8|16|32|64|96|128)(_d16_hi)?")
-# Of 16 and 8 bits; no public source says where the lanes of 6- and 4-bit elements are.
-_TRANSPOSED = re.compile(r"ds_read_b64_tr_b(16|8)")
-_CODES: dict[str, type[np.unsignedinteger[Any]]] = {"16": U16, "8": U8}
+_TRANSPOSED = re.compile(r"ds_read_b(64_tr_b(?:16|8|4)|96_tr_b6)")
 _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)")
 
 
@@ -35,7 +33,8 @@ def build(instruction: Instruction, context: Context) -> Step:
         two = _read_two if found[1] == "read" else _write_two
         return two(instruction, context, offsets, Width(int(found[3]) // 8))
     if found := _TRANSPOSED.fullmatch(instruction.name):
-        return _read_transposed(instruction, context, _CODES[found[1]])
+        lane_bits, _, element_bits = found[1].partition("_tr_b")
+        return _read_transposed(instruction, context, Width(int(lane_bits) // 8), int(element_bits))
     if instruction.name in ("ds_bpermute_b32", "ds_permute_b32"):
         return _permute(instruction, context)
     if instruction.name == "ds_swizzle_b32":
@@ -82,25 +81,27 @@ def _write(instruction: Instruction, context: Context, width: Width) -> Step:
     return step
 
 
-def _read_transposed(instruction: Instruction, context: Context, code: type[np.unsignedinteger[Any]]) -> Step:
-    """ds_read_b64_tr_b16 and _b8 (gfx950): every 16 lanes read a matrix with 16 columns and get its columns.
+def _read_transposed(instruction: Instruction, context: Context, width: Width, bits: int) -> Step:
+    """ds_read_b64_tr_b16, _b8 and _b4, ds_read_b96_tr_b6 (gfx950): 16 lanes read a matrix, and get its columns.
 
-    A lane reads 8 bytes, n elements: of b16 lane l has row l // 4, columns 4 (l % 4) and 3 more; of b8 row l // 2,
-    columns 8 (l % 2) and 7 more. It receives column l, rows 0 to n - 1.
-    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; the lanes also in ROCm/rocm-systems, pull request 10175. For
-    b8: triton-lang/triton, pull request 8525, and Mojo's ds_read_tr8_b64, "two interleaved 8x8 byte transposes".
+    What they read is, lane after lane, a matrix with rows of 16 elements, as many rows as a lane has elements. Lane l
+    receives column l. Lanes of b96 read from multiples of 16 bytes.
+    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; AMD's own test of all four on a gfx950, rocRoller's
+    TransposeLoads (github.com/ROCm/rocm-libraries), and triton-lang/triton, pull request 8525.
     """
-    rows = 8 // np.dtype(code).itemsize
+    rows = 8 * width.bytes // bits
     address, offset, data = lds_address(instruction, context, 1), instruction.number("offset"), instruction.operands[0]
-    land, registers = landing(data, Width(8), context), data.register_bits()
+    land, registers = landing(data, width, context), data.register_bits()
 
     def step(c: Cohort) -> None:
         lds = c.batch.lds
-        access = lds.place(c, instruction, address(c, offset), 8, active(c))
-        words = np.ascontiguousarray(lds.read(c, access).transpose(1, 2, 0))
-        columns = words.view(code).reshape(len(c), 4, rows, 16).swapaxes(2, 3)
-        values = np.ascontiguousarray(columns).view(U32).reshape(len(c), 64, 2).transpose(2, 0, 1)
-        issue_read(c, access, values, land, registers)
+        places = address(c, offset)
+        if width.bytes == 12 and (places % 16)[c.exec].any():
+            raise SimulatorError(f"{instruction.text}: lanes read from multiples of 16 bytes")
+        access = lds.place(c, instruction, places, width.bytes, active(c))
+        codes = unpack_codes(lds.read(c, access).transpose(1, 2, 0), bits, rows)
+        columns = codes.reshape(len(c), 4, rows, 16).swapaxes(2, 3).reshape(len(c), 64, rows)
+        issue_read(c, access, pack_codes(columns, bits).transpose(2, 0, 1), land, registers)
 
     return step
 

@@ -99,7 +99,7 @@ def parse_shape(name: str, operand_registers: int) -> MfmaShape | None:
 # Cycles of the shapes with one block, by chip and the bits of an element: (32x32, 16x16).
 # Source: MI200 and MI300 ISA, "Dependency Resolution: Required Independent Instructions" (4 cycles a pass); the same
 # in the calculator's "Execution cycles". For gfx950 from its peak rates (CDNA4 white paper): f16 4096 FLOP a cycle and
-# compute unit.
+# compute unit, 8 bits twice, 6 and 4 bits four times that.
 _CYCLES_BY_BITS = {
     "gfx90a": {8: (64, 32), 16: (64, 32), 32: (64, 32)},
     "gfx942": {8: (32, 16), 16: (32, 16), 32: (64, 32)},
@@ -107,13 +107,13 @@ _CYCLES_BY_BITS = {
 }
 
 
-def cycles(shape: MfmaShape, target: str) -> int:
-    """Cycles that one MFMA occupies the matrix core of a SIMD."""
+def cycles(shape: MfmaShape, target: str, *, is_narrow: bool = False) -> int:
+    """Cycles that one MFMA occupies the matrix core of a SIMD; `is_narrow` if no operand of f8f6f4 has 8 bits."""
     if shape.result == "f64":
         return 32 if shape.m == 16 else 16
     if shape.blocks > 1:
         return {32: 64, 16: 32, 4: 8}[shape.m]
     if shape.a == F8F6F4:
-        return 64 if shape.m == 32 else 32
+        return (64 if shape.m == 32 else 32) // (2 if is_narrow else 1)
     bits = 16 if shape.a == "xf32" else ELEMENT_BITS[shape.a]
     return _CYCLES_BY_BITS[target][bits][shape.m == 16]
