@@ -20,9 +20,9 @@ _TYPES = {
 }
 _STATEMENTS = """
     A_shared = T.alloc_shared({a}, {dtype!r})
-    B_shared = T.alloc_shared({b}, {dtype!r})
+    B_shared = T.alloc_shared({b}, {dtype_b!r})
     A_local = T.alloc_fragment({a}, {dtype!r})
-    B_local = T.alloc_fragment({b}, {dtype!r})
+    B_local = T.alloc_fragment({b}, {dtype_b!r})
     C_local = T.alloc_fragment((M, N), {accumulator!r})
     T.copy(A, A_shared)
     T.copy(B, B_shared)
@@ -36,10 +36,14 @@ _STATEMENTS = """
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """A product of M x N x K elements; `in_registers` takes A from a fragment, `b_in_registers` B."""
+    """A product of M x N x K elements; `in_registers` takes A from a fragment, `b_in_registers` B.
+
+    `dtype_b` is B's type where it is not A's.
+    """
 
     shape: tuple[int, int, int] = (64, 64, 64)
     dtype: str = "float16"
+    dtype_b: str = ""
     accumulator: str = "float32"
     ta: bool = False
     tb: bool = False
@@ -56,6 +60,7 @@ class Product:
             a=a_shape,
             b=b_shape,
             dtype=self.dtype,
+            dtype_b=self.dtype_b or self.dtype,
             accumulator=self.accumulator,
             operand="A_local" if self.in_registers else "A_shared",
             second="B_local" if self.b_in_registers else "B_shared",
@@ -63,19 +68,22 @@ class Product:
             tb=self.tb,
             policy=self.policy,
         )
-        stored = "float32" if self.dtype == "tfloat32" else self.dtype
+        stored, stored_b = (
+            "float32" if each == "tfloat32" else each for each in (self.dtype, self.dtype_b or self.dtype)
+        )
         params = ", ".join(
             f"{name}: T.Tensor({shape}, {dtype!r})"
             for name, shape, dtype in (
                 ("A", a_shape, stored),
-                ("B", b_shape, stored),
+                ("B", b_shape, stored_b),
                 ("C", "(M, N)", self.accumulator),
             )
         )
         sizes = {"arguments": "M, N", "M": m, "N": n, "threads": self.threads}
         kernel = load_body(folder, statements, params, target=target, device=device, **sizes)  # type: ignore[arg-type]
         rng = np.random.default_rng(0)
-        a, b = (rng.integers(-4, 5, shape).astype(_TYPES.get(stored, stored)) for shape in (a_shape, b_shape))
+        operands = (a_shape, stored), (b_shape, stored_b)
+        a, b = (rng.integers(-4, 5, shape).astype(_TYPES.get(dtype, dtype)) for shape, dtype in operands)
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         expected = (wide_a.T if self.ta else wide_a) @ (wide_b.T if self.tb else wide_b)
         np.testing.assert_array_equal(kernel(a, b).astype(np.float64), expected)
@@ -84,6 +92,7 @@ class Product:
 
 # (chip, product, its MFMA): run on the CPU engine and, as code objects, on AMD's simulator.
 _F16, _BF16, _F8 = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x32"
+_WIDE_F8 = "v_mfma_f32_16x16x128_f8f6f4"
 MFMA_PRODUCTS = (
     ("gfx942", Product(shape=(64, 96, 80), threads=64), _F16),
     ("gfx942", Product(shape=(64, 96, 80), ta=True, tb=True, threads=64), _F16),
@@ -114,7 +123,13 @@ MFMA_PRODUCTS = (
     ("gfx942", Product(dtype="float8_e4m3", tb=True), _F16),
     ("gfx90a", Product(dtype="float8_e5m2fnuz", tb=True), "v_mfma_f32_16x16x16f16"),
     ("gfx950", Product(dtype="float8_e4m3", tb=True), f"{_F8}_fp8_fp8"),
-    ("gfx950", Product(dtype="float8_e4m3", tb=True, shape=(64, 64, 256)), "v_mfma_f32_16x16x128_f8f6f4"),
-    ("gfx950", Product(dtype="float8_e5m2", shape=(32, 64, 128)), "v_mfma_f32_16x16x128_f8f6f4"),
+    ("gfx950", Product(dtype="float8_e4m3", tb=True, shape=(64, 64, 256)), _WIDE_F8),
+    ("gfx950", Product(dtype="float8_e5m2", shape=(32, 64, 128)), _WIDE_F8),
     ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), _F16),
+    # B's format, which the instruction takes first, stands first in its name.
+    ("gfx942", Product(dtype="float8_e4m3fnuz", dtype_b="float8_e5m2fnuz", tb=True), f"{_F8}_bf8_fp8"),
+    ("gfx942", Product(dtype="float8_e5m2fnuz", dtype_b="float8_e4m3fnuz", ta=True), f"{_F8}_fp8_bf8"),
+    ("gfx942", Product(dtype="float8_e4m3fnuz", dtype_b="float8_e4m3", tb=True), _F16),
+    ("gfx950", Product(dtype="float8_e5m2", dtype_b="float8_e4m3", tb=True), f"{_F8}_fp8_bf8"),
+    ("gfx950", Product(dtype="float8_e4m3", dtype_b="float8_e5m2", tb=True, shape=(32, 64, 128)), _WIDE_F8),
 )

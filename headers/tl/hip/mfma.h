@@ -62,15 +62,17 @@ constexpr int mfma_items<Float8<m, b, h, is_fnuz>> =
 // 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i.
 #if !defined(__HIP_DEVICE_COMPILE__)
 // The host's half of a compilation does not know the chip, and calls none of it.
-template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d, const T* a, const T* b);
+template <int size, int n, class Result, class A, class B> TL_DEVICE void mfma(Result* d, const A* a, const B* b);
 #else
-#define TL_HIP_MFMA(size_, n_, Result, Element, Operand, builtin)                                            \
-  template <int size, int n>                                                                                 \
-  TL_DEVICE std::enable_if_t<size == size_ && n == n_> mfma(Result* d, const Element* a, const Element* b) { \
-    using D = hip::Lanes<Result, size_ * size_ / 64>;                                                        \
-    const D sum = builtin(hip::bits_of<Operand>(a), hip::bits_of<Operand>(b), hip::bits_of<D>(d), 0, 0, 0);  \
-    __builtin_memcpy(d, &sum, sizeof sum);                                                                   \
+#define TL_HIP_MFMA_OF_TWO(size_, n_, Result, A, B, Operand, builtin)                                       \
+  template <int size, int n>                                                                                \
+  TL_DEVICE std::enable_if_t<size == size_ && n == n_> mfma(Result* d, const A* a, const B* b) {            \
+    using D = hip::Lanes<Result, size_ * size_ / 64>;                                                       \
+    const D sum = builtin(hip::bits_of<Operand>(a), hip::bits_of<Operand>(b), hip::bits_of<D>(d), 0, 0, 0); \
+    __builtin_memcpy(d, &sum, sizeof sum);                                                                  \
   }
+#define TL_HIP_MFMA(size, n, Result, Element, Operand, builtin) \
+  TL_HIP_MFMA_OF_TWO(size, n, Result, Element, Element, Operand, builtin)
 using HipHalf4 = hip::Lanes<_Float16, 4>;
 using HipShort4 = hip::Lanes<int16_t, 4>;
 TL_HIP_MFMA(16, 4, float, half, HipHalf4, __builtin_amdgcn_mfma_f32_16x16x16f16)
@@ -112,30 +114,38 @@ TL_HIP_MFMA(16, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_f
 TL_HIP_MFMA(32, 8, float, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8)
 TL_HIP_MFMA(16, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8)
 TL_HIP_MFMA(32, 8, float, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_bf8)
+TL_HIP_MFMA_OF_TWO(16, 8, float, HipE4m3, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_fp8_bf8)
+TL_HIP_MFMA_OF_TWO(32, 8, float, HipE4m3, HipE5m2, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_fp8_bf8)
+TL_HIP_MFMA_OF_TWO(16, 8, float, HipE5m2, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_16x16x32_bf8_fp8)
+TL_HIP_MFMA_OF_TWO(32, 8, float, HipE5m2, HipE4m3, int64_t, __builtin_amdgcn_mfma_f32_32x32x16_bf8_fp8)
 #endif
+template <class A, class B> constexpr bool hip_has_float8 = false;
+template <int m, int b, int h, bool f, int m2, int b2, int h2, bool f2>
+constexpr bool hip_has_float8<Float8<m, b, h, f>, Float8<m2, b2, h2, f2>> =
+    Float8Instructions::exist<f> && Float8Instructions::exist<f2>;
 #if defined(__gfx950__)
 // Of 32 bytes a lane; scales that are the constant 0 mean the instruction without scales. 16 bytes are two of 8.
 template <class T> constexpr int hip_f8f6f4 = std::is_same<T, HipE4m3>::value ? 0 : 1;  // cbsz and blgp
-template <int size, int n, class T>
-TL_DEVICE std::enable_if_t<n == 32 && is_float8<T> && T::has_instructions> mfma(float* d, const T* a, const T* b) {
+template <int size, int n, class A, class B>
+TL_DEVICE std::enable_if_t<n == 32 && hip_has_float8<A, B>> mfma(float* d, const A* a, const B* b) {
   static_assert(size == 16, "the shape of tl::Mfma16x16");
   using D = hip::Lanes<float, 4>;
   using Operand = hip::Lanes<int32_t, 8>;
-  constexpr int type = hip_f8f6f4<T>;
-  const D sum = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(hip::bits_of<Operand>(a), hip::bits_of<Operand>(b),
-                                                                 hip::bits_of<D>(d), type, type, 0, 0, 0, 0);
+  const D sum = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(
+      hip::bits_of<Operand>(a), hip::bits_of<Operand>(b), hip::bits_of<D>(d), hip_f8f6f4<A>, hip_f8f6f4<B>, 0, 0, 0, 0);
   __builtin_memcpy(d, &sum, sizeof sum);
 }
-template <int size, int n, class T>
-TL_DEVICE std::enable_if_t<n == 16 && is_float8<T> && T::has_instructions> mfma(float* d, const T* a, const T* b) {
+template <int size, int n, class A, class B>
+TL_DEVICE std::enable_if_t<n == 16 && hip_has_float8<A, B>> mfma(float* d, const A* a, const B* b) {
   mfma<size, 8>(d, a, b);
   mfma<size, 8>(d, a + 8, b + 8);
 }
 #endif
 #undef TL_HIP_MFMA
-template <int size, int n, class T>
-TL_DEVICE std::enable_if_t<is_float8<T> && !T::has_instructions> mfma(float* d, const T* a, const T* b) {
-  const auto wide_a = convert<half>(hip::bits_of<Vec<T, n>>(a)), wide_b = convert<half>(hip::bits_of<Vec<T, n>>(b));
+#undef TL_HIP_MFMA_OF_TWO
+template <int size, int n, class A, class B>
+TL_DEVICE std::enable_if_t<is_float8<A> && !hip_has_float8<A, B>> mfma(float* d, const A* a, const B* b) {
+  const auto wide_a = convert<half>(hip::bits_of<Vec<A, n>>(a)), wide_b = convert<half>(hip::bits_of<Vec<B, n>>(b));
   mfma<size, n>(d, wide_a.at, wide_b.at);
 }
 #endif

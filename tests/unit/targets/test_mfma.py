@@ -13,7 +13,9 @@ from tile2cu.targets import TARGETS, Mfma, Target
 
 AMD = [target for target in TARGETS if target.mfma]
 ROWS = [
-    pytest.param(target, row, id=f"{target.arch}-{row.name}-{row.operand}") for target in AMD for row in target.mfma
+    pytest.param(target, row, id="-".join((target.arch, row.name, *map(str, row.operands))))
+    for target in AMD
+    for row in target.mfma
 ]
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "int32": "i32"}
 TYPES |= {
@@ -27,7 +29,7 @@ TYPES |= {
 
 def amd_row(target: Target, row: Mfma) -> AmdRow:
     """AMD's row of that mnemonic; what gfx950 takes over from gfx942 stands there."""
-    kind = TYPES[(row.through or row.operand).name]
+    kind = TYPES[(row.through or row.operands[1]).name]
     of_chip = [each for each in LONG if each.name == row.name and each.a == kind]
     of_chip += [each for each in ALL if each.name == row.name and each.target == target.arch]
     return next(iter([*of_chip, *(each for each in ALL if each.name == row.name)]))
@@ -37,7 +39,9 @@ def amd_row(target: Target, row: Mfma) -> AmdRow:
 def test_row_is_amds(target: Target, row: Mfma) -> None:
     amd = amd_row(target, row)
     assert (amd.m, amd.n, amd.k, amd.blocks) == (row.size, row.size, row.k, 1)
-    assert (amd.a, amd.d) == (TYPES[(row.through or row.operand).name], TYPES[row.accumulator.name])
+    first, second = (TYPES[(row.through or operand).name] for operand in reversed(row.operands))
+    assert (amd.a, amd.d) == (first, TYPES[row.accumulator.name])
+    assert amd.b == second or "f8f6f4" in row.name  # which says in two modifiers what it multiplies
     for i in range(row.size):
         for k in range(row.k):
             assert row.place_of_a(i, k) == amd.place_of_a(i, k, 0)
@@ -53,7 +57,7 @@ def test_no_instruction_of_32_rows_does_more_a_cycle(target: Target) -> None:
         return row.size**2 * row.k / amd_row(target, row).cycles
 
     for wide in (row for row in target.mfma if row.size == 32):
-        assert rate(wide) <= max(rate(row) for row in target.mfma if row.size == 16 and row.operand == wide.operand)
+        assert rate(wide) <= max(rate(row) for row in target.mfma if row.size == 16 and row.operands == wide.operands)
 
 
 def test_a_chip_multiplies_its_own_8_bit_floats_only() -> None:

@@ -359,7 +359,12 @@ class Statements:
                 f"no tensor core of {arch} multiplies {a} by {b} into {c}: each thread multiplies and adds  [{rule}]",
             )
         _, _, through = instruction.partition(" through ")
-        return (f"{arch} multiplies {a} as {through}, which holds its values exactly  [{rule}]",) if through else ()
+        multiplied = str(a) if a == b else f"{a} by {b}, both"
+        return (
+            (f"{arch} multiplies {multiplied} as {through}, which holds its values exactly  [{rule}]",)
+            if through
+            else ()
+        )
 
     def _reduce(self, op: Reduce) -> Mapping[str, str]:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]

@@ -147,7 +147,8 @@ def _mfma_of_types(op: Gemm, context: Context) -> Mfma | None:
     if op.metadata is not None:
         return None
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    rows = [row for row in context.target.mfma if a == b == row.operand and c == row.accumulator and row.size == 16]
+    fits = (row for row in context.target.mfma if row.operands == (a, b) and row.accumulator == c)
+    rows = [row for row in fits if row.size == 16]
     _, _, k = op.mnk
     return next((row for row in rows if k % row.k == 0), rows[-1] if rows else None)
 

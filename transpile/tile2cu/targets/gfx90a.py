@@ -3,6 +3,8 @@
 https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/instinct-mi200-cdna2-instruction-set-architecture.pdf
 """
 
+from itertools import product
+
 from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32, TFLOAT32
 from tile2cu.targets.table import Mfma, Target
 
@@ -22,9 +24,10 @@ MFMA = (
     Mfma("v_mfma_i32_16x16x16i8", INT8, INT32, size=16, k=16),
     Mfma("v_mfma_i32_32x32x8i8", INT8, INT32, size=32, k=8),
 )
-# No instruction for 8-bit floating point, whose values halves hold exactly.
+# No instruction for 8-bit floating point, whose values halves hold exactly: products of every two formats.
 FP8 = tuple(
-    Mfma("v_mfma_f32_16x16x16f16", operand, FLOAT32, size=16, k=16, through=FLOAT16) for operand in FLOATS_OF_8_BITS
+    Mfma("v_mfma_f32_16x16x16f16", a, FLOAT32, size=16, k=16, through=FLOAT16, operand_b=b)
+    for a, b in product(FLOATS_OF_8_BITS, FLOATS_OF_8_BITS)
 )
 
 # "Local Data Share": 64 KB, 32 banks of 4 bytes; "Program Organization": waves of 64, up to 1024 work-items.

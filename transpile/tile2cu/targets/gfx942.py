@@ -4,18 +4,19 @@ https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-
 """
 
 from dataclasses import replace
+from itertools import product
 
 from tile2cu.core.dtype import (
     BFLOAT16,
-    FLOAT8_E4M3FNUZ,
-    FLOAT8_E5M2FNUZ,
     FLOAT16,
     FLOAT32,
     FLOAT64,
+    FLOATS_OF_8_BITS,
+    FNUZ_FLOATS,
     INT8,
     INT32,
-    OCP_FLOATS,
     TFLOAT32,
+    DType,
 )
 from tile2cu.targets.gfx90a import GFX90A
 from tile2cu.targets.table import Mfma
@@ -40,23 +41,34 @@ INTEGER = (
     Mfma("v_mfma_i32_16x16x32_i8", INT8, INT32, size=16, k=32),
     Mfma("v_mfma_i32_32x32x16_i8", INT8, INT32, size=32, k=16),
 )
-# The chip's own 8-bit floating point is FNUZ; the OCP's goes through halves, which hold its values exactly.
-FP8 = (
-    Mfma("v_mfma_f32_16x16x32_fp8_fp8", FLOAT8_E4M3FNUZ, FLOAT32, size=16, k=32),
-    Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3FNUZ, FLOAT32, size=32, k=16),
-    Mfma("v_mfma_f32_16x16x32_bf8_bf8", FLOAT8_E5M2FNUZ, FLOAT32, size=16, k=32),
-    Mfma("v_mfma_f32_32x32x16_bf8_bf8", FLOAT8_E5M2FNUZ, FLOAT32, size=32, k=16),
-)
-FP8_THROUGH_HALF = tuple(
-    Mfma("v_mfma_f32_16x16x16_f16", operand, FLOAT32, size=16, k=16, through=FLOAT16) for operand in OCP_FLOATS
-)
+
+
+def fp8(e4m3: DType, e5m2: DType) -> tuple[Mfma, ...]:
+    """Products of every two of a chip's own 8-bit formats. The name's first is that of B: it goes first (Mfma)."""
+    kinds = {e4m3: "fp8", e5m2: "bf8"}
+    return tuple(
+        Mfma(f"v_mfma_f32_{shape}_{kinds[b]}_{kinds[a]}", a, FLOAT32, size=size, k=k, operand_b=b)
+        for a, b in product(kinds, kinds)
+        for shape, size, k in (("16x16x32", 16, 32), ("32x32x16", 32, 16))
+    )
+
+
+def through_half(own: tuple[DType, ...], *depths: int) -> tuple[Mfma, ...]:
+    """Products of two 8-bit floats of which one is not the chip's own: as halves, which hold their values exactly."""
+    return tuple(
+        Mfma(f"v_mfma_f32_16x16x{k}_f16", a, FLOAT32, size=16, k=k, through=FLOAT16, operand_b=b)
+        for a, b in product(FLOATS_OF_8_BITS, FLOATS_OF_8_BITS)
+        if not {a, b} <= set(own)
+        for k in depths
+    )
+
 
 # AMD CDNA 3 white paper, "XCD": 8 dies in an MI300X, each with 4 MB of L2; workgroups go to them in turn.
 GFX942 = replace(
     GFX90A,
     name="hip:gfx942",
     arch="gfx942",
-    mfma=HALF + INTEGER + FP8 + FP8_THROUGH_HALF + XF32 + FLOAT,
+    mfma=HALF + INTEGER + fp8(*FNUZ_FLOATS) + through_half(FNUZ_FLOATS, 16) + XF32 + FLOAT,
     load_lds=(4,),
     fp8="fnuz",
     source="https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-set-architectures/"

@@ -4,9 +4,10 @@ https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/instruction-
 """
 
 from dataclasses import replace
+from itertools import product
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, FNUZ_FLOATS, INT8, INT32, TFLOAT32
-from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER
+from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, OCP_FLOATS, TFLOAT32
+from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER, fp8, through_half
 from tile2cu.targets.table import Mfma
 
 # The wider shapes read 16 bytes a lane; those of gfx942 are for a K that is too short for them.
@@ -22,21 +23,11 @@ WIDE = (
 # Twice the operations a cycle of those that gfx942 has; without scales. [AMD, "Matrix Core Programming on AMD CDNA3 and
 # CDNA4 architecture", ROCm blogs, 2025: 32 cycles]
 WIDE_FP8 = tuple(
-    Mfma("v_mfma_f32_16x16x128_f8f6f4", operand, FLOAT32, size=16, k=128) for operand in (FLOAT8_E4M3, FLOAT8_E5M2)
+    Mfma("v_mfma_f32_16x16x128_f8f6f4", a, FLOAT32, size=16, k=128, operand_b=b)
+    for a, b in product(OCP_FLOATS, OCP_FLOATS)
 )
-FP8 = (
-    Mfma("v_mfma_f32_16x16x32_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=16, k=32),
-    Mfma("v_mfma_f32_32x32x16_fp8_fp8", FLOAT8_E4M3, FLOAT32, size=32, k=16),
-    Mfma("v_mfma_f32_16x16x32_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=16, k=32),
-    Mfma("v_mfma_f32_32x32x16_bf8_bf8", FLOAT8_E5M2, FLOAT32, size=32, k=16),
-)  # xf32 of gfx942 is gone.
+# xf32 of gfx942 is gone, and its 8-bit format, FNUZ, no longer one of the chip's.
 TF32 = (Mfma("v_mfma_f32_16x16x4_f32", TFLOAT32, FLOAT32, size=16, k=4, through=FLOAT32),)
-# gfx942's own format, FNUZ, is no longer one of the chip's.
-FP8_THROUGH_HALF = tuple(
-    Mfma(f"v_mfma_f32_16x16x{k}_f16", operand, FLOAT32, size=16, k=k, through=FLOAT16)
-    for operand in FNUZ_FLOATS
-    for k in (32, 16)
-)
 
 # "Local Data Share": 160 KB, 64 banks.
 GFX950 = replace(
@@ -44,7 +35,7 @@ GFX950 = replace(
     name="hip:gfx950",
     arch="gfx950",
     shared_limit=160 * 1024,
-    mfma=WIDE + HALF + INTEGER + WIDE_FP8 + FP8 + FP8_THROUGH_HALF + TF32 + FLOAT,
+    mfma=WIDE + HALF + INTEGER + WIDE_FP8 + fp8(*OCP_FLOATS) + through_half(OCP_FLOATS, 32, 16) + TF32 + FLOAT,
     load_lds=(4, 12, 16),
     transposing_reads=(2,),  # ds_read_b64_tr_b16; that of 8 bits is not used
     fp8="ocp",

@@ -46,6 +46,8 @@ class Mfma:
 
     A lane holds `lane_elements` k of one row of A (or column of B), 16 bytes side by side, and `run` consecutive
     rows of one column of D at a time, again and again until it has size * size / 64 of them. `through` as in Mma.
+    `operand_b` is the type of the product's B where it is another one. The instruction takes B first (it computes the
+    transpose), so that its name begins with that.
     """
 
     name: str
@@ -54,14 +56,21 @@ class Mfma:
     size: int
     k: int
     through: DType | None = None
+    operand_b: DType | None = None
 
     def __post_init__(self) -> None:
+        if any(each.bits != self.operand.bits for each in self.operands):
+            raise ValueError("both operands of an MFMA have as many bits")
         if self.size not in (16, 32):
             raise ValueError("an MFMA without broadcast has 16 or 32 rows and columns")
         if self.lane_bytes not in (4, 8, 16, 32):
             raise ValueError("a lane's operand is one, two, four or eight registers")
         if self.accumulator.bits not in (32, 64):
             raise ValueError("an MFMA accumulates in 32 or 64 bits")
+
+    @property
+    def operands(self) -> tuple[DType, DType]:
+        return self.operand, self.operand_b or self.operand
 
     @property
     def lane_elements(self) -> int:
@@ -120,7 +129,8 @@ class Target:
         if self.mfma and (self.warp_size != 64 or self.mma or self.wgmma):
             raise ValueError("MFMA runs on waves of 64, and nowhere where mma.sync does")
         own = {"ocp": OCP_FLOATS, "fnuz": FNUZ_FLOATS, "": ()}[self.fp8]
-        if any(row.operand in FLOATS_OF_8_BITS and not row.through and row.operand not in own for row in self.mfma):
+        direct = {operand for row in self.mfma if not row.through for operand in row.operands}
+        if direct & set(FLOATS_OF_8_BITS) - set(own):
             raise ValueError("an MFMA of 8-bit floating point multiplies the chip's own format")
 
     @property

@@ -105,8 +105,9 @@ template <class T, class L> struct MfmaFits<MfmaRegisterA<T, L>> {
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
 // All operands of one wave for one step of K.
-template <class T, class Shape, class Order, int m_tiles, int n_groups, int n> struct MfmaStep {
-  Vec<T, Order::items> a[m_tiles][1], b[n_groups][n];
+template <class Ta, class Tb, class Shape, class Order, int m_tiles, int n_groups, int n> struct MfmaStep {
+  Vec<Ta, Order::items> a[m_tiles][1];
+  Vec<Tb, Order::items> b[n_groups][n];
   template <class A, class B> TL_DEVICE void load(const A& from_a, const B& from_b, int row, int col, int k) {
     TL_UNROLL
     for (int m = 0; m < m_tiles; ++m) from_a.template load<Shape, Order>(a[m], row, m, k);
@@ -126,24 +127,27 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W,
   const auto from_b = mfma_operand_b(b);
   using FromA = std::decay_t<decltype(from_a)>;
   using FromB = std::decay_t<decltype(from_b)>;
-  using Element = typename FromA::type;
+  using Ta = typename FromA::type;
+  using Tb = typename FromB::type;
   constexpr int K = FromA::depth, m_tiles = Layout::m_tiles, n_groups = Layout::n_groups, n = I::count;
   static_assert(FromA::lines == M && FromB::lines == N, "A has as many rows as C, and B as many columns");
   static_assert(K == FromB::depth, "A has as many columns as B has rows");
   static_assert(MfmaFits<FromA>::template value<Layout>, "A is in registers: its layout is tl::MfmaOperandA");
-  static_assert(std::is_same<Element, typename FromB::type>::value, "A and B have the same element type");
+  static_assert(std::is_same<Ta, Tb>::value || (is_float8<Ta> && is_float8<Tb>),
+                "A and B have the same element type, or two of 8-bit floating point");
 
   // As much of K as one read of shared memory brings, as the registers of A hold side by side, or as one instruction
   // takes; less if K is short.
   constexpr int share = K / Shape::groups, piece = smaller(FromA::piece, power_of_two_in(share));
   constexpr int read = FromA::piece < FromB::piece ? FromB::piece : FromA::piece;
-  constexpr int items = smaller(read < mfma_items<Element> ? mfma_items<Element> : read, power_of_two_in(share));
-  constexpr int each = smaller(mfma_items<Element>, items);  // what one instruction takes
+  constexpr int widest = smaller(mfma_items<Ta>, mfma_items<Tb>);
+  constexpr int items = smaller(read < widest ? widest : read, power_of_two_in(share));
+  constexpr int each = smaller(widest, items);  // what one instruction takes
   using Order = MfmaK<Shape, items, piece>;
   static_assert(K % Order::step == 0 && items % each == 0, "K is a whole number of steps of MFMA");
 
   const int row = Layout::first_row(), col = Layout::first_col();
-  MfmaStep<Element, Shape, Order, m_tiles, n_groups, n> step[2];
+  MfmaStep<Ta, Tb, Shape, Order, m_tiles, n_groups, n> step[2];
   step[0].load(from_a, from_b, row, col, 0);
   TL_UNROLL
   for (int k = 0; k < K / Order::step; ++k) {

@@ -37,10 +37,11 @@ template <class T> constexpr int mfma_items = 16 / static_cast<int>(sizeof(T));
 // D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
 // column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
 // 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i. Who: every lane of the wave.
-template <int size, int n, class Result, class T> TL_DEVICE void mfma(Result* d, const T* a, const T* b) {
+template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(Result* d, const T* a, const U* b) {
   static_assert(size == 16 || size == 32, "16 or 32 rows and columns");
   static_assert(std::is_same<Result, double>::value == std::is_same<T, double>::value, "double accumulates double");
   static_assert(std::is_same<Result, int32_t>::value == std::is_same<T, int8_t>::value, "int32 accumulates int8");
+  static_assert(std::is_same<T, U>::value || (is_float8<T> && is_float8<U>), "one type, or two of 8-bit floats");
   if constexpr (is_float8<T>) {  // float holds its values
     float wide_a[n], wide_b[n];
     for (int i = 0; i < n; ++i) wide_a[i] = a[i], wide_b[i] = b[i];

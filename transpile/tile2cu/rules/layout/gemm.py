@@ -189,9 +189,9 @@ def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
 
 def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuError:
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    types = [(row.operand, row.accumulator) for row in context.target.mma if not row.sparse]
-    types += [(row.operand, row.accumulator) for row in context.target.mfma]
-    known = sorted({f"{operand} x {operand} -> {accumulator}" for operand, accumulator in types})
+    types = [(row.operand, row.operand, row.accumulator) for row in context.target.mma if not row.sparse]
+    types += [(*row.operands, row.accumulator) for row in context.target.mfma]
+    known = sorted({f"{a} x {b} -> {accumulator}" for a, b, accumulator in types})
     return Tile2CuError(
         "T2C-S001",
         f"no instruction of {context.target.name} multiplies {a} by {b} into {c}, and `{in_registers}` is in registers",
