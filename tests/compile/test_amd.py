@@ -70,6 +70,8 @@ ONE_SIDED = {
     "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
     "load_to_shared": "gfx950's loads past the registers; on NVIDIA it is cp_async",
     "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",
+    "load_bits_to": "bytes of shared memory into an MFMA's operand; mma.sync's come by ldmatrix",
+    "load_transposed": "gfx950's transposing reads; NVIDIA's are the ldmatrix family",
     "mfma": "AMD's matrix cores; NVIDIA's are the mma and wgmma families",
 }
 # Declared for AMD, and refused where they are used: lanes of CDNA read the operands of its matrix cores by themselves.

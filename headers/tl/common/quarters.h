@@ -34,19 +34,16 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const QuartersLess<n>& x
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
   TL_UNROLL
   for (int w = 0; w < n / 4; ++w) {
-    uint32_t part[4];  // byte b: number `part` of byte b
+    FourWords part;  // byte b: number `part` of byte b
     TL_UNROLL
-    for (int p = 0; p < 4; ++p) part[p] = words.at[w] >> 2 * p & 0x03030303;
-    const uint32_t low[2] = {lower_bytes(part[0], part[1]), lower_bytes(part[2], part[3])};
-    const uint32_t high[2] = {upper_bytes(part[0], part[1]), upper_bytes(part[2], part[3])};
-    const uint32_t byte[4] = {lower_halves(low[0], low[1]), upper_halves(low[0], low[1]),
-                              lower_halves(high[0], high[1]), upper_halves(high[0], high[1])};
+    for (int p = 0; p < 4; ++p) part.word[p] = words.at[w] >> 2 * p & 0x03030303;
+    const FourWords byte = transposed_bytes(part);
     TL_UNROLL
     for (int b = 0; b < 4; ++b) {
       const uint32_t quad = y.words.at[4 * w + b];
       // sum (x - less) y = sum x y - less sum y, and sum y is the same for all rows
       result.at[4 * w + b] += -x.less * dot_of_bytes(0x01010101, quad, 0);
-      result.at[4 * w + b] = dot_of_bytes(byte[b], quad, result.at[4 * w + b]);
+      result.at[4 * w + b] = dot_of_bytes(byte.word[b], quad, result.at[4 * w + b]);
     }
   }
   return result;

@@ -12,6 +12,17 @@ template <class T, int n> struct Vec {
   TL_DEVICE const T& operator[](int i) const { return at[i]; }
 };
 
+// Word i of the result has byte i of each of the four.
+struct FourWords {
+  uint32_t word[4];
+};
+TL_DEVICE FourWords transposed_bytes(const FourWords& of) {
+  const uint32_t low[2] = {lower_bytes(of.word[0], of.word[1]), lower_bytes(of.word[2], of.word[3])};
+  const uint32_t high[2] = {upper_bytes(of.word[0], of.word[1]), upper_bytes(of.word[2], of.word[3])};
+  return {{lower_halves(low[0], low[1]), upper_halves(low[0], low[1]), lower_halves(high[0], high[1]),
+           upper_halves(high[0], high[1])}};
+}
+
 // How many elements an operand has: 0 for a scalar. Proxies for elements in memory specialise it (packet.h).
 template <class X> struct PacketSize {
   static constexpr int value = 0;

@@ -26,23 +26,31 @@ constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8, mfma_items_float8 = 8;
 
 }  // namespace hip
 
-// Of every 16 lanes, lane l brings the address of four elements of row l / 4, those from column 4 * (l % 4) on, and
-// receives column l of the four rows. A multiple of 8 bytes in shared memory. Who: every lane of the wave.
-// [AMD CDNA4 ISA, "DS_READ_B64_TR_B16"]
+// Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
+// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8 in
+// shared memory. Who: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #if defined(__gfx950__)
-constexpr bool has_transposing_reads = true;
-template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T* from) {
-  using Bits = hip::Lanes<int16_t, 4>;
-  using Shared = __attribute__((address_space(3))) Bits;
-  return bit_cast<Vec<T, 4>>(__builtin_amdgcn_ds_read_tr16_b64_v4i16((Shared*)const_cast<T*>(from)));
+template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2 && !is_packed<T>;
+template <class T> TL_DEVICE auto load_transposed(const T* from) {
+  using Bits = std::conditional_t<sizeof(T) == 2, hip::Lanes<int16_t, 4>, hip::Lanes<int32_t, 2>>;
+  auto* const shared = (__attribute__((address_space(3))) Bits*)const_cast<T*>(from);
+  if constexpr (sizeof(T) == 2)
+    return bit_cast<Vec<T, 4>>(__builtin_amdgcn_ds_read_tr16_b64_v4i16(shared));
+  else
+    return bit_cast<Vec<T, 8>>(__builtin_amdgcn_ds_read_tr8_b64_v2i32(shared));
 }
 #else
-constexpr bool has_transposing_reads = false;
-template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T*) {
+template <class T> constexpr bool has_transposing_reads = false;
+template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T*) {
   static_assert(hip::lacks<T>, "only gfx950 reads shared memory transposed");
   return {};
 }
 #endif
+
+// Who: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to registers.
+template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
+  __builtin_memcpy(to, __builtin_assume_aligned(from, bytes), bytes);
+}
 
 // How many neighbours of K the widest instruction for a type takes from each lane.
 template <class T>

@@ -47,20 +47,18 @@ TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
   return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) * __builtin_bit_cast(half2, b));
 }
 
-// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first.
+// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first. [AMD CDNA3 ISA, "V_PERM_B32": the bytes
+// of b are numbers 4 to 7]
 TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
-TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
-TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
+TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
+TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
 
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
-TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) {
-  return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;
-}
-TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return lower_bytes(a >> 16, b >> 16); }
-// sum + the products of the signed bytes of a and b.
+TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
+TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
+// sum + the products of the signed bytes of a and b. [AMD CDNA3 ISA, "V_DOT4_I32_I8"]
 TL_DEVICE int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
-  for (int i = 0; i < 32; i += 8) sum += int(int8_t(a >> i)) * int(int8_t(b >> i));
-  return sum;
+  return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), sum, false);
 }
 
 // Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.

@@ -176,7 +176,7 @@ void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int 
 void tl_engine_global_load_lds(void* lds, const void* from, int bytes, int source_bytes);
 void tl_engine_wait_vector_memory(int operations_left);
 /* ds_read_b64_tr_b16: four elements of 16 bits of the column that is the lane's among its 16 lanes. */
-void tl_engine_read_transposed(void* to, const void* from);
+void tl_engine_read_transposed(void* to, const void* from, int element_bytes);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,5 +1,5 @@
-// ds_read_b64_tr_b16 of gfx950: every 16 lanes read four rows of 16 elements of 16 bits from shared memory, lane l four
-// of row l / 4 from column 4 * (l % 4) on, and lane l receives column l. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16"]
+// ds_read_b64_tr_b16 and _b8 of gfx950: every 16 lanes read rows of 16 elements from shared memory, 8 bytes a lane, one
+// lane after the other, and lane l receives column l. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #include <cstring>
 
 #include "worker.h"
@@ -7,11 +7,12 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr int lanes = 64, group_lanes = 16, rows = 4, lane_bytes = 8;
+constexpr int lanes = 64, group_lanes = 16, lane_bytes = 8;
 
 struct Argument {
-  std::uint16_t* to;
+  unsigned char* to;
   const void* from;
+  int element_bytes;
 };
 
 const Argument& of(const Meeting& meeting, int lane) { return *static_cast<const Argument*>(meeting.arguments[lane]); }
@@ -43,13 +44,16 @@ void count_request(Worker& worker, const Meeting& meeting) {
 void read_transposed(Worker& worker, const Meeting& meeting) {
   if (worker.options.statistics) count_request(worker, meeting);
   for (int first = 0; first < lanes; first += group_lanes) {
-    std::uint16_t matrix[rows][group_lanes];
+    unsigned char matrix[group_lanes * lane_bytes];
     for (int lane = 0; lane < group_lanes; ++lane) {
       check_lane(worker, meeting, first + lane);
-      std::memcpy(&matrix[lane / 4][lane % 4 * 4], of(meeting, first + lane).from, lane_bytes);
+      std::memcpy(matrix + lane * lane_bytes, of(meeting, first + lane).from, lane_bytes);
     }
-    for (int lane = 0; lane < group_lanes; ++lane)
-      for (int row = 0; row < rows; ++row) of(meeting, first + lane).to[row] = matrix[row][lane];
+    for (int lane = 0; lane < group_lanes; ++lane) {
+      const auto& [to, from, bytes] = of(meeting, first + lane);
+      for (int row = 0; row < lane_bytes / bytes; ++row)
+        std::memcpy(to + row * bytes, matrix + (row * group_lanes + lane) * bytes, bytes);
+    }
   }
 }
 
@@ -58,9 +62,9 @@ void read_transposed(Worker& worker, const Meeting& meeting) {
 
 using namespace tile2cu::engine;
 
-extern "C" void tl_engine_read_transposed(void* to, const void* from) {
+extern "C" void tl_engine_read_transposed(void* to, const void* from, int element_bytes) {
   Worker& worker = current_worker();
-  Argument argument{static_cast<std::uint16_t*>(to), from};
+  Argument argument{static_cast<unsigned char*>(to), from, element_bytes};
   warp_collective(worker, all_lanes, CollectiveKind::read_transposed, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) { read_transposed(worker, meeting); });
 }

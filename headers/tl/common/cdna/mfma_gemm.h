@@ -18,6 +18,17 @@ template <class Shape, int items_, int piece_> struct MfmaK {
 // Lines are A's rows or B's columns. load<Order>(items, line, tile, k): of the `Interleave` instructions that share a
 // group of lines, `tile` being the group's number within the wave, what this lane hands over for the step of K at k.
 
+// n neighbours as whole registers: what returned them one by one would have bytes taken apart and put together again.
+template <int n, class T> TL_DEVICE void load_registers(T* to, const T* from) {
+  constexpr int width = smaller(n * static_cast<int>(sizeof(T)), 16), each = width / static_cast<int>(sizeof(T));
+  TL_UNROLL
+  for (int i = 0; i < n; i += each) {
+    if constexpr (each == 1)
+      to[i] = from[i];
+    else
+      load_bits_to<width>(to + i, from + i);
+  }
+}
 // In shared memory with K along the rows: a lane reads pieces of a line.
 template <class Tile_> struct MfmaAlongK {
   using type = typename Tile_::type;
@@ -27,13 +38,10 @@ template <class Tile_> struct MfmaAlongK {
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
     static_assert(n == 1, "lines are shared one by one");
-    constexpr int width = smaller(Order::piece * static_cast<int>(sizeof(type)), 16);
     TL_UNROLL
     for (int p = 0; p < Order::pieces; ++p) {
-      const auto read = load_elements<Order::piece, width>(
-          tile.at(line + Shape::size * group + lane() % Shape::size, Order::first(k, p)));
-      TL_UNROLL
-      for (int i = 0; i < Order::piece; ++i) items[0].at[p * Order::piece + i] = read.at[i];
+      const type* const from = tile.at(line + Shape::size * group + lane() % Shape::size, Order::first(k, p));
+      load_registers<Order::piece>(&items[0].at[p * Order::piece], from);
     }
   }
 };
@@ -46,8 +54,10 @@ template <class Tile_> struct MfmaAcrossK {
   const Tile_& tile;
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
-    if constexpr (n == 1 && has_transposing_reads && sizeof(type) == 2 && Order::piece % 4 == 0)
+    if constexpr (n == 1 && has_transposing_reads<type> && Order::piece % (8 / int(sizeof(type))) == 0)
       return load_columns<Shape, Order>(items[0], line + Shape::size * group, k);
+    if constexpr (sizeof(type) == 1 && n % 4 == 0 && Order::piece % 4 == 0)
+      return load_quads<Shape, Order>(items, line, group, k);
     constexpr int width = n * static_cast<int>(sizeof(type));
     TL_UNROLL
     for (int item = 0; item < Order::items; ++item) {
@@ -57,16 +67,34 @@ template <class Tile_> struct MfmaAcrossK {
       for (int t = 0; t < n; ++t) items[t].at[item] = read.at[t];
     }
   }
-  // Four of K of this lane's column at a time. The 16 lanes that read together hold the same of K.
-  template <class Shape, class Order>
-  TL_DEVICE void load_columns(Vec<type, Order::items>& items, int line, int k) const {
-    const int in_group = lane() % 16, first = line + lane() % Shape::size / 16 * 16 + in_group % 4 * 4;
+  // Bytes: four neighbours of four rows are four words, and four of K for each of four instructions are four others.
+  template <class Shape, class Order, int n>
+  TL_DEVICE void load_quads(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
     TL_UNROLL
     for (int item = 0; item < Order::items; item += 4) {
-      const int row = Order::first(k, item / Order::piece) + item % Order::piece;
-      const auto read = load_transposed(tile.at(row + in_group / 4, first));
+      uint32_t row[4][n / 4];
       TL_UNROLL
-      for (int i = 0; i < 4; ++i) items.at[item + i] = read.at[i];
+      for (int r = 0; r < 4; ++r)
+        load_bits_to<n>(row[r], tile.at(Order::first(k, item / Order::piece) + item % Order::piece + r,
+                                        line + n * (Shape::size * group + lane() % Shape::size)));
+      TL_UNROLL
+      for (int t = 0; t < n; t += 4) {
+        const auto columns = transposed_bytes({row[0][t / 4], row[1][t / 4], row[2][t / 4], row[3][t / 4]});
+        TL_UNROLL
+        for (int i = 0; i < 4; ++i) __builtin_memcpy(static_cast<void*>(&items[t + i].at[item]), &columns.word[i], 4);
+      }
+    }
+  }
+  // As many of K of this lane's column at a time as 8 bytes hold. The 16 lanes that read together hold the same of K.
+  template <class Shape, class Order>
+  TL_DEVICE void load_columns(Vec<type, Order::items>& items, int line, int k) const {
+    constexpr int each = 8 / static_cast<int>(sizeof(type));
+    const int place = lane() % 16 * each, first = line + lane() % Shape::size / 16 * 16 + place % 16;
+    TL_UNROLL
+    for (int item = 0; item < Order::items; item += each) {
+      const int row = Order::first(k, item / Order::piece) + item % Order::piece;
+      const auto read = load_transposed(tile.at(row + place / 16, first));
+      __builtin_memcpy(static_cast<void*>(&items.at[item]), &read, sizeof read);  // whole registers
     }
   }
 };

@@ -3,11 +3,17 @@
 #include <type_traits>
 #include "../engine.h"
 #include "../kernel.h"
+#include "../memory.h"
 #include "../../common/vec.h"
 #include "../numeric.h"
 
 namespace tl {
 namespace host {
+
+template <int bytes>
+using Bits =
+    std::conditional_t<bytes == 16, uint4,
+                       std::conditional_t<bytes == 8, uint2, std::conditional_t<bytes == 4, uint32_t, uint16_t>>>;
 
 template <class T> struct MfmaType;
 template <> struct MfmaType<half> {
@@ -31,6 +37,12 @@ template <> struct MfmaType<double> {
 
 }  // namespace host
 
+// Who: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to registers.
+template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
+  const auto bits = host::load<host::Bits<bytes>>(from);
+  std::memcpy(to, &bits, bytes);
+}
+
 // How many neighbours of K an instruction takes from each lane. Chips differ; here it is 16 bytes for each of them.
 template <class T> constexpr int mfma_items = 16 / static_cast<int>(sizeof(T));
 
@@ -51,12 +63,13 @@ template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(R
   }
 }
 
-// Of every 16 lanes, lane l brings the address of four elements of row l / 4, those from column 4 * (l % 4) on, and
-// receives column l of the four rows. A multiple of 8 bytes in shared memory. Who: every lane of the wave.
-constexpr bool has_transposing_reads = true;
-template <class T> TL_DEVICE Vec<T, 4> load_transposed(const T* from) {
-  Vec<T, 4> column;
-  tl_engine_read_transposed(&column, from);
+// Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
+// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8 in
+// shared memory. Who: every lane of the wave.
+template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2;
+template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T* from) {
+  Vec<T, 8 / sizeof(T)> column;
+  tl_engine_read_transposed(&column, from, sizeof(T));
   return column;
 }
 
