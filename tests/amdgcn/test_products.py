@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import tile2cu
-from tests.host.example_calls import EXAMPLES, attention
+from tests.host.example_calls import EXAMPLES, attention, gemm_relu
 from tests.host.products import MFMA_PRODUCTS, Product
+from tile2cu_runtime.amdgcn import CodeObject
+from tile2cu_runtime.hip import CODE_OBJECT
 
 
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
@@ -59,6 +61,40 @@ def test_attention_on_gfx950_transposes_as_it_reads(ziglang: str) -> None:
     attention(1, 1, 128, 128, causal=False).check(kernel)
     (cost,) = kernel.costs
     assert cost.executed("v_perm") == 0 and cost.executed("ds_read_b64_tr_b16") == 8 * 2 * 64 * 128 * 2 // (64 * 8)
+
+
+ASKED = 'T.gemm(A_shared, B_shared, C_local, annotations={"priority": PRIORITY})'
+
+
+def with_priority(folder: Path, priority: int) -> Path:
+    """The example, with waves that ask for it at its product."""
+    source = (EXAMPLES / "gemm_relu.py").read_text()
+    path = folder / "gemm_relu.py"
+    path.write_text(source.replace("T.gemm(A_shared, B_shared, C_local)", ASKED.replace("PRIORITY", str(priority))))
+    return path
+
+
+@pytest.mark.parametrize("priority", [0, 2])
+def test_waves_at_a_product_go_first_where_asked(priority: int, tmp_path: Path) -> None:
+    """All MFMAs of the code are between s_setprio and its end; without the wish there is none of either."""
+    options = {"block_M": 64, "block_N": 64, "threads": 256}
+    kernel = tile2cu.load(
+        with_priority(tmp_path, priority), target="hip:gfx942", device="sim", check=True, options={}, **options
+    )
+    gemm_relu(100, 72, 64).check(kernel)
+    now, during, wishes = 0, set(), 0
+    for text in CodeObject.load(kernel.library.parent / CODE_OBJECT).listing.texts():
+        if text.startswith("s_setprio"):
+            now, wishes = int(text.split()[1]), wishes + 1
+        elif text.startswith("v_mfma"):
+            during.add(now)
+    assert during == {priority} and (wishes > 0) == (priority > 0)
+    assert ("tl::set_wave_priority<2>();" in kernel.source) == (priority > 0)
+
+
+def test_priorities_are_those_of_the_hardware(tmp_path: Path) -> None:
+    with pytest.raises(tile2cu.Tile2CuError, match="is 0 to 3, not 4"):
+        tile2cu.load(with_priority(tmp_path, 4), target="hip:gfx942", device="sim")
 
 
 def test_pipelined_gemm_of_ragged_sizes() -> None:

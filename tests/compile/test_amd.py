@@ -72,6 +72,7 @@ ONE_SIDED = {
     "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",
     "load_bits_to": "bytes of shared memory into an MFMA's operand; mma.sync's come by ldmatrix",
     "load_transposed": "gfx950's transposing reads; NVIDIA's are the ldmatrix family",
+    "set_wave_priority": "of the waves of a SIMD; NVIDIA's warps have none",
     "mfma": "AMD's matrix cores; NVIDIA's are the mma and wgmma families",
 }
 # Declared for AMD, and refused where they are used: lanes of CDNA read the operands of its matrix cores by themselves.

@@ -65,9 +65,13 @@ class Listing:
         branches = [address for address, line in self._lines.items() if _BRANCH.match(line.text)]
         return any(self.at(end).branch_target() <= place <= end for end in branches for place in places)
 
+    def texts(self) -> list[str]:
+        """All instructions, in the order of their places."""
+        return [self._lines[address].text for address in sorted(self._lines)]
+
     def names(self) -> frozenset[str]:
         """All mnemonics."""
-        return frozenset(line.text.partition(" ")[0] for line in self._lines.values())
+        return frozenset(text.partition(" ")[0] for text in self.texts())
 
 
 def disassemble(path: Path, target: str, symbols: Mapping[str, int]) -> Listing:

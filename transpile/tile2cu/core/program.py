@@ -142,7 +142,8 @@ class Gemm(Stmt):
 
     a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
     (M, N), a fragment. With `metadata` (T.gemm_sp), a holds two of each four neighbours along K, and
-    metadata, in 4 bits for each four, which two: the first in the lower 2 bits.
+    metadata, in 4 bits for each four, which two: the first in the lower 2 bits. `priority` is the user's wish that
+    waves at the product go before others.
     """
 
     a: Region
@@ -154,6 +155,7 @@ class Gemm(Stmt):
     policy: Policy = Policy.DEFAULT
     clear: bool = False
     begun: bool = False  # T.wgmma_gemm: the user waits for it by T.wait_wgmma
+    priority: int = 0
 
     @property
     def mnk(self) -> tuple[int, int, int]:

@@ -168,7 +168,8 @@ class Statements:
             case Fill():
                 return StatementView("call", self._fill(op))
             case Gemm():
-                return StatementView("call", self._gemm(op), comments=self._gemm_comments(op))
+                kind = "prioritized" if self._priority(op) else "call"
+                return StatementView(kind, self._gemm(op), comments=self._gemm_comments(op))
             case Reduce():
                 return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
             case AtomicTile():
@@ -328,6 +329,10 @@ class Statements:
         value, name = self.printer.text(op.value, op.dst.buffer.dtype), self.printer.tile(op.dst.buffer)
         return f"for (auto& element : {name}) element = {value};"
 
+    def _priority(self, op: Gemm) -> int:
+        """Of waves during the product; 0 is what they have at other times."""
+        return self.facts.get(op, "priority") or 0
+
     def _gemm(self, op: Gemm) -> Mapping[str, str]:
         a, b, c = (self.tile(region) for region in (op.a, op.b, op.c))
         arguments = [
@@ -343,12 +348,16 @@ class Statements:
                 "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear),
             }
         name = "gemm_fma" if self.facts[op, "instruction"] == "fma" else "gemm"
-        return {"name": name, "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
+        arguments += ["tl::overwrite"] * op.clear
+        parts = {"name": name, "template": "", "arguments": ", ".join(arguments)}
+        return parts | {"priority": str(self._priority(op))} if self._priority(op) else parts
 
     def _gemm_comments(self, op: Gemm) -> tuple[str, ...]:
         """Why a product does not run on the tensor cores, or not as its types say, or not by itself."""
         begun = ("done when the call returns: T.wait_wgmma has nothing left to wait for",) if op.begun else ()
-        return begun + self._instruction_comments(op)
+        rule = self.facts.rule(op, "priority") if self._priority(op) else ""
+        first = (f"waves at this product go before the others of their SIMD, as asked for  [{rule}]",) if rule else ()
+        return begun + first + self._instruction_comments(op)
 
     def _instruction_comments(self, op: Gemm) -> tuple[str, ...]:
         instruction, rule = str(self.facts[op, "instruction"]), self.facts.rule(op, "instruction")

@@ -5,7 +5,7 @@ it here.
 """
 
 from tile2cu.rules.by_hand import by_hand, tma_by_hand
-from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, registers, two_waves
+from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
 from tile2cu.rules.hopper import (
@@ -111,6 +111,7 @@ RULES: tuple[Rule, ...] = (
     grid_panels,
     grid_dies,
     longest_first,
+    priority,
     copy_synchronous,
     gemm_parts,
     atomic_tile,

@@ -200,6 +200,25 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "schedule.gemm.priority",
+    phase=Phase.SELECT,
+    on=Gemm,
+    source="AMD Instinct MI300 ISA, 'S_SETPRIO': 0 to 3, the higher goes first",
+    examples=_example(7, "priority", "1", _GEMM.replace("C_local)\n", 'C_local, annotations={"priority": 1})\n')),
+)
+def priority(op: Gemm, context: Context) -> Iterator[Decision]:
+    """Waves at a product go before the others of their SIMD, if the user asks for it.
+
+    T.gemm(A, B, C, annotations={"priority": 1}) asks. The matrix core then has work while other waves load, store or
+    compute. Nothing asks by itself: what it gains shows in time alone, and no AMD hardware was at hand.
+
+    Gives: the waves' priority during the product.
+    """
+    if context.target.mfma and op.priority:
+        yield op, "priority", op.priority
+
+
+@rule(
     "launch.cdna.two-waves",
     phase=Phase.PIPELINE,
     on=Launch,

@@ -28,7 +28,10 @@ def gemm(
     mbar: object = None,
     annotations: object = None,
 ) -> object:
-    """`T.gemm(A, B, C)`: C += op(A) @ op(B), all tiles of two dimensions; without C, a tile of its own."""
+    """`T.gemm(A, B, C)`: C += op(A) @ op(B), all tiles of two dimensions; without C, a tile of its own.
+
+    Of `annotations`, "priority" is read; others are hints for TileLang.
+    """
     cx.recorder.require_kernel("T.gemm")
     cx.recorder.require_tile_operation("T.gemm")
     if mbar is not None:
@@ -59,10 +62,22 @@ def gemm(
             transpose_b=flags[1],
             policy=policy,
             clear=clear,
+            priority=_priority(annotations),
             **at.fields,
         )
     )
     return result if C is None else None
+
+
+def _priority(annotations: object) -> int:
+    found = annotations.get("priority", 0) if isinstance(annotations, dict) else 0
+    priority = as_count(found, "the priority of T.gemm")
+    if priority > _HIGHEST_PRIORITY:
+        raise Fault("T2C-F023", f"the priority of T.gemm is 0 to {_HIGHEST_PRIORITY}, not {priority}")
+    return priority
+
+
+_HIGHEST_PRIORITY = 3  # of a wave: AMD Instinct MI300 ISA, 'S_SETPRIO'
 
 
 def _is_of_run_time(flag: Expr) -> bool:
