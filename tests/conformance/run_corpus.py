@@ -23,11 +23,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime")]
+sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
 
+from tests.conformance.drivers import arguments_of  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
-from tile2cu.frontend import driver_arguments, kernel_names  # noqa: E402
+from tile2cu.frontend import kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
 TABLE = Path(__file__).with_name("status.json")
@@ -85,7 +86,7 @@ def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[R
 
 def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
     try:
-        given = driver_arguments(path, path.read_text(encoding="utf-8"), name)
+        given = arguments_of(path, path.read_text(encoding="utf-8"), name)
         emitted = emit_text(path, kernel=name, target=target, bindings=given)
     except Tile2CuError as error:
         return Row("", name, f"refused {error.code}", error.message)

@@ -27,12 +27,13 @@ import numpy as np  # noqa: E402
 
 from tests.conformance import arguments as making  # noqa: E402
 from tests.conformance.comparison import tolerance  # noqa: E402
+from tests.conformance.drivers import arguments_of  # noqa: E402
 from tests.conformance.reference import CannotInterpret, KernelFault, from_memory, in_memory, interpret  # noqa: E402
 from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.core.program import Program  # noqa: E402
 from tile2cu.emitter import Emitted  # noqa: E402
-from tile2cu.frontend import driver_arguments, programs  # noqa: E402
+from tile2cu.frontend import programs  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 from tile2cu_runtime import CheckError, CompileError, Kernel, LaunchError, Tile2CuRuntimeError, load_kernel  # noqa: E402
 
@@ -57,7 +58,7 @@ def run_kernel(path: Path, name: str, target: Target, run: Callable[..., Outcome
     """The worst outcome of the kernels of that name, as `run` (run_program) has it: a factory may make several."""
     run = run or run_program
     text = path.read_text(encoding="utf-8")
-    given = driver_arguments(path, text, name)
+    given = arguments_of(path, text, name)
     found = _programs(path, text, name, target, given)
     ranks = ("miscompiled", "compiled", "ran", "correct")
     outcomes = []

@@ -49,6 +49,14 @@ def test_each_kernel_has_a_row(folder: Path) -> None:
     assert "2 kernels in 2 files; 1 files emitted as a whole" in report(rows)
 
 
+def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "open.py").write_text(KERNEL.format(name="free", more="pass").partition("if __name__")[0])
+    assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open")] == ["refused T2C-F006"]
+    (folder / "given.json").write_text('{"open.py::free": {"block_M": 32}, "en.py::free": {"block_M": "x"}}')
+    monkeypatch.setattr("tests.conformance.drivers.GIVEN", folder / "given.json")
+    assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open")] == ["emitted"]
+
+
 def test_emitted_text_compiles(folder: Path, gxx: str) -> None:
     rows = survey(folder, find("cuda:sm_80"), only="good", compiler="g++")
     assert [row.status for row in rows] == ["compiled"]

@@ -443,3 +443,28 @@ def factor(target):
     kernel = load_body(tmp_path, statements, params, head=head, target=target)
     a = integers(13, 20, dtype=np.float32)
     np.testing.assert_array_equal(kernel(a), a * factor)
+
+
+def test_a_loop_may_name_a_fragments_dimensions_in_any_order(tmp_path: Path) -> None:
+    """What a product leaves in registers is met by loops over columns and rows, all of it and a part."""
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        scale = T.alloc_fragment((48,), "float32")
+        C_local = T.alloc_fragment((64, 48), "float32")
+        T.copy(A[0, 0], A_shared)
+        T.copy(S, scale)
+        T.gemm(A_shared, A_shared[0:48, :], C_local, transpose_B=True, clear_accum=True)
+        for j, i in T.Parallel(48, 64):
+            C_local[i, j] = T.max(C_local[i, j], 0) * scale[j]
+        for j, i in T.Parallel(40, 50):
+            C_local[i, j] += 1
+        for j, i in T.Parallel(48, 64):
+            if i < 50 and j < 40:
+                C[j, i] = C_local[i, j]
+    """
+    params = 'A: T.Tensor((50, 30), "float16"), S: T.Tensor((48,), "float32"), C: T.Tensor((40, 50), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    a, s = integers(50, 30), integers(48, dtype=np.float32)
+    product = np.maximum(a.astype(float) @ a[:48].astype(float).T, 0) * s
+    np.testing.assert_array_equal(kernel(a, s), product[:50, :40].T + 1)
+    assert "through-shared" not in kernel.source

@@ -50,6 +50,12 @@ def run(x):
 
 run(torch.randn(8, 64, dtype=torch.float16, device="cuda").half())
 """,
+    "shapes that torch's functions make": """
+places = torch.randperm(8, device="cuda")
+x = torch.linspace(0, 1, steps=8, dtype=torch.float16)[places].view(1, 8, 1).expand(2, -1, 64).clone()
+ends = torch.cat([torch.tensor([0]), torch.arange(7)[places[:1]], torch.tensor([8])], 0).cuda().sort()[0]
+scale(len(ends), x.shape[1], x.shape[2] if x.shape[0] + len(ends) == 5 else 1, False)(x)
+""",
     "autograd": """
 class Scale(torch.autograd.Function):
     @staticmethod

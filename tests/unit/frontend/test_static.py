@@ -26,6 +26,7 @@ STATIC = {
     "T.ceildiv(1000, 128)": "8",
     "tilelang.cdiv(1000, 128) + tilelang.next_power_of_2(100)": "136",
     "T.float16.bits // 8": "2",
+    "'float16'.bits // 8": "2",
     "'float16' == T.float16": "True",
     "T.dtype('half') == T.float16": "True",
     "isinstance(3, int) and not isinstance('3', (int, float))": "True",

@@ -6,7 +6,7 @@ Each is written out here; no attribute of a real Python object is ever read by a
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.dtype import DType
+from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Policy, Scope
 from tile2cu.frontend import builtins, classes, modules, operators, torch
@@ -121,8 +121,10 @@ def _bound_method(run: Callable[..., object], value: object) -> Callable[..., ob
     return lambda cx, *args, **named: run(cx, value, *args, **named)
 
 
-def _method(value: object, name: str) -> Builtin:
-    """A method of a string, list, tuple, dict or number."""
+def _method(value: object, name: str) -> object:
+    """A method of a string, list, tuple, dict or number; of a type's name, as -D gives it, what the type has."""
+    if isinstance(value, str) and value in BY_NAME and name in ("bits", "bytes", "itemsize", "as_torch"):
+        return _of_dtype(BY_NAME[value], name)
     for kind, methods in _METHODS.items():
         if isinstance(value, kind) and name in methods:
             return Builtin(f".{name}", _bound_method(methods[name], value))

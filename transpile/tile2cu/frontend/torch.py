@@ -36,11 +36,14 @@ def attribute(tensor: TorchTensor, name: str, text: str) -> object:
 
 
 def element(cx: Context, tensor: TorchTensor, items: tuple[object, ...]) -> object:
-    """`tensor[items]`: indices leave their dimension out, slices keep theirs."""
+    """`tensor[items]`: indices leave their dimension out, slices keep theirs, one tensor of indices brings its own."""
     shape: list[object] = []
+    gathers = [item for item in items if isinstance(item, TorchTensor) and item.dtype != BOOL]
     for extent, item in zip(tensor.shape, items, strict=False):
         if isinstance(item, Interval):
             shape.append(_sliced(extent, item))
+        elif isinstance(item, TorchTensor) and len(gathers) == 1:
+            shape += gathers[0].shape
         elif not isinstance(item, int):
             return Opaque("an element of a tensor")
     return TorchTensor((*shape, *tensor.shape[len(items) :]), tensor.dtype)
@@ -103,6 +106,28 @@ def _arange(cx: Context, *bounds: object, dtype: object = None, **options: objec
     return TorchTensor((len(range(*ends)),), INT64 if dtype is None else dtype)
 
 
+def _linspace(cx: Context, *bounds: object, steps: object = None, dtype: object = None, **options: object) -> object:
+    """`torch.linspace(start, end, steps)`."""
+    count = bounds[2] if len(bounds) > 2 else steps
+    return Opaque("torch.linspace(...)") if count is None else _made(cx, count, dtype=dtype)
+
+
+def _randperm(cx: Context, count: object, dtype: object = None, **options: object) -> object:
+    return _made(cx, count, dtype=INT64 if dtype is None else dtype)
+
+
+def _cat(cx: Context, tensors: object, dim: object = 0, **options: object) -> object:
+    """`torch.cat([a, b], dim)`: the extents along one dimension add up."""
+    parts = [each for each in builtins.items(cx, tensors) if isinstance(each, TorchTensor)]
+    if not parts or len(parts) < len(builtins.items(cx, tensors)):
+        return Opaque("torch.cat(...)")
+    at, shape = int(static_int(dim, "the dimension of torch.cat")), list(parts[0].shape)
+    extents = [each.shape[at] for each in parts]
+    numbers = [int(extent) for extent in extents if isinstance(extent, int)]
+    shape[at] = sum(numbers) if len(numbers) == len(extents) else Opaque("an extent of torch.cat(...)")
+    return TorchTensor(tuple(shape), parts[0].dtype)
+
+
 def _device_properties(cx: Context, *device: object) -> object:
     major, minor = cx.machine.capability
     return Instance("the device", {"multi_processor_count": cx.machine.multiprocessors, "major": major, "minor": minor})
@@ -116,6 +141,9 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "randint": _randint,
         "tensor": _tensor,
         "arange": _arange,
+        "linspace": _linspace,
+        "randperm": _randperm,
+        "cat": _cat,
         "Size": lambda cx, shape: _shape(cx, (shape,)),
     }
 )
@@ -184,6 +212,20 @@ def _permuted(cx: Context, tensor: TorchTensor, *order: object) -> object:
     return TorchTensor(tuple(tensor.shape[dim] for dim in dims), tensor.dtype)
 
 
+def _expanded(cx: Context, tensor: TorchTensor, *shape: object) -> object:
+    """`.expand(...)`: -1 keeps an extent; new ones come first."""
+    wanted = _shape(cx, shape)
+    old = (*wanted[: len(wanted) - len(tensor.shape)], *tensor.shape)
+    kept = (isinstance(extent, int) and extent == -1 for extent in wanted)
+    extents = (own if keep else extent for own, extent, keep in zip(old, wanted, kept, strict=True))
+    return TorchTensor(tuple(extents), tensor.dtype)
+
+
+def _sorted(cx: Context, tensor: TorchTensor, *arguments: object, **options: object) -> object:
+    """`.sort()`: the values and their places."""
+    return tensor, TorchTensor(tensor.shape, INT64)
+
+
 def _unsqueezed(cx: Context, tensor: TorchTensor, dim: object) -> object:
     at = int(static_int(dim, ".unsqueeze()")) % (len(tensor.shape) + 1)
     return TorchTensor((*tensor.shape[:at], 1, *tensor.shape[at:]), tensor.dtype)
@@ -217,5 +259,7 @@ _METHODS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "t": _transposed,
         "permute": _permuted,
         "unsqueeze": _unsqueezed,
+        "expand": _expanded,
+        "sort": _sorted,
     }
 )

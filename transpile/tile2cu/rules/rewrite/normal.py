@@ -76,7 +76,9 @@ class _Writer:
             case Parallel():
                 parts = reduced_after(stmt, lambda like: self.tile(like, Scope.FRAGMENT, ""))
                 if parts is None:
-                    return _widened(stmt) or shifted(stmt)
+                    ordered = _in_order(stmt)
+                    found = _widened(ordered or stmt) or shifted(ordered or stmt)
+                    return found or ((ordered,) if ordered else None)
                 return tuple(by for part in parts for by in self.instead_of(part) or (part,))
             case _:
                 return None
@@ -231,6 +233,22 @@ def _is_reducible(op: Reduce) -> bool:
     if op.src.scope is Scope.SHARED:
         return op.src.rank <= 2 and op.dst.rank == 1
     return op.dst.scope is not Scope.SHARED
+
+
+def _in_order(op: Parallel) -> Parallel | None:
+    """A loop whose variables stand the other way round in its fragments, `L[j, i]`, runs over them as those have them.
+
+    The elements of T.Parallel come in no order, so that its variables need none.
+    """
+    orders = {
+        tuple(op.vars.index(index) for index in access.indices)
+        for access in element_accesses(op.body)
+        if access.buffer.scope is Scope.FRAGMENT and {*access.indices} == {*op.vars}
+    }
+    order = orders.pop() if len(orders) == 1 else ()
+    if len(order) != len(op.vars) or order == tuple(range(len(order))):
+        return None
+    return replace(op, vars=tuple(op.vars[at] for at in order), extents=tuple(op.extents[at] for at in order))
 
 
 def _widened(op: Parallel) -> Body | None:
