@@ -76,6 +76,7 @@ FAULTS = [
     ("counter", 2, "race: write -> read", {"counter_plain"}),
     ("fences", 1, "missing fence.proxy.async", {"fences_write_A", "fences_write_B", "fences_wgmma"}),
     ("fences", 2, "missing wgmma.fence", {"fences_wgmma"}),
+    ("fences", 4, "missing fence.proxy.async", {"fences_write_B", "fences_wgmma"}),
     ("fences", 3, "wgmma accumulator modified in flight", {"fences_wgmma"}),
     ("handover", 1, "mbarrier used before init", {"handover_arrive", "handover_wait"}),
     ("handover", 3, "plain access to mbarrier", {"handover_plain", "handover_init"}),

@@ -90,7 +90,8 @@ def test_products_that_the_user_waits_for(tmp_path: Path) -> None:
     kernel = gemm(tmp_path, statements.replace(product_, awaited))
     a, b = operands()
     np.testing.assert_array_equal(kernel(a, b), product(a, b))
-    assert "// done when the call returns" in kernel.source
+    assert "tl::gemm_start(A_shared, B_shared, C_local);" in kernel.source
+    assert "tl::gemm_wait<0>(C_local);" in kernel.source
 
 
 def test_a_ring_of_slots(tmp_path: Path) -> None:

@@ -33,16 +33,23 @@ template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>
 
 // ---- memory to memory: all of `threads` threads take part; nothing is waited for ---------------------------------
 
-// Chunk after chunk of Tile's shape, `bytes` bytes of it at a time.
+// Chunk after chunk of Tile's shape, `bytes` bytes of it at a time, 16 or fewer on the way at once: a large tile's
+// would not all fit the registers.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_chunks(const From& from, To&& to) {
   constexpr int vector = elements_in<typename Tile::type>(bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;
-  TL_UNROLL
-  for (int turn = 0; turn < Pieces::turns; ++turn)
-    if (Pieces::valid(turn))
-      chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
-          chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+  constexpr int steps = (Pieces::turns + 15) / 16, at_once = (Pieces::turns + steps - 1) / steps;
+  TL_NO_UNROLL
+  for (int step = 0; step < steps; ++step) {
+    TL_UNROLL
+    for (int i = 0; i < at_once; ++i) {
+      const int turn = step * at_once + i;
+      if ((steps * at_once == Pieces::turns || turn < Pieces::turns) && Pieces::valid(turn))
+        chunk<vector>(to, Pieces::row(turn), Pieces::col(turn)) =
+            chunk<vector>(from, Pieces::row(turn), Pieces::col(turn));
+    }
+  }
 }
 // The same where rows of the place start anywhere: it is accessed element by element, and the code is kept small.
 template <int threads, int bytes, class Tile, class From, class To>

@@ -151,7 +151,10 @@ void tl_engine_fence_async_proxy() {
   if (!worker.options.check) return;
   Thread& self = *worker.current;
   worker.clocks.tick(self.linear);
-  self.proxy_fence = worker.clocks.row(self.linear)[self.linear];
+  const Clock* knows = worker.clocks.row(self.linear);
+  self.proxy_fence = knows[self.linear];
+  self.knew_at_fence.assign(knows, knows + worker.clocks.columns());
+  worker.clocks.tick(self.linear);  // what it stores from here on is not behind the fence
 }
 
 }  // extern "C"

@@ -126,7 +126,7 @@ void SharedShadow::read_granule(Worker& worker, Granule& granule, std::uint32_t 
       return text("shared offset %u is read by %s at {0}; last written by %s at {1}; no barrier between them", offset,
                   reader().c_str(), writer().c_str());
     });
-  } else if (access.async_proxy && (granule.flags & granule_generic_proxy) && !worker.has_fenced(granule)) {
+  } else if (access.async_proxy && (granule.flags & granule_generic_proxy) && !worker.has_fenced(granule, access)) {
     worker.report("missing fence.proxy.async", {access.site, granule.write_site, offset}, [&] {
       return text("shared offset %u, stored by %s at {1}, is read by the async proxy at {0} without a proxy fence",
                   offset, writer().c_str());

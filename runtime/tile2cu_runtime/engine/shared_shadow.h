@@ -38,9 +38,10 @@ struct SharedAccess {
   Clock clock;
   Site site;
   bool async_proxy = false;
-  bool by_warpgroup = false;  // `thread` is the first of a warpgroup that accesses together
-  bool is_atomic = false;     // of a read: it does not race with atomic writes, and no later one with it
-  bool follows = false;       // of a write: the store itself is the very next thing that happens
+  const Clock* fenced = nullptr;  // of the async proxy: what all who access knew at their last fence.proxy.async
+  bool by_warpgroup = false;      // `thread` is the first of a warpgroup that accesses together
+  bool is_atomic = false;         // of a read: it does not race with atomic writes, and no later one with it
+  bool follows = false;           // of a write: the store itself is the very next thing that happens
 };
 
 // A write that nothing orders after another thread's, and what that had left: no race if the bytes stay the same.

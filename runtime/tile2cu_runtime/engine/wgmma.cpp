@@ -71,6 +71,20 @@ VectorClocks::Snapshot common_knowledge(Worker& worker) {
   return common;
 }
 
+// What each thread of the warpgroup knew at its last proxy fence; nothing where one had none.
+VectorClocks::Snapshot common_fence(const Worker& worker) {
+  const int first = first_thread(worker);
+  VectorClocks::Snapshot common = worker.threads[first].knew_at_fence;
+  for (int thread = first + 1; thread < first + threads_per_warpgroup && !common.empty(); ++thread) {
+    const VectorClocks::Snapshot& knew = worker.threads[thread].knew_at_fence;
+    if (knew.empty()) return {};
+    for (std::size_t column = 0; column < common.size(); ++column) {
+      common[column] = std::min(common[column], knew[column]);
+    }
+  }
+  return common;
+}
+
 int element_bytes(int type) { return type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 ? 2 : 1; }
 
 // An operand in shared memory: `count` rows of 32 bytes, or with `mn` the same matrix of 16-bit elements, K by K.
@@ -107,12 +121,16 @@ void gather(Worker& worker, const SharedOperand& operand, Words& words) {
   });
 }
 
-void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common) {
+void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common,
+                  const VectorClocks::Snapshot& fence) {
   const auto reader = ThreadNumber(first_thread(worker));
+  SharedAccess access{reader, common.data(), common[reader], site, true};
+  access.fenced = fence.empty() ? nullptr : fence.data();
+  access.by_warpgroup = true;
   bool reported = false;
   for_each_chunk(operand, [&](std::uint32_t offset, int) {
     if (offset + chunk_bytes <= Worker::arena_bytes) {
-      worker.shared_shadow.read(worker, offset, chunk_bytes, {reader, common.data(), common[reader], site, true, true});
+      worker.shared_shadow.read(worker, offset, chunk_bytes, access);
     } else if (!std::exchange(reported, true)) {
       worker.report("wgmma descriptor out of shared memory", {site},
                     [&] { return std::string("an operand of the wgmma at {0}"); });
@@ -278,13 +296,13 @@ void Warpgroup::start(Worker& worker, WgmmaOperation operation) {
 
 void Warpgroup::check_operands(Worker& worker, const WgmmaOperation& operation) const {
   if (!worker.options.check) return;
-  const auto common = common_knowledge(worker);
+  const auto common = common_knowledge(worker), fence = common_fence(worker);
   if (operation.a_registers) {
     check_registers(worker, operation);
   } else {
-    check_shared(worker, operand_a(operation), operation.site, common);
+    check_shared(worker, operand_a(operation), operation.site, common, fence);
   }
-  check_shared(worker, operand_b(operation), operation.site, common);
+  check_shared(worker, operand_b(operation), operation.site, common, fence);
 }
 
 void Warpgroup::check_registers(Worker& worker, const WgmmaOperation& operation) const {

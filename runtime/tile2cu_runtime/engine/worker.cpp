@@ -99,6 +99,7 @@ void Worker::start_threads() {
     thread.copies = {};
     thread.stores = {};
     thread.proxy_fence = 0;
+    thread.knew_at_fence.clear();
     prepare_fiber(thread.fiber, stacks_.stack(number), FiberStacks::usable_bytes(number), run_current_thread);
     warps[thread.warp].living |= std::uint64_t(1) << thread.lane;
     make_ready(thread.linear);
@@ -245,8 +246,9 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
   if (options.statistics) requests.lane_access(*this, site, memory.offset_of(address), bytes, is_write, false);
 }
 
-bool Worker::has_fenced(const Granule& granule) const {
-  return granule.writer >= block_threads || threads[granule.writer].proxy_fence > granule.write_clock;
+bool Worker::has_fenced(const Granule& granule, const SharedAccess& access) const {
+  if (granule.writer >= block_threads || threads[granule.writer].proxy_fence > granule.write_clock) return true;
+  return access.fenced && access.fenced[granule.writer] >= granule.write_clock;
 }
 
 std::string Worker::describe(ThreadNumber thread) const {

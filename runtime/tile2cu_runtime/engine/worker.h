@@ -38,7 +38,8 @@ struct Thread {
   Site waits_at = nullptr;
   CopyQueue copies;
   StoreQueue stores;
-  Clock proxy_fence = 0;  // own clock at its last fence.proxy.async
+  Clock proxy_fence = 0;                 // own clock at its last fence.proxy.async
+  VectorClocks::Snapshot knew_at_fence;  // what it knew then; empty without one
 };
 
 // What all workers of a launch share.
@@ -86,7 +87,8 @@ struct Worker {
   }
   void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false);
   bool observes() const { return options.check | options.statistics; }
-  bool has_fenced(const Granule& granule) const;
+  // Whether who wrote it, or those who access it, have had a fence between.
+  bool has_fenced(const Granule& granule, const SharedAccess& access) const;
   std::string describe(ThreadNumber thread) const;
   std::string describe_current() const { return describe(current->linear); }
 

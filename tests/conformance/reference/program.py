@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     Assert,
     Assign,
     Atomic,
+    Await,
     Break,
     Buffer,
     Continue,
@@ -31,6 +32,7 @@ from tile2cu.core.program import (
     Print,
     Program,
     Scope,
+    SetRegisters,
     Stmt,
     Store,
     Swizzle,
@@ -181,7 +183,7 @@ class Block:
                 self.left |= mask
             case Parallel():
                 self._parallel(stmt, mask)
-            case Sync() | Swizzle() | Print():
+            case Sync() | Swizzle() | Print() | Await() | SetRegisters():
                 pass
             case Effect(call=Call(function=name)) if name in _BARRIERS:
                 pass

@@ -98,7 +98,8 @@ class Tiles:
         box = self._box(stmt.c, mask)
         old = self.memory.box(c, box)
         product = product.reshape(old.shape)
-        self.memory.set_box(c, box, product if stmt.clear else old + product)
+        clear = stmt.clear or (stmt.clear_if is not None and self.values.of(stmt.clear_if, mask).astype(bool).any())
+        self.memory.set_box(c, box, product if clear else old + product)
 
     def _reduce(self, stmt: Reduce) -> None:
         source, target = self.memory.data(stmt.src), self.memory.data(stmt.dst)

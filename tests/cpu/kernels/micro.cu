@@ -168,9 +168,10 @@ struct __align__(1024) Operands {
 template <int fault> __global__ void fences(const float*, float* out) {
   Operands& s = shared<Operands>();
   for (int i = tl::thread(); i < 64 * 64; i += 128) s.A[i] = tl::half(1.0f);   // @fences_write_A
+  if (fault != 1) tl::fence_async_proxy();                                     // by those who store
   for (int i = tl::thread(); i < 128 * 64; i += 128) s.B[i] = tl::half(1.0f);  // @fences_write_B
-  if (fault != 1) tl::fence_async_proxy();
   tl::sync_threads();
+  if (fault != 1 && (fault != 4 || tl::thread() != 5)) tl::fence_async_proxy();  // by those who multiply
   float acc[64];
   if (fault != 2) tl::wgmma_fence();
   const uint64_t a = tl::wgmma_descriptor(s.A, 16, 1024), b = tl::wgmma_descriptor(s.B, 16, 1024);

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.needs("g++")
 SPANS = {1: 128, 2: 64, 3: 32}  # bytes, by the swizzle mode in bits 62-63 of a descriptor
 NAMES = [f"{size}, {span} bytes" for size, span in [
     ("128x128 of K", 128), ("64x64 of K", 64), ("64x32 of K", 32), ("64x256 of N", 128), ("32x128 of N", 64),
-    ("32x64 of N", 32),
+    ("32x64 of N", 32), ("64x128 of 128x192 of K", 128), ("64x32 of 64x64 of K", 128), ("32x128 of 64x256 of N", 128),
+    ("48x64 of 64x96 of N", 64),
 ]]  # fmt: skip
 
 

@@ -78,7 +78,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case Fill():
             return (stmt.value, *(part.start for part in stmt.dst.ranges))
         case Gemm():
-            return tuple(part.start for region in stmt.regions for part in region.ranges)
+            starts = tuple(part.start for region in stmt.regions for part in region.ranges)
+            return starts if stmt.clear_if is None else (*starts, stmt.clear_if)
         case Copy() | AtomicTile():
             starts = tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
             barrier = stmt.barrier if isinstance(stmt, Copy) else None

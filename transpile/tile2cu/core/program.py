@@ -138,7 +138,7 @@ class Policy(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Gemm(Stmt):
-    """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b).
+    """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b), `clear_if` where that holds.
 
     a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
     (M, N), a fragment. With `metadata` (T.gemm_sp), a holds two of each four neighbours along K, and
@@ -154,6 +154,7 @@ class Gemm(Stmt):
     transpose_b: bool = False
     policy: Policy = Policy.DEFAULT
     clear: bool = False
+    clear_if: Expr | None = None
     begun: bool = False  # T.wgmma_gemm: the user waits for it by T.wait_wgmma
     priority: int = 0
 
@@ -370,6 +371,21 @@ class Scan(Stmt):
 @dataclass(frozen=True, kw_only=True)
 class Sync(Stmt):
     """`T.sync_threads()`: a barrier that the user asks for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Await(Stmt):
+    """`T.wait_wgmma(n)`: until at most `pending` of the products that T.wgmma_gemm began last are in flight."""
+
+    pending: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetRegisters(Stmt):
+    """`T.set_max_nreg(count, is_inc)`: from here on the threads have so many registers, `more` than before or fewer."""
+
+    count: int
+    more: bool
 
 
 @dataclass(frozen=True, kw_only=True)

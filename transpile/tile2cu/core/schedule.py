@@ -76,6 +76,23 @@ class Overlap:
         return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
 
 
+@dataclass(frozen=True)
+class Landing:
+    """A wait for products that the user began: those that end there, and the results of others that do not."""
+
+    products: tuple[Gemm, ...]
+    flying: tuple[Buffer, ...] = ()
+
+    @property
+    def results(self) -> tuple[Buffer, ...]:
+        """The fragments that may be used from there on."""
+        found = {id(op.c.buffer): op.c.buffer for op in self.products}
+        return tuple(tile for tile in found.values() if not any(tile is other for other in self.flying))
+
+    def __str__(self) -> str:
+        return ", ".join(tile.name for tile in self.results)
+
+
 @dataclass(frozen=True, kw_only=True)
 class InFlight:
     """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.

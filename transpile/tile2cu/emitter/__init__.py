@@ -184,7 +184,8 @@ def _bounds(settled: Settled, *, leading: bool) -> str:
     threads = block_threads(settled)
     if settled.facts.get(settled.launch, "waves_per_simd") is not None:
         return f"{threads}, waves_per_simd"
-    return f"{threads}, 1" if leading else threads
+    alone = leading or settled.facts.get(settled.launch, "hands_over") is not None
+    return f"{threads}, 1" if alone else threads
 
 
 def _all_names(settled: Settled) -> list[str]:

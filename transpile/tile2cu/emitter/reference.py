@@ -28,6 +28,7 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
+    Await,
     Break,
     Buffer,
     Continue,
@@ -48,6 +49,7 @@ from tile2cu.core.program import (
     Reduction,
     Region,
     Scan,
+    SetRegisters,
     Stmt,
     Store,
     Swizzle,
@@ -176,7 +178,7 @@ class Reference:
                 return [self._scalar(stmt)]
             case Parallel() | Loop() | While() | If() | Break() | Continue():
                 return self._control(stmt)
-            case Sync() | Swizzle() | Assert() | Print():
+            case Sync() | Swizzle() | Assert() | Print() | Await() | SetRegisters():
                 return []
             case _:
                 return self._tile(stmt)
@@ -266,6 +268,8 @@ class Reference:
         b = self._get(op.b.buffer, self._at(op.b, [j, k] if op.transpose_b else [k, j]))
         at = self._at(op.c, [i, j])
         start = "0" if op.clear else self._get(op.c.buffer, at)
+        if op.clear_if is not None:
+            start = f"{self.text(op.clear_if)} ? 0 : {start}"
         return [
             self._loop(i, rows),
             self._loop(j, columns),

@@ -13,6 +13,7 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
+    Await,
     Break,
     Buffer,
     Continue,
@@ -33,6 +34,7 @@ from tile2cu.core.program import (
     Region,
     Scan,
     Scope,
+    SetRegisters,
     Stmt,
     Store,
     Swizzle,
@@ -42,6 +44,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import DotOfFour, Hazard, Pipeline
+from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
@@ -91,7 +94,7 @@ class Statements:
     def paragraphs(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The same of these statements, wherever they stand in the program."""
         shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle) and not self._is_unused(stmt))
-        barriers = frozenset(id(stmt) for stmt in shown if self.facts.get(stmt, "barrier") is not None)
+        barriers = frozenset(id(stmt) for stmt in shown if self._has_barrier(stmt))
         views: list[StatementView] = []
         for group in groups(shown, barriers):
             above = heading(group, self.settled.program.source.name)
@@ -100,8 +103,14 @@ class Statements:
             views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
         return tuple(views)
 
+    def _has_barrier(self, stmt: Stmt) -> bool:
+        """Whether a barrier or a fence stands before the statement."""
+        return any(self.facts.get(stmt, what) is not None for what in ("barrier", "fence"))
+
     def _is_unused(self, stmt: Stmt) -> bool:
-        """Whether a statement locates a tensor that the kernel does not touch."""
+        """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
+        if isinstance(stmt, Await):
+            return self.facts.get(stmt, "landing") is None
         return isinstance(stmt, Locate) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -111,11 +120,19 @@ class Statements:
     def _with_barrier(self, stmt: Stmt, above: list[str]) -> Iterator[StatementView]:
         """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
         hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
+        yield from products.before(stmt, self)
         if hazards is not None:
             about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
             call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
+        if not isinstance(stmt, Gemm):
+            yield self.statement(stmt, above)
+            return
+        for view in products.cleared(stmt, above, self):
+            yield view
+            above = []
         yield self.statement(stmt, above)
+        yield from products.after(stmt, self)
 
     def _because(self, hazards: tuple[Hazard, ...]) -> str:
         """Why there is a barrier: what other threads did to which tiles."""
@@ -156,6 +173,16 @@ class Statements:
             case While() | If():
                 return self._conditional(stmt)
             case _:
+                return self._of_group(stmt)
+
+    def _of_group(self, stmt: Stmt) -> StatementView:
+        """What a whole group of threads does that has products in flight."""
+        match stmt:
+            case Await():
+                return products.awaited(stmt, self)
+            case SetRegisters():
+                return products.registers_set(stmt, self)
+            case _:
                 raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
 
     def _operation(self, op: Copy | Fill | Gemm | Reduce | AtomicTile | Scan) -> StatementView:
@@ -168,8 +195,8 @@ class Statements:
             case Fill():
                 return StatementView("call", self._fill(op))
             case Gemm():
-                kind = "prioritized" if self._priority(op) else "call"
-                return StatementView(kind, self._gemm(op), comments=self._gemm_comments(op))
+                parts, comments = products.product_call(op, self), products.product_comments(op, self)
+                return StatementView("prioritized" if "priority" in parts else "call", parts, comments=comments)
             case Reduce():
                 return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
             case AtomicTile():
@@ -328,52 +355,6 @@ class Statements:
         """A private array, element by element."""
         value, name = self.printer.text(op.value, op.dst.buffer.dtype), self.printer.tile(op.dst.buffer)
         return f"for (auto& element : {name}) element = {value};"
-
-    def _priority(self, op: Gemm) -> int:
-        """Of waves during the product; 0 is what they have at other times."""
-        return self.facts.get(op, "priority") or 0
-
-    def _gemm(self, op: Gemm) -> Mapping[str, str]:
-        a, b, c = (self.tile(region) for region in (op.a, op.b, op.c))
-        arguments = [
-            f"tl::transposed({a})" if op.transpose_a else a,
-            f"tl::transposed({b})" if op.transpose_b else b,
-            c,
-        ]
-        if op.metadata is not None:
-            arguments.insert(1, self.tile(op.metadata))
-            return {
-                "name": "gemm_sparse",
-                "template": "",
-                "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear),
-            }
-        name = "gemm_fma" if self.facts[op, "instruction"] == "fma" else "gemm"
-        arguments += ["tl::overwrite"] * op.clear
-        parts = {"name": name, "template": "", "arguments": ", ".join(arguments)}
-        return parts | {"priority": str(self._priority(op))} if self._priority(op) else parts
-
-    def _gemm_comments(self, op: Gemm) -> tuple[str, ...]:
-        """Why a product does not run on the tensor cores, or not as its types say, or not by itself."""
-        begun = ("done when the call returns: T.wait_wgmma has nothing left to wait for",) if op.begun else ()
-        rule = self.facts.rule(op, "priority") if self._priority(op) else ""
-        first = (f"waves at this product go before the others of their SIMD, as asked for  [{rule}]",) if rule else ()
-        return begun + first + self._instruction_comments(op)
-
-    def _instruction_comments(self, op: Gemm) -> tuple[str, ...]:
-        instruction, rule = str(self.facts[op, "instruction"]), self.facts.rule(op, "instruction")
-        a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-        arch = self.settled.target.arch
-        if instruction == "fma":
-            return (
-                f"no tensor core of {arch} multiplies {a} by {b} into {c}: each thread multiplies and adds  [{rule}]",
-            )
-        _, _, through = instruction.partition(" through ")
-        multiplied = str(a) if a == b else f"{a} by {b}, both"
-        return (
-            (f"{arch} multiplies {multiplied} as {through}, which holds its values exactly  [{rule}]",)
-            if through
-            else ()
-        )
 
     def _reduce(self, op: Reduce) -> Mapping[str, str]:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]

@@ -4,9 +4,11 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
-from tile2cu.rules.by_hand import by_hand, tma_by_hand
+from tile2cu.rules.awaited import awaited
+from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
+from tile2cu.rules.fences import proxy_fence
 from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
 from tile2cu.rules.hopper import (
     producer_warp,
@@ -44,6 +46,7 @@ from tile2cu.rules.select import (
     loop_owners_store,
     reduce_workspace,
 )
+from tile2cu.rules.shares_by_hand import registers_by_hand
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.threads import shared_addressed, thread_available
@@ -57,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     by_hand,
     block_threads,
     producer_warp,
+    wgmma_by_hand,
     share_among_warpgroups,
     square,
     full_row,
@@ -97,14 +101,17 @@ RULES: tuple[Rule, ...] = (
     tma,
     overlap,
     register_shares,
+    registers_by_hand,
     cp_async,
     direct,
     registers,
     two_waves,
     reduce_workspace,
     product_in_flight,
+    awaited,
     shared_overlay,
     shared_hazard,
+    proxy_fence,
     copy_through_shared,
     copy_cp_async,
     tma_store,

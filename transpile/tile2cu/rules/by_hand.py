@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
+from tile2cu.core.facts import rejected
 from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import box_refusal, rows_refusal, rows_when
+from tile2cu.rules.hopper import box_refusal, is_specialised, product_refusal, rows_refusal, rows_when
 from tile2cu.rules.layout.operands import swizzled
 
 _BY_HAND = """\
@@ -19,6 +20,15 @@ T.tma_copy(Y[bx * 64, 0], S, barrier=there)
 T.barrier_arrive(there)
 T.barrier_wait(there, 0)
 T.copy(S, L)"""
+
+_PRODUCT = """\
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.copy(Z[0, 0], A_shared)
+T.clear(C_local)
+T.wgmma_gemm(A_shared, A_shared, C_local)
+T.wait_wgmma(0)"""
+_WARPGROUP = 128  # threads
 
 
 @rule(
@@ -68,6 +78,56 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
         )
     if barriers:
         yield launch, "by_hand", True
+
+
+@rule(
+    "warps.gemm.wgmma-by-hand",
+    phase=Phase.WARPS,
+    on=Launch,
+    source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
+    examples=(Example(_PRODUCT, 5, "wgmma", "True", target="cuda:sm_90a"),),
+)
+def wgmma_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
+    """In a kernel whose pipeline the user wrote, products of whole warpgroups run on wgmma, too.
+
+    Products that share a fragment need the same layout of it: all of them do, or none.
+
+    Gives: which products do, and why others do not.
+    """
+    if not context.target.wgmma or is_specialised(context) or not _writes_its_pipeline(launch, context):
+        return
+    products = [op for op in context.statements if isinstance(op, Gemm)]
+    refusals = {id(op): _wgmma_refusal(op, launch, context) for op in products}
+    for _ in products:
+        for op in products:
+            met = (refusals[id(other)] for other in products if not refusals[id(op)] and _share_a_fragment(op, other))
+            refusals[id(op)] = next(filter(None, met), refusals[id(op)])
+    for op in products:
+        if refusals[id(op)]:
+            yield rejected(op, "wgmma", refusals[id(op)], "change that: docs/hopper.md has the rest")
+        else:
+            yield op, "wgmma", True
+
+
+def _writes_its_pipeline(launch: Launch, context: Context) -> bool:
+    """Whether the user says which threads do what, and when: by groups, barriers, or products that are waited for."""
+    by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
+    return by_hand or any(isinstance(op, Gemm) and op.begun for op in context.statements)
+
+
+def _wgmma_refusal(op: Gemm, launch: Launch, context: Context) -> str:
+    if launch.threads % _WARPGROUP:
+        return f"{launch.threads} threads are no whole warpgroups"
+    return product_refusal(op, context)
+
+
+def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
+    """Whether a fragment of one product is one of the other's."""
+    own, others = (
+        {region.buffer.memory.name for region in product.regions if region.buffer.scope is Scope.FRAGMENT}
+        for product in (op, other)
+    )
+    return bool(own & others)
 
 
 @rule(

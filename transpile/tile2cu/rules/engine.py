@@ -20,6 +20,7 @@ from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.views import views_through_shared
+from tile2cu.rules.rewrite.waits import without_idle_waits
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
@@ -118,6 +119,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
+    launch = without_idle_waits(launch, wgmma=bool(target.wgmma))
     launch = without_unused(by_thread(launch, groups=not target.mfma))
     launch = masks_after_products(normal_form(views_through_shared(launch)))
     for _ in range(_STAGINGS):

@@ -13,6 +13,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import lines_ahead, pipeline_of
 from tile2cu.rules.storage import ledger_of, workspaces_of
+from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.targets import Wgmma
 
@@ -93,9 +94,9 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N.
     Gives: the warps along M and along N.
     """
-    if on_wgmma(context):
+    if multiplies_on_wgmma(op, context):
         split = _split(op, warpgroups(context.launch))
-        assert split is not None, "a product that warpgroups cannot share has no producer warp"
+        assert split is not None, "a product that warpgroups cannot share does not run on wgmma"
         yield op, "warps", split
 
 
@@ -107,15 +108,15 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=_example(7, "instruction", "wgmma.m64n64k16.float32.float16"),
 )
 def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
-    """With a producer warp, products run on wgmma, which reads shared memory itself.
+    """With a producer warp, and in groups by hand, products run on wgmma, which reads shared memory itself.
 
     Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s; all in elements.
     Gives: the instruction.
     """
-    if on_wgmma(context):
+    if multiplies_on_wgmma(op, context):
         columns = min(op.mnk[1] // context.facts[op, "warps"].n, _MOST_COLUMNS)
         row = _instruction(op, context)
-        assert row is not None, "a product that wgmma does not take has no producer warp"
+        assert row is not None, "a product that wgmma does not take runs on mma.sync"
         yield op, "instruction", f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
 
 
@@ -131,7 +132,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Gives: the layouts of the result, and of a first operand in registers.
     """
-    if on_wgmma(context):
+    if multiplies_on_wgmma(op, context):
         m, n, k = op.mnk
         warps: Warps = context.facts[op, "warps"]
         groups = warps.m // 4
@@ -204,8 +205,13 @@ def is_specialised(context: Context) -> bool:
 
 
 def on_wgmma(context: Context) -> bool:
-    """Whether the launch's products run on wgmma."""
+    """Whether the launch has a producer warp, and its products run on wgmma."""
     return is_specialised(context) and bool(context.target.wgmma)
+
+
+def multiplies_on_wgmma(op: Gemm, context: Context) -> bool:
+    """Whether a product runs on wgmma: with a producer warp, or in a kernel whose groups the user made."""
+    return on_wgmma(context) or bool(context.facts.get(op, "wgmma"))
 
 
 def rows_when(tensor: Buffer) -> Multiple:
@@ -236,7 +242,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     products = [op for op in context.statements if isinstance(op, Gemm)]
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
-    refusal = _product_refusal if context.target.wgmma else _mma_refusal
+    refusal = product_refusal if context.target.wgmma else _mma_refusal
     refusals = [why_no_prelude(loaded_by(loops[0], pipeline.loads), before(launch.body, loops[0]))]
     refusals += [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
@@ -249,7 +255,7 @@ def _scan_refusal(op: Scan) -> str:
     return f"the scan in line {op.span.line} is shared by several warps" if op.src.scope is Scope.FRAGMENT else ""
 
 
-def _product_refusal(op: Gemm, context: Context) -> str:
+def product_refusal(op: Gemm, context: Context) -> str:
     """Why a product cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk
     groups = warpgroups(context.launch)
@@ -263,16 +269,38 @@ def _product_refusal(op: Gemm, context: Context) -> str:
         return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
     if row.operand.bits == 8 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
         return f"{line} has 8-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
-    for region in (op.a, op.b):
-        if not region.whole:
-            return f"{line} reads a part of `{region.buffer.name}`"
-        if seen_in_other_rows(region.buffer, context.launch):
-            return f"`{region.buffer.memory.name}` is seen in another shape, so that its rows are not swizzled"
-        if region.buffer.scope is Scope.SHARED and not _wgmma_reads(region.buffer):
-            return f"rows of `{region.buffer.name}` are no multiple of 32 bytes, or its rows no multiple of 8"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
         return f"{line} has an operand in registers that wgmma wants in shared memory"
+    refusals = (_operand_refusal(op, region, context) for region in (op.a, op.b, op.c))
+    return next((f"{line} {refusal}" for refusal in refusals if refusal), "")
+
+
+def _operand_refusal(op: Gemm, region: Region, context: Context) -> str:
+    """Why wgmma cannot read an operand, or write a result; empty if it can."""
+    tile = region.buffer
+    if tile.scope is not Scope.SHARED:
+        return "" if region.whole else f"uses a part of `{tile.name}`, which is in registers"
+    if seen_in_other_rows(tile, context.launch):
+        return f"reads `{tile.memory.name}`, which is seen in another shape, so that its rows are not swizzled"
+    if addressed_in_rows(tile, context):
+        return f"reads `{tile.name}`, of which a function of the user's gets an address, so that it is not swizzled"
+    if not _wgmma_reads(tile):
+        return f"reads `{tile.name}`, whose rows are no multiple of 32 bytes, or no multiple of 8"
+    k_along_rows = op.transpose_b if region is op.b else not op.transpose_a
+    if not _starts_a_panel(region, context, k_along_rows=k_along_rows):
+        return f"reads a part of `{tile.name}` that starts inside of 8 rows, or of what a swizzle spans"
     return ""
+
+
+def _starts_a_panel(region: Region, context: Context, *, k_along_rows: bool) -> bool:
+    """Whether a part of a shared tile starts where descriptors can: headers/tl/common/sm90/wgmma_gemm.h."""
+    tile = region.buffer
+    rows, columns = region.ranges[-2:]
+    extent, bytes_ = int(static_value(columns.extent) or 0), tile.dtype.bytes
+    panel = widest_swizzle_of(tile.static_shape[-1] * bytes_) // bytes_
+    at_once = extent if k_along_rows and panel % extent == 0 else panel
+    starts = context.bounds.multiple_of
+    return starts(rows.start) % 8 == 0 and starts(columns.start) % at_once == 0
 
 
 def _mma_refusal(op: Gemm, context: Context) -> str:
@@ -318,7 +346,8 @@ def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
 
 def _wgmma_reads(tile: Buffer) -> bool:
     """Whether wgmma's descriptor can name the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
-    return has_swizzle(tile) and tile.static_shape[0] % 8 == 0
+    rows, columns = tile.static_shape[-2:]
+    return rows % 8 == 0 and widest_swizzle_of(tile.dtype.bytes_of(columns)) > 0
 
 
 def has_swizzle(tile: Buffer) -> bool:

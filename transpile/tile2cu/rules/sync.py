@@ -7,8 +7,8 @@ from itertools import takewhile
 from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Load
-from tile2cu.core.program import Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
-from tile2cu.core.schedule import Hazard, Overlay, Pipeline
+from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
+from tile2cu.core.schedule import Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -166,6 +166,8 @@ class _Walker:
                 return self.while_loop(stmt, pending, divergent)
             case Sync() | Effect(call=Call(function="barrier_sync")):
                 return self.after_barrier(pending)
+            case Await():
+                return pending.merge(self.done({}, self.read_until(stmt)))
             case _:
                 return self.simple(stmt, pending, divergent)
 
@@ -183,7 +185,13 @@ class _Walker:
                 self.end_reads.add(id(stmt))
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done(writes, reads, atomic))
+        return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic))
+
+    def read_until(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The shared operands of products that end at a statement: they are read until then."""
+        landing: Landing | None = self.context.facts.get(stmt, "landing")
+        products = landing.products if landing is not None else ()
+        return self.tracked(region.buffer for op in products for region in op.regions)
 
     def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: _Pending) -> dict[str, Hazard]:
         """What of these accesses meets what others have done."""

@@ -41,11 +41,22 @@ def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
 
     Gives: its layout.
     """
+    for tile in _addressed(op):
+        yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bits)
+
+
+def addressed_in_rows(tile: Buffer, context: Context) -> bool:
+    """Whether a shared tile is stored row after row because of an address of it."""
+    return any(found is tile for op in context.statements for found in _addressed(op))
+
+
+def _addressed(op: Stmt) -> Iterator[Buffer]:
+    """The shared tiles of which a function gets the address of more than a swizzle leaves in one piece."""
     for part in _parts(op):
         if isinstance(part, Address):
             assert isinstance(part.buffer, Buffer)
             if part.buffer.scope is Scope.SHARED and part.dtype.bytes_of(part.extent) > _CHUNK_BYTES:
-                yield part.buffer, "layout", SharedLayout(part.buffer.static_shape, part.dtype.bits)
+                yield part.buffer
 
 
 @rule(

@@ -160,7 +160,7 @@ def _is_less(op: Gemm, *instruction: int) -> bool:
 
 def on_fma(op: Gemm, context: Context) -> bool:
     """Whether no tensor core takes the product's types or its few rows, so that each thread multiplies and adds."""
-    return not _on_wgmma(context) and mma_of(op, context) is None and mfma_of(op, context) is None
+    return not _on_wgmma(op, context) and mma_of(op, context) is None and mfma_of(op, context) is None
 
 
 def gathers_on_mma(op: Gemm, *, is_a: bool) -> bool:
@@ -181,7 +181,7 @@ def k_across_rows(op: Gemm, *, is_a: bool) -> bool:
 
 
 def _on_mma(op: Gemm, context: Context) -> bool:
-    return not _on_wgmma(context) and not on_fma(op, context)
+    return not _on_wgmma(op, context) and not on_fma(op, context)
 
 
 def _policy(op: Gemm, context: Context) -> Policy:
@@ -193,8 +193,10 @@ def _policy(op: Gemm, context: Context) -> Policy:
     return Policy.FULL_ROW if chained else Policy.SQUARE
 
 
-def _on_wgmma(context: Context) -> bool:
-    """Whether the products are shared by warpgroups: see rules/hopper.py."""
+def _on_wgmma(op: Gemm, context: Context) -> bool:
+    """Whether the product is shared by warpgroups: see rules/hopper.py and rules/by_hand.py."""
+    if context.facts.get(op, "wgmma"):
+        return True
     specialised: Specialised | None = context.facts.get(context.launch, "specialised")
     return specialised is not None and specialised.producer and bool(context.target.wgmma)
 

@@ -14,55 +14,79 @@ constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value ||
 // What products of T accumulate in.
 template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
 
-// ---- operands in shared memory -----------------------------------------------------------------------------------
-// An operand is a matrix of mn x k, where mn counts the rows of A or the columns of B. offset(mn, k) is where the part
-// of one instruction starts, in elements from the tile's start; offsets of multiples of 64 along mn add up.
-
-// What all operands demand of a tile.
-template <class Tile> struct WgmmaTile {
-  using type = typename Tile::type;
-  static constexpr int span = Tile::panel_cols * int(sizeof(type));
-  static_assert(is_small_float<type> || is_wgmma_byte<type>,
-                "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
-  static_assert(alignof(Tile) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
-};
-
-// K runs along a row of the tile.
-template <class Tile> struct KContiguous : WgmmaTile<Tile> {
-  using WgmmaTile<Tile>::span;
-  static constexpr int mn_extent = Tile::rows, k_extent = Tile::cols;
-  static constexpr bool is_mn = false;
-  static TL_DEVICE uint64_t descriptor(const Tile& tile) { return wgmma_descriptor(tile.data, 16, 8 * span, span); }
-  static TL_DEVICE constexpr int offset(int mn, int k) {
-    return (k / Tile::panel_cols * Tile::rows + mn) * Tile::panel_cols + k % Tile::panel_cols;
-  }
-};
-// K runs down the rows of the tile, and M or N along them.
-template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
-  using WgmmaTile<Tile>::span;
-  static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows, panel = Tile::panel_cols;
-  static constexpr bool is_mn = true;
-  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads 8-bit operands with K contiguous only");
-  static TL_DEVICE uint64_t descriptor(const Tile& tile) {
-    return wgmma_descriptor(tile.data, Tile::rows * span, 8 * span, span);
-  }
-  static TL_DEVICE constexpr int offset(int mn, int k) {
-    return (mn / Tile::panel_cols * Tile::rows + k) * Tile::panel_cols;
-  }
-};
-
 // An operand's part that starts `elements` behind its descriptor's; descriptors count in units of 16 bytes.
 template <class T> TL_DEVICE uint64_t wgmma_part(uint64_t descriptor, int elements) {
   return descriptor + unsigned(elements) / (16 / unsigned(sizeof(T)));
 }
 
+// ---- operands in shared memory -----------------------------------------------------------------------------------
+// An operand is a matrix of mn x k, where mn counts the rows of A or the columns of B. offset(mn, k) is where the part
+// of one instruction starts, in elements from the tile's start; offsets of multiples of 64 along mn add up.
+
+// A shared tile, or rows and columns of one from (first_row, first_col) on: first_row is a multiple of 8, so that
+// swizzles fall alike; first_col is one of the columns of a swizzle's span or, where K runs along the rows and K of the
+// product is a part of a span, of that part.
+template <class Tile> struct WgmmaSource {
+  using Whole = Tile;
+  const Whole& whole;
+  static constexpr int first_row = 0, first_col = 0;
+  TL_DEVICE explicit WgmmaSource(const Tile& tile) : whole(tile) {}
+  static TL_DEVICE int anew(int offset) { return offset; }
+};
+template <class Tile, int rows, int cols> struct WgmmaSource<SubTile<Tile, rows, cols>> {
+  using Whole = std::remove_const_t<Tile>;
+  const Whole& whole;
+  const int first_row, first_col;
+  TL_DEVICE explicit WgmmaSource(const SubTile<Tile, rows, cols>& part)
+      : whole(*part.tile), first_row(part.first_row), first_col(part.first_col) {}
+  // Computed for each product anew: the compiler would keep the descriptors of all parts of a tile, and spill.
+  static TL_DEVICE int anew(int offset) { return pin_registers<1>(&offset), offset; }
+};
+
+// What all operands demand of a tile.
+template <class Tile> struct WgmmaTile {
+  using type = typename Tile::type;
+  using Whole = typename WgmmaSource<Tile>::Whole;
+  static constexpr int panel = Whole::panel_cols, span = panel * int(sizeof(type));
+  static_assert(is_small_float<type> || is_wgmma_byte<type>,
+                "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
+  static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
+};
+
+// K runs along a row of the tile.
+template <class Tile> struct KContiguous : WgmmaTile<Tile> {
+  using Whole = typename WgmmaTile<Tile>::Whole;
+  using WgmmaTile<Tile>::panel, WgmmaTile<Tile>::span;
+  static constexpr int mn_extent = Tile::rows, k_extent = Tile::cols;
+  static constexpr bool is_mn = false;
+  static TL_DEVICE constexpr int offset(int mn, int k) { return (k / panel * Whole::rows + mn) * panel + k % panel; }
+  // The operand from its row or column `mn` on.
+  static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
+    const WgmmaSource<Tile> source(tile);
+    const uint64_t start = wgmma_descriptor(source.whole.data, 16, 8 * span, span);
+    return wgmma_part<typename Tile::type>(start, source.anew(offset(source.first_row + mn, source.first_col)));
+  }
+};
+// K runs down the rows of the tile, and M or N along them.
+template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
+  using Whole = typename WgmmaTile<Tile>::Whole;
+  using WgmmaTile<Tile>::panel, WgmmaTile<Tile>::span;
+  static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows;
+  static constexpr bool is_mn = true;
+  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads 8-bit operands with K contiguous only");
+  static TL_DEVICE constexpr int offset(int mn, int k) { return (mn / panel * Whole::rows + k) * panel; }
+  static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
+    const WgmmaSource<Tile> source(tile);
+    const uint64_t start = wgmma_descriptor(source.whole.data, Whole::rows * span, 8 * span, span);
+    return wgmma_part<typename Tile::type>(start, source.anew(offset(source.first_col + mn, source.first_row)));
+  }
+};
+
 // B: the columns of the calling warpgroup, which start at `first_col`, seen from an instruction's first column and step
 // of K.
 template <class Operand> struct WgmmaB : Operand {
   uint64_t start;
-  template <class Tile>
-  TL_DEVICE WgmmaB(const Tile& tile, int first_col)
-      : start(wgmma_part<typename Operand::type>(Operand::descriptor(tile), Operand::offset(first_col, 0))) {}
+  template <class Tile> TL_DEVICE WgmmaB(const Tile& tile, int first_col) : start(Operand::from(tile, first_col)) {}
   TL_DEVICE uint64_t part(int col, int k) const {
     return wgmma_part<typename Operand::type>(start, Operand::offset(col, k));
   }
@@ -70,9 +94,7 @@ template <class Operand> struct WgmmaB : Operand {
 // A: the rows of the calling warpgroup, which start at `first_row`.
 template <class Operand> struct WgmmaA : Operand {
   uint64_t start;
-  template <class Tile>
-  TL_DEVICE WgmmaA(const Tile& tile, int first_row)
-      : start(wgmma_part<typename Operand::type>(Operand::descriptor(tile), Operand::offset(first_row, 0))) {}
+  template <class Tile> TL_DEVICE WgmmaA(const Tile& tile, int first_row) : start(Operand::from(tile, first_row)) {}
   template <int n, class B>
   TL_DEVICE void multiply(WgmmaSum<typename Operand::type>* d, int m, int k, const WgmmaB<B>& b, int col,
                           bool accumulate) const {
@@ -98,6 +120,9 @@ template <class T, class Layout> struct WgmmaRegistersA {
 template <class C, class T, int rows, int cols, class S> TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a) {
   return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, C::first_row());
 }
+template <class C, class Tile, int rows, int cols> TL_DEVICE auto wgmma_a(const SubTile<Tile, rows, cols>& a) {
+  return WgmmaA<KContiguous<SubTile<Tile, rows, cols>>>(a, C::first_row());
+}
 template <class C, class Tile> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a) {
   return WgmmaA<MnContiguous<Tile>>(a.tile, C::first_row());
 }
@@ -106,8 +131,8 @@ template <class C, class T, class Layout> TL_DEVICE auto wgmma_a(const Fragment<
                 "an operand in registers has the rows and warpgroups of C: a WgmmaAccumulator");
   return WgmmaRegistersA<T, Layout>(a);
 }
-template <class C, class T, int rows, int cols, class S> TL_DEVICE auto wgmma_b(const SharedTile<T, rows, cols, S>& b) {
-  using Operand = MnContiguous<SharedTile<T, rows, cols, S>>;
+template <class C, class Tile> TL_DEVICE auto wgmma_b(const Tile& b) {
+  using Operand = MnContiguous<Tile>;
   static_assert(C::own_cols == C::N || C::own_cols % Operand::panel == 0, "warpgroups share B by whole spans");
   return WgmmaB<Operand>(b, C::first_col());
 }
@@ -159,6 +184,12 @@ TL_DEVICE void gemm_wait(Fragment<Sums, Layouts>&... fragments) {
   (pin_registers<Layouts::registers>(fragments.reg), ...);
 }
 
+// A further argument of products on wgmma: C = A B where it holds, C += A B elsewhere; the same in all threads.
+struct OverwriteIf {
+  bool holds;
+};
+TL_DEVICE OverwriteIf overwrite_if(bool condition) { return {condition}; }
+
 // As tl::gemm below, but the product is there only after tl::gemm_wait; until then neither C nor the operands may be
 // written, nor C be read.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
@@ -173,6 +204,13 @@ TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator
               wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, false);
 }
 
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
+TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C,
+                          OverwriteIf overwrite) {
+  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
+              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, !overwrite.holds);
+}
+
 // C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16
 // with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
 // Operands of 8 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
@@ -183,9 +221,9 @@ template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
   gemm_start(a, b, C), gemm_wait<0>(C);
 }
-// C = A B.
-template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
-TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, Overwrite) {
+// C = A B, everywhere or where it is asked for.
+template <class A, class B, class Sum, int M, int N, int along_m, int along_n, class How>
+TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, How overwrite) {
   gemm_start(a, b, C, overwrite), gemm_wait<0>(C);
 }
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import Expr, Role, Var, int_const, static_value
-from tile2cu.core.program import Buffer, Fill, Gemm, If, Policy, Region, Scope, Stmt
+from tile2cu.core.program import Await, Buffer, Fill, Gemm, If, Policy, Region, Scope, Stmt
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
@@ -223,20 +223,28 @@ def _require_sparse(a: Region, e: Region, b: Region, c: Region, transpose_b: boo
 
 def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
     """`T.wgmma_gemm(A, B, C)`: as T.gemm, and the result may only be used after T.wait_wgmma."""
+    asked = options.get("clear_accum")
+    clear_if = asked if isinstance(asked, Expr) and _is_of_run_time(asked) else None
+    if clear_if is not None:
+        options["clear_accum"] = False
     result = gemm(cx, *operands, **options)
 
     def begun(stmt: Stmt) -> Stmt:
         assert isinstance(stmt, Gemm)
-        return replace(stmt, begun=True)
+        return replace(stmt, begun=True, clear_if=clear_if)
 
     cx.recorder.amend(begun)
     return result
 
 
 def wait_wgmma(cx: Context, id: object = 0) -> object:
-    """`T.wait_wgmma(n)`: until at most n products are in flight; here each is done when its call returns."""
+    """`T.wait_wgmma(n)`: until at most n of the products that T.wgmma_gemm began are in flight."""
     cx.recorder.require_kernel("T.wait_wgmma")
-    as_count(id, "the number of T.wait_wgmma")
+    if cx.recorder.parallel:
+        raise Fault("T2C-F026", "T.wait_wgmma cannot stand inside T.Parallel")
+    pending = as_count(id, "the number of T.wait_wgmma")
+    at = cx.recorder.take()
+    cx.recorder.emit(Await(pending=pending, span=at.span, comments=at.comments, trailing=at.trailing))
     return None
 
 

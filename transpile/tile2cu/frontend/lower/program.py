@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tile2cu.core.dtype import FLOAT32, INT32, DType
 from tile2cu.core.expr import int_const
-from tile2cu.core.program import Buffer, Scope, Swizzle
+from tile2cu.core.program import Buffer, Scope, SetRegisters, Swizzle
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -114,6 +114,30 @@ def hint(cx: Context, *arguments: object, **options: object) -> object:
     return None
 
 
+def set_max_nreg(cx: Context, reg_count: object, is_inc: object) -> None:
+    """`T.set_max_nreg(n, is_inc)`: how many registers the threads that come there have from then on."""
+    _set_registers(cx, "T.set_max_nreg", reg_count, more=bool(as_count(is_inc, "`is_inc`")))
+
+
+def inc_max_nreg(cx: Context, reg_count: object) -> None:
+    """`T.inc_max_nreg(n)`: the threads take registers."""
+    _set_registers(cx, "T.inc_max_nreg", reg_count, more=True)
+
+
+def dec_max_nreg(cx: Context, reg_count: object) -> None:
+    """`T.dec_max_nreg(n)`: the threads hand registers over."""
+    _set_registers(cx, "T.dec_max_nreg", reg_count, more=False)
+
+
+def _set_registers(cx: Context, name: str, reg_count: object, *, more: bool) -> None:
+    cx.recorder.require_kernel(name)
+    if cx.recorder.parallel:
+        raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
+    count = as_count(reg_count, f"the registers of {name}")
+    at = cx.recorder.take()
+    cx.recorder.emit(SetRegisters(count=count, more=more, span=at.span, comments=at.comments, trailing=at.trailing))
+
+
 def not_called(name: str) -> Callable[..., object]:
     """Names that are decorators or have members only."""
 
@@ -157,7 +181,9 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "assume": hint,
     "disable_warp_group_reg_alloc": hint,
     "no_set_max_nreg": hint,
-    "set_max_nreg": hint,
+    "set_max_nreg": set_max_nreg,
+    "inc_max_nreg": inc_max_nreg,
+    "dec_max_nreg": dec_max_nreg,
     "annotate_l2_hit_ratio": hint,
     "annotate_min_blocks_per_sm": hint,
     "annotate_restrict_buffers": hint,

@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     Reduce,
     Scan,
     Scope,
+    SetRegisters,
     Stmt,
     While,
     group_of,
@@ -88,7 +89,8 @@ class _Reader:
     def branches(self, body: Body, threads: range) -> Iterator[_Branch]:
         """The branches on the thread that hold operations on whole tiles, outermost first."""
         for stmt in body:
-            if not any(map(_is_tile_work, walk_stmts((stmt,)))) or _is_tile_work(stmt):
+            together = any(_is_tile_work(part) or isinstance(part, SetRegisters) for part in walk_stmts((stmt,)))
+            if not together or _is_tile_work(stmt):
                 continue
             if isinstance(stmt, If) and self.of_thread(stmt):
                 branch = _Branch(stmt, *self.split(stmt.condition, threads))
@@ -111,10 +113,10 @@ class _Reader:
         return _as_range(taken), _as_range(left)
 
     def work(self, body: Body) -> list[Stmt]:
-        """The operations on whole tiles that all threads of an arm come to."""
+        """What all threads of an arm do together: operations on whole tiles, and what is said of their registers."""
         found: list[Stmt] = []
         for stmt in body:
-            if _is_tile_work(stmt):
+            if _is_tile_work(stmt) or isinstance(stmt, SetRegisters):
                 found.append(stmt)
             elif isinstance(stmt, If):
                 found += [] if self.of_thread(stmt) else self.work((*stmt.then, *stmt.orelse))
@@ -205,9 +207,9 @@ class _Writer:
             at = body[0].span if body is branch.stmt.orelse else branch.stmt.span
             yield If(condition=self.in_group(taken), then=self.body(self.asked_once(body, taken)), span=at)
             return
-        work = self.reader.work(body)
-        if work:
-            raise _refusal(branch, work[0])
+        work = next(filter(_is_tile_work, self.reader.work(body)), None)
+        if work is not None:
+            raise _refusal(branch, work)
         for stmt in body:
             if any(id(part) in self.known for part in walk_stmts((stmt,))):
                 yield from self.statement(stmt)

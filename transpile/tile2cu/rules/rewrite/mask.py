@@ -74,6 +74,8 @@ def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
     """The mask that `loop` is for the product after it, or None."""
     if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or len(loop.body) != 1:
         return None
+    if product.begun:  # the mask would stand between it and the wait for it
+        return None
     store, result = loop.body[0], product.c
     if not isinstance(store, Store) or store.op or store.buffer is not result.buffer or not result.whole:
         return None

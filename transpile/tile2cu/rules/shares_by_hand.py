@@ -1,0 +1,88 @@
+"""Hopper: registers that the groups of a kernel hand to one another, where the user says how many each gets."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.facts import rejected
+from tile2cu.core.program import If, Launch, Loop, SetRegisters, Stmt, While, group_of
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_SHARES = """\
+S = T.alloc_shared((64,), "float32")
+with T.ws(0):
+    T.dec_max_nreg(40)
+    T.clear(S)"""
+_OF_A_MULTIPROCESSOR = 64 * 1024
+_WARPGROUP = 128
+_FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
+
+
+@rule(
+    "launch.by-hand.registers",
+    phase=Phase.PIPELINE,
+    on=Launch,
+    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
+    examples=(Example(_SHARES, 3, "hands_over", "256", target="cuda:sm_90a"),),
+)
+def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Groups get the registers that T.set_max_nreg says, if all shares together are what the block starts with.
+
+    A block starts with even shares, as many as a multiprocessor has for it, in eights. More can only be taken when
+    others have given: who asks for more than there are waits for ever, so that all are left out then.
+
+    Gives: the registers that a thread starts with, and which statements change that; why others are left out.
+    """
+    found = list(_statements(launch.body, None, inside=False))
+    if not found:
+        return
+    started_with = min(_OF_A_MULTIPROCESSOR // (launch.threads * launch.groups) // _STEP * _STEP, _MOST)
+    reason = _refusal(launch, found, started_with)
+    for stmt, _, _ in found:
+        if reason:
+            yield rejected(stmt, "setmaxnreg", reason, "give the groups shares that add up")
+        else:
+            yield stmt, "hands_over", started_with
+    if not reason:
+        yield launch, "hands_over", started_with
+
+
+_Found = tuple[SetRegisters, int | None, bool]  # the statement, its group, and whether a loop or branch may repeat it
+
+
+def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> Iterator[_Found]:
+    for stmt in body:
+        match stmt:
+            case SetRegisters():
+                yield stmt, group, inside
+            case If():
+                own = group_of(stmt)
+                if own is not None:
+                    yield from _statements(stmt.then, own, inside=inside)
+                else:
+                    yield from _statements((*stmt.then, *stmt.orelse), group, inside=True)
+            case Loop() | While():
+                yield from _statements(stmt.body, group, inside=True)
+            case _:
+                pass
+
+
+def _refusal(launch: Launch, found: list[_Found], started_with: int) -> str:
+    """Why the block's registers cannot be shared as the user says; empty if they can."""
+    shares = {group: stmt.count for stmt, group, _ in found}
+    total = launch.threads * launch.groups
+    if launch.threads % _WARPGROUP:
+        return f"registers change hands by warpgroups, and a group has {launch.threads} threads"
+    for stmt, group, inside in found:
+        line = f"line {stmt.span.line}"
+        if group is None or inside:
+            return f"{line} stands in a loop, in a branch, or where all groups come"
+        if stmt.count % _STEP or not _FEWEST <= stmt.count <= _MOST:
+            return f"{line} asks for {stmt.count} registers, not a multiple of 8 from 24 to 256"
+        if stmt.more != (stmt.count > started_with) and stmt.count != started_with:
+            wish = "more" if stmt.more else "fewer"
+            return f"{line} asks for {wish}, {stmt.count} registers, and a thread starts with {started_with}"
+    if len(shares) < len(found):
+        return "a group sets its registers twice"
+    asked = sum(shares.get(group, started_with) for group in range(launch.groups)) * launch.threads
+    if asked > started_with * total:
+        return f"the groups ask for {asked:,} registers, and the block starts with {started_with * total:,}"
+    return ""
