@@ -108,8 +108,11 @@ def attention(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
+            # One division a row, not one an element.
+            for i in T.Parallel(block_M):
+                logsum[i] = 1 / logsum[i]
             for i, j in T.Parallel(block_M, dim):
-                acc_o[i, j] /= logsum[i]
+                acc_o[i, j] *= logsum[i]
             T.copy(acc_o, Output[bz, bx * block_M : (bx + 1) * block_M, by, :])
 
     return attention_kernel

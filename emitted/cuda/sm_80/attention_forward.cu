@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(threads)
   }
 
   // attention_backward.py:82-87
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) /= logsum(i); });
+  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
   tl::copy(logsum, Lse(bz, by, tl::all).tile(bx * block_M));

@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(threads)
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) {
     if (bx * block_M + i < length) {
       // attention_varlen.py:110  Output[start + i, by, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
-      Output(start + i, by, j) = tl::cast<tl::half>(logsum(i) > 0.0f ? acc_o(i, j) / logsum(i) : 0.0f);
+      Output(start + i, by, j) = tl::cast<tl::half>(logsum(i) > 0.0f ? tl::divide(acc_o(i, j), logsum(i)) : 0.0f);
     }
   });
 }

@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(threads)
       const int column = k * block_N + j;
       if (column < vocab) {
         // cross_entropy.py:54-55
-        const float p = tl::exp2((tl::cast<float>(Logits(row, column)) - largest(0)) * log2e) / total(0);
+        const float p = tl::divide(tl::exp2((tl::cast<float>(Logits(row, column)) - largest(0)) * log2e), total(0));
         Grad(row, column) = tl::cast<tl::half>(label >= 0 ? p - (column == label ? 1.0f : 0.0f) : 0.0f);
       }
     });

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(threads)
 
   // flash_decoding.py:100-105  An empty part gives zeros, and minus infinity for its logarithm.
   tl::parallel(acc_o_layout{},
-               [&](auto i, auto j) { acc_o(i, j) = logsum(i) > 0.0f ? acc_o(i, j) / logsum(i) : 0.0f; });
+               [&](auto i, auto j) { acc_o(i, j) = logsum(i) > 0.0f ? tl::divide(acc_o(i, j), logsum(i)) : 0.0f; });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
   tl::copy(acc_o, partial(b, head, part, tl::all, tl::all).tile(g, 0));
   tl::copy(logsum, partial_lse(b, head, part, tl::all).tile(g));
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(threads)
     // flash_decoding.py:126  for d in T.Parallel(dim):
     // 4 elements at a time  [vector.loop.packets]
     tl::parallel<4>(out_layout{}, [&](auto d) {
-      out(d) += partial(b, head, s, g, d) * tl::exp2(partial_lse(b, head, s, g) - lse_max(0)) / total(0);
+      out(d) += tl::divide(partial(b, head, s, g, d) * tl::exp2(partial_lse(b, head, s, g) - lse_max(0)), total(0));
     });
   }
 

@@ -199,8 +199,9 @@ __global__ void __launch_bounds__(threads)
   // logsum_staged was written by other threads: a barrier before it is used again  [sync.shared.hazard]
   tl::sync_threads();
   // mla_decode.py:96  for i, j in T.Parallel(block_H, dim):
-  tl::parallel(acc_o_layout{},
-               [&](auto i, auto j) { acc_o(i, j) = logsum_staged(i) > 0.0f ? acc_o(i, j) / logsum_staged(i) : 0.0f; });
+  tl::parallel(acc_o_layout{}, [&](auto i, auto j) {
+    acc_o(i, j) = logsum_staged(i) > 0.0f ? tl::divide(acc_o(i, j), logsum_staged(i)) : 0.0f;
+  });
 
   // mla_decode.py:101-104
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });

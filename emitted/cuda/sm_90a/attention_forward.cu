@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // attention_backward.py:82-87
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) /= logsum(i); });
+  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
   // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
   // has read them  [epilogue.copy.tma-store]

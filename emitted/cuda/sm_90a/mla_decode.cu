@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   // mla_decode.py:96  An empty part gives zeros, and minus infinity for its logarithm.
   tl::parallel(acc_o_layout{},
-               [&](auto i, auto j) { acc_o(i, j) = logsum(i) > 0.0f ? acc_o(i, j) / logsum(i) : 0.0f; });
+               [&](auto i, auto j) { acc_o(i, j) = logsum(i) > 0.0f ? tl::divide(acc_o(i, j), logsum(i)) : 0.0f; });
 
   // mla_decode.py:99  T.copy(acc_o, Output[b, h : h + block_H, :])
   tl::copy(acc_o, Output(b, tl::all, tl::all).tile(h, 0));

@@ -138,6 +138,8 @@ TL_FUNCTION_2(PowOfFloat, pow_of_float, ::powf(x, y), ::pow(x, y))
 TL_FUNCTION_2(FastPow, fast_pow, exp2_approx(y* log2_approx(x)), ::pow(x, y))
 // x times the approximate reciprocal of y: 2 ulp for |y| in [2^-126, 2^126].
 TL_FUNCTION_2(FastDivide, fast_divide, x* reciprocal_approx(y), x / y)
+// x / y, rounded alike, and cheaper where many x share a y.
+TL_FUNCTION_2(Divide, divide, divide_rounded(x, y), x / y)
 #undef TL_FUNCTION_2
 
 // Of integers it is exact modulo their range; a negative exponent gives 0, and 1 or -1 for those bases.

@@ -9,6 +9,8 @@ TL_DEVICE float exp2_approx(float x) { return __builtin_amdgcn_exp2f(x); }
 TL_DEVICE float log2_approx(float x) { return __builtin_amdgcn_logf(x); }
 TL_DEVICE float rsqrt_approx(float x) { return __builtin_amdgcn_rsqf(x); }
 TL_DEVICE float reciprocal_approx(float x) { return __builtin_amdgcn_rcpf(x); }
+// a / b.
+TL_DEVICE float divide_rounded(float a, float b) { return a / b; }
 // (e - 1) / (e + 1) with e = exp(2 x), written so that neither end overflows into NaN.
 TL_DEVICE float tanh_approx(float x) {
   return 1.0f - 2.0f * reciprocal_approx(exp2_approx(x * 2.885390081777927f) + 1.0f);

@@ -14,6 +14,7 @@ TL_DEVICE float log2_approx(float x) { return std::log2(host::flush(x)); }
 TL_DEVICE float rsqrt_approx(float x) { return 1.0f / std::sqrt(host::flush(x)); }
 TL_DEVICE float tanh_approx(float x) { return std::tanh(x); }
 TL_DEVICE float reciprocal_approx(float x) { return host::flush(1.0f / host::flush(x)); }
+TL_DEVICE float divide_rounded(float a, float b) { return a / b; }
 TL_DEVICE float sin_approx(float x) { return std::sin(x); }
 TL_DEVICE float cos_approx(float x) { return std::cos(x); }
 

@@ -15,6 +15,7 @@ from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups
 from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
 from tile2cu.rules.rewrite.branches import by_thread
+from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
@@ -121,7 +122,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     """
     launch = without_idle_waits(launch, wgmma=bool(target.wgmma))
     launch = without_unused(by_thread(launch, groups=not target.mfma))
-    launch = masks_after_products(normal_form(views_through_shared(launch)))
+    launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
         try:

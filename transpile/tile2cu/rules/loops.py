@@ -35,7 +35,22 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
 _ELEMENTWISE = frozenset(
-    ("max", "min", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "cast", "reinterpret")
+    (
+        "max",
+        "min",
+        "divide",
+        "abs",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sqrt",
+        "rsqrt",
+        "tanh",
+        "sigmoid",
+        "cast",
+        "reinterpret",
+    )
 )
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
 _MOST_BYTES = 128  # of a thread's packets that wait for their stores: 32 registers

@@ -10,7 +10,7 @@ using Layout = tl::Blocked<tl::Shape<n>, tl::Shape<32>, 4>;
 template <class T, int vector> __global__ void functions(const T* X_data, const T* U_data, const T* P_data, T* Y_data) {
   const auto in = [&](const T* data) { return tl::tensor<tl::RowStart<8>>(data, n); };
   const auto X = in(X_data), U = in(U_data), P = in(P_data);
-  const auto Y = tl::tensor<tl::RowStart<8>>(Y_data, 27, n);
+  const auto Y = tl::tensor<tl::RowStart<8>>(Y_data, 28, n);
   tl::parallel<vector>(Layout{}, [&](auto i) {
     const auto x = X(i);
     const auto u = U(i);
@@ -22,7 +22,7 @@ template <class T, int vector> __global__ void functions(const T* X_data, const 
     Y(16, i) = tl::fast_exp10(u), Y(17, i) = tl::fast_log(p), Y(18, i) = tl::fast_log2(p);
     Y(19, i) = tl::fast_log10(p), Y(20, i) = tl::fast_sin(u), Y(21, i) = tl::fast_cos(u), Y(22, i) = tl::fast_tan(u);
     Y(23, i) = tl::fast_pow(p, u), Y(24, i) = tl::fast_divide(x, p), Y(25, i) = tl::fast_reciprocal(p);
-    Y(26, i) = tl::fast_tanh(u);
+    Y(26, i) = tl::fast_tanh(u), Y(27, i) = tl::divide(x, p);
   });
 }
 
