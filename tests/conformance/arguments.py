@@ -59,17 +59,25 @@ class Choice:
     integers: str
     seed: int = 0
     fractions: bool = False  # floats are 0 to 1/32: small parts of a whole; iterations converge
+    first: int = 0  # the dimension of a large tensor that is made small before others
 
     def __str__(self) -> str:
         floats = ", floats below 1/32" if self.fractions else ""
+        first = f", dimension {self.first} small first" if self.first else ""
         sizes = " and ".join(map(str, self.sizes))
-        return f"sizes {sizes}, {self.integers} integers, seed {self.seed}{floats}"
+        return f"sizes {sizes}, {self.integers} integers, seed {self.seed}{floats}{first}"
 
 
-def choices() -> Iterator[Choice]:
-    """All choices, the likeliest first."""
-    for integers, sizes in itertools.product(INTEGERS, CHOICES):
-        yield Choice(sizes, integers)
+def choices(program: Program) -> Iterator[Choice]:
+    """All choices, the likeliest first; where tensors are large, with other dimensions of theirs small."""
+    seen: set[tuple[str, ...]] = set()
+    ranks = [param.rank for param in program.params if isinstance(param, Buffer)]
+    for integers, first, sizes in itertools.product(INTEGERS, range(max(ranks, default=1)), CHOICES):
+        choice = Choice(sizes, integers, first=first)
+        key = (integers, *(f"{name}={size}" for name, size in sizes_of(program, choice).items()), str(sizes))
+        if key not in seen:
+            seen.add(key)
+            yield choice
 
 
 def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
@@ -80,7 +88,7 @@ def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
     sizes |= zip((size.name for size in program.sizes if size.name in counted), itertools.cycle(smalls))
     sizes |= dict.fromkeys(_divisors(program) & sizes.keys() - counted, max(1, small // 2))
     for tensor in (param for param in program.params if isinstance(param, Buffer)):
-        for extent in tensor.shape:
+        for extent in (*tensor.shape[choice.first :], *tensor.shape[: choice.first]):
             if isinstance(extent, Var) and np.prod(shape_of(tensor, _values(program, sizes))) > MAX_ELEMENTS:
                 sizes[extent.name] = small
     return sizes

@@ -63,7 +63,7 @@ def _keep(program: Any, emitted: Any, folder: Path, name: str, seconds: float) -
     from tests.conformance.comparison import tolerance
     from tests.conformance.reference import in_memory, interpret
 
-    for choice in making.choices():
+    for choice in making.choices(program):
         try:
             arguments = making.make(program, choice)
             expected = interpret(program, arguments, seconds=seconds)

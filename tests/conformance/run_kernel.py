@@ -114,7 +114,7 @@ def run_program(program: Program, emitted: Emitted, *, seconds: float = RUN_SECO
 def _search(program: Program, kernel: Kernel, seconds: float) -> Outcome:
     """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them."""
     deadline, why = time.process_time() + SEARCH_SECONDS, ""
-    choices = collections.deque(making.choices())
+    choices = collections.deque(making.choices(program))
     while choices:
         choice = choices.popleft()
         try:

@@ -246,6 +246,51 @@ def test_what_has_no_meaning_without_threads_is_refused() -> None:
         small(statements, params, x, x)
 
 
+def test_some_threads_share_a_loop_as_all_do() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((8, 8), "float32")
+        L = T.alloc_fragment((8, 8), "float32")
+        sums = T.alloc_fragment((8,), "float32")
+        T.copy(X, S)
+        factor = T.alloc_var("float32")
+        factor = T.if_then_else(tx < 32, 2, tx)
+        if tx < 32:
+            for i, j in T.Parallel(8, 8):
+                L[i, j] = S[j, i] * factor
+            T.reduce_sum(L, sums, dim=1)
+            T.copy(sums, Y[0, :])
+        elif tx < 64:
+            for i in T.Parallel(8):
+                Y[1, i] = S[i, 0]
+        else:
+            if tx % 2 == 0:
+                Y[2, tx % 8] = 1
+    """
+    params = 'X: T.Tensor((8, 8), "float32"), Y: T.Tensor((3, 8), "float32")'
+    x = RNG.integers(-9, 9, (8, 8)).astype(np.float32)
+    found = small(statements, params, x, np.zeros((3, 8), np.float32), threads=96)
+    np.testing.assert_array_equal(found, [x.sum(axis=0) * 2, x[:, 0], [1, 0] * 4])
+    with pytest.raises(CannotInterpret, match="some of the threads"):
+        small(statements.replace("tx < 32", "tx % 2 == 0"), params, x, np.zeros((3, 8), np.float32), threads=96)
+
+
+def test_threads_copy_what_they_have_for_their_own() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        own = T.alloc_local((4,), "float32")
+        T.copy(X[tx // 4, (tx % 4) * 4 : (tx % 4 + 1) * 4], own)
+        for k in T.serial(4):
+            own[k] = own[k] * tx
+        T.copy(own, Y[tx, 1:5])
+    """
+    params = 'X: T.Tensor((8, 14), "float16"), Y: T.Tensor((30, 6), "float32")'
+    x = RNG.integers(-9, 9, (8, 14)).astype(np.float16)
+    full = np.pad(x, ((0, 0), (0, 2))).reshape(32, 4) * np.arange(32)[:, None]
+    found = small(statements, params, x, np.zeros((30, 6), np.float32), threads=32)
+    np.testing.assert_array_equal(found, np.pad(full, ((0, 0), (1, 1)))[:30])
+
+
 def test_blocks_that_meet_at_an_element_are_a_fault() -> None:
     params = 'X: T.Tensor((8,), "float32"), at: T.Tensor((4,), "int32"), Y: T.Tensor((8,), "float32")'
     stored = """

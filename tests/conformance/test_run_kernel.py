@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.conformance.arguments import Choice, make, sizes_of, with_smaller_numbers
+from tests.conformance.arguments import Choice, choices, make, sizes_of, with_smaller_numbers
 from tests.conformance.comparison import Tolerance, tolerance
 from tests.conformance.kernels import small_program
 from tests.conformance.run_kernel import Outcome, hangs_on_rounding, run_program
@@ -86,6 +86,9 @@ def test_large_tensors_get_small_outer_dimensions_and_groups_divide() -> None:
     head = 'B, H, G, N = T.dynamic("B, H, G, N")'
     program = small_program(statements, params, grid="T.ceildiv(B * N, 64), H // G", blocks="(bx, by)", head=head)
     assert sizes_of(program, Choice((2, 136), "random")) == {"B": 2, "H": 136, "G": 1, "N": 136}
+    assert sizes_of(program, Choice((2, 136), "random", first=3)) == {"B": 136, "H": 136, "G": 1, "N": 2}
+    tried = [(choice.sizes, choice.integers, *sizes_of(program, choice).values()) for choice in choices(program)]
+    assert len(tried) == len(set(tried)) > 80
 
 
 def test_scalars_that_count_blocks_are_sizes() -> None:

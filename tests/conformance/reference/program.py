@@ -240,8 +240,11 @@ class Block:
         self.broken, self.left = outside
 
     def _parallel(self, stmt: Parallel, mask: Array) -> None:
-        """All elements of the loop side by side; one inside another is a loop of more dimensions."""
-        if self.lanes > 1 and not mask.all():
+        """All elements of the loop side by side; one inside another is a loop of more dimensions.
+
+        Threads next to one another, as a branch may choose them, share the loop as all threads of a block do.
+        """
+        if self.lanes > 1 and not mask[mask.argmax() :][: mask.sum()].all():
             raise CannotInterpret("T.Parallel for some of the threads")
         extents = [self.values.number(extent, mask) for extent in stmt.extents]
         count = int(np.prod(extents))
@@ -249,7 +252,9 @@ class Block:
             return
         outside, variables = (self.lanes, self.broken, self.left, self.values.thread), dict(self.values.variables)
         for key, value in variables.items():
-            if len(value) > 1:
+            if len(value) > 1 and len(same := np.unique(value[mask])) == 1:
+                self.values.variables[key] = same
+            elif len(value) > 1:
                 del self.values.variables[key]  # a thread's own value: no element of the loop has it
         for var, index in zip(stmt.vars, np.indices(extents), strict=True):
             self.values.set(var, index.reshape(-1))

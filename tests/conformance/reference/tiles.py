@@ -64,9 +64,24 @@ class Tiles:
         return self._box(src, mask, extents), self._box(dst, mask, extents)
 
     def _copy(self, stmt: Copy, mask: Array) -> None:
+        if len(mask) > 1 and Scope.LOCAL in (stmt.src.buffer.scope, stmt.dst.buffer.scope):
+            self._copy_of_threads(stmt.src, stmt.dst, mask)
+            return
         source, target = self._boxes(stmt.src, stmt.dst, mask)
         values = rounded(self.memory.box(stmt.src.buffer, source), stmt.dst.buffer.dtype)
         self.memory.set_box(stmt.dst.buffer, target, values.reshape([len(part) for part in target]))
+
+    def _copy_of_threads(self, src: Region, dst: Region, mask: Array) -> None:
+        """Each thread moves what it has for its own, element by element."""
+        extents = [self.values.number(extent, mask) for extent in dst.extents]
+        starts = [[self.values.of(part.start, mask) for part in region.ranges] for region in (src, dst)]
+        for offsets in np.ndindex(*extents):
+            places = []
+            for region, at in zip((src, dst), starts, strict=True):
+                along = dict(zip(region.kept, offsets, strict=True))
+                places.append([start + along.get(dim, 0) for dim, start in enumerate(at)])
+            found = self.memory.load(src.buffer, places[0], mask)
+            self.memory.store(dst.buffer, places[1], found, mask)
 
     def _atomic(self, stmt: AtomicTile, mask: Array) -> None:
         source, target = self._boxes(stmt.src, stmt.dst, mask)

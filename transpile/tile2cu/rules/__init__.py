@@ -49,7 +49,7 @@ from tile2cu.rules.select import (
 from tile2cu.rules.shares_by_hand import registers_by_hand
 from tile2cu.rules.storage import shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
-from tile2cu.rules.threads import shared_addressed, thread_available
+from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
 __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
@@ -57,6 +57,7 @@ __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 RULES: tuple[Rule, ...] = (
     whole_bytes,
     thread_available,
+    pasted_ptx,
     by_hand,
     block_threads,
     producer_warp,

@@ -1,5 +1,6 @@
 """What the user says about single threads: whether the chip has it, and what it asks of tiles."""
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -7,7 +8,7 @@ from tile2cu.core.accesses import expressions
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, walk
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Scope, Stmt
+from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _CHUNK_BYTES = 16  # what a swizzle leaves in one piece: headers/tl/common/swizzle.h
@@ -17,6 +18,15 @@ _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
     | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
     | dict.fromkeys(("barrier_sync", "barrier_arrive"), ("barrier of a part of the block", "write T.sync_threads()"))
 )
+# PTX that came with a chip (its compute capability), as a user's asm statement writes it: PTX ISA, 'Target ISA Notes'
+# of each instruction.
+_PTX_SINCE = (
+    (re.compile(r"\b(?:add|sub|mul)(?:\.rn|\.rz)?\.bf16(?:x2)?\b"), (9, 0)),
+    (re.compile(r"\b(?:cp\.async\.bulk|mbarrier\.try_wait|setmaxnreg|wgmma|mapa|barrier\.cluster)\b[.\w]*"), (9, 0)),
+    (re.compile(r"\btcgen05\b[.\w]*"), (10, 0)),
+)
+_ASM = re.compile(r"\basm\b")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @rule(
@@ -84,6 +94,46 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
                 )
             if function in _VOTES:
                 yield op, "meets", "block"
+
+
+@rule(
+    "select.extern.ptx",
+    phase=Phase.WARPS,
+    on=Launch,
+    source="PTX ISA, 'Target ISA Notes' of each instruction",
+    examples=(
+        Example(
+            'T.import_source(\'__device__ void twice(int* x) { asm("mul.bf16x2 %0, %0, %0;" : "+r"(*x)); }\')',
+            "launch",
+            "ptx_since",
+            "(9, 0)",
+            target="cuda:sm_90a",
+        ),
+    ),
+)
+def pasted_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Instructions in the user's own asm statements must be the chip's, unless the text asks for its architecture.
+
+    Gives: the compute capability that they ask for, where it is more than the oldest that is translated for.
+    Errors: T2C-S006 where the chip lacks one.
+    """
+    newest = (0, 0)
+    for pasted in context.program.pasted:
+        text = _COMMENT.sub("", pasted.text)
+        if context.target.mfma or not _ASM.search(text) or "__CUDA_ARCH__" in text:
+            continue
+        for instruction, since in _PTX_SINCE:
+            found = instruction.search(text)
+            if found and context.target.capability < since:
+                raise Tile2CuError(
+                    "T2C-S006",
+                    f"{context.target.arch} has no {found[0]}, which the file's own C++ has in an asm statement",
+                    pasted.span,
+                    help=f"take a target from sm_{since[0]}{since[1]} on, or put it under `#if __CUDA_ARCH__ >= ...`",
+                )
+            newest = max(newest, since if found else newest)
+    if newest > (0, 0):
+        yield launch, "ptx_since", newest
 
 
 def _parts(op: Stmt) -> Iterator[object]:
