@@ -52,12 +52,15 @@ def chunk_scan(
             x_shared = T.alloc_shared((block_K, block_N), dtype)
             C_shared = T.alloc_shared((block_M, dstate), dtype)
             State_shared = T.alloc_shared((block_N, dstate), dtype)
+            dA_shared = T.alloc_shared((chunk_size,), dtype)
+            dt_shared = T.alloc_shared((chunk_size,), dtype)
+            decayed_shared = T.alloc_shared((chunk_size,), dtype)  # dt, decayed from its token to the tile's start
             weights = T.alloc_fragment((block_M, block_K), accum_dtype)
             weights_cast = T.alloc_fragment((block_M, block_K), dtype)
-            x_m = T.alloc_fragment((block_M, block_N), dtype)
             dA_m = T.alloc_fragment((block_M,), accum_dtype)
             dA_k = T.alloc_fragment((block_K,), accum_dtype)
             dt_k = T.alloc_fragment((block_K,), accum_dtype)
+            decayed_k = T.alloc_fragment((block_K,), dtype)
             y = T.alloc_fragment((block_M, block_N), accum_dtype)
 
             b = chunk_of_batch % batch
@@ -67,32 +70,53 @@ def chunk_scan(
             n = tile % T.ceildiv(headdim, block_N) * block_N
             first = chunk * chunk_size
 
-            # What the state before the chunk gives: decayed from the chunk's start to each token.
             T.copy(C[b, first + m : first + m + block_M, group, 0:dstate], C_shared)
             T.copy(States[b, chunk, head, n : n + block_N, 0:dstate], State_shared)
-            T.copy(dA_cumsum[b, head, chunk, m : m + block_M], dA_m)
+            skip = T.cast(D[head], accum_dtype)
+            # Decays are powers of 2. To the tile's start all that lies before it decays by one factor a token.
+            start = T.if_then_else(m > 0, T.cast(dA_cumsum[b, head, chunk, T.max(m - 1, 0)], accum_dtype), 0) * log2e
+            for t in T.Parallel(chunk_size):
+                dA_t = dA_cumsum[b, head, chunk, t]
+                dt_t = dt[b, head, chunk, t]
+                dA_shared[t] = dA_t
+                dt_shared[t] = dt_t
+                decayed_shared[t] = T.exp2(start - T.cast(dA_t, accum_dtype) * log2e) * T.cast(dt_t, accum_dtype)
+
+            # What the state before the chunk gives.
             T.gemm(C_shared, State_shared, y, transpose_B=True, clear_accum=True)
             for i, j in T.Parallel(block_M, block_N):
-                y[i, j] *= T.exp2(dA_m[i] * log2e)
+                y[i, j] *= T.exp2(start)
 
             # What the chunk's own tokens give, up to each token.
             for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
                 t = first + k * block_K
                 T.copy(CB[b, chunk, group, m : m + block_M, k * block_K : (k + 1) * block_K], CB_shared)
                 T.copy(x[b, t : t + block_K, head, n : n + block_N], x_shared)
-                T.copy(dA_cumsum[b, head, chunk, k * block_K : (k + 1) * block_K], dA_k)
-                T.copy(dt[b, head, chunk, k * block_K : (k + 1) * block_K], dt_k)
-                T.copy(CB_shared, weights)
-                for i, j in T.Parallel(block_M, block_K):
-                    weights[i, j] *= T.exp2((dA_m[i] - dA_k[j]) * log2e) * dt_k[j]
-                for i, j in T.Parallel(block_M, block_K):
-                    weights[i, j] = T.if_then_else(m + i >= k * block_K + j, weights[i, j], 0)
-                T.copy(weights, weights_cast)
+                if (k + 1) * block_K <= m:
+                    # All tokens of this turn lie before the tile.
+                    T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
+                    T.copy(CB_shared, weights_cast)
+                    for i, j in T.Parallel(block_M, block_K):
+                        weights_cast[i, j] *= decayed_k[j]
+                else:
+                    T.copy(dA_shared[m : m + block_M], dA_m)
+                    T.copy(dA_shared[k * block_K : (k + 1) * block_K], dA_k)
+                    T.copy(dt_shared[k * block_K : (k + 1) * block_K], dt_k)
+                    if k == m // block_K:
+                        # What came before decays from the tile's start to each of its tokens.
+                        for i, j in T.Parallel(block_M, block_N):
+                            y[i, j] *= T.exp2(dA_m[i] * log2e - start)
+                    T.copy(CB_shared, weights)
+                    for i, j in T.Parallel(block_M, block_K):
+                        weights[i, j] *= T.exp2((dA_m[i] - dA_k[j]) * log2e) * dt_k[j]
+                    # x of the token itself counts D more.
+                    for i, j in T.Parallel(block_M, block_K):
+                        weights[i, j] += T.if_then_else(m + i == k * block_K + j, skip, 0)
+                    for i, j in T.Parallel(block_M, block_K):
+                        weights[i, j] = T.if_then_else(m + i >= k * block_K + j, weights[i, j], 0)
+                    T.copy(weights, weights_cast)
                 T.gemm(weights_cast, x_shared, y)
 
-            T.copy(x[b, first + m : first + m + block_M, head, n : n + block_N], x_m)
-            for i, j in T.Parallel(block_M, block_N):
-                y[i, j] += T.cast(x_m[i, j], accum_dtype) * T.cast(D[head], accum_dtype)
             T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])
 
     return chunk_scan_kernel

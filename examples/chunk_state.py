@@ -19,8 +19,8 @@ def chunk_state(
     dstate=128,
     block_M=64,  # of headdim
     block_N=128,  # of dstate
-    block_K=64,  # tokens a turn
-    num_stages=2,
+    block_K=32,  # tokens a turn
+    num_stages=4,
     threads=128,
     dtype="float16",
 ):
@@ -42,12 +42,10 @@ def chunk_state(
             heads, T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N), batch * chunks, threads=threads
         ) as (head, tile, chunk_of_batch):
             x_shared = T.alloc_shared((block_K, block_M), dtype)
-            x_scaled = T.alloc_shared((block_K, block_M), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
-            x_local = T.alloc_fragment((block_K, block_M), accum_dtype)
-            dt_local = T.alloc_fragment((block_K,), accum_dtype)
-            decay = T.alloc_fragment((block_K,), accum_dtype)
-            scale = T.alloc_fragment((block_K,), accum_dtype)
+            decayed_shared = T.alloc_shared((chunk_size,), dtype)  # dt, decayed from its token to the chunk's end
+            decayed_k = T.alloc_fragment((block_K,), dtype)
+            x_decayed = T.alloc_fragment((block_M, block_K), dtype)
             state = T.alloc_fragment((block_M, block_N), accum_dtype)
 
             b = chunk_of_batch % batch
@@ -57,20 +55,20 @@ def chunk_state(
             n = tile % T.ceildiv(dstate, block_N) * block_N
 
             last = T.cast(dA_cumsum[b, head, chunk, chunk_size - 1], accum_dtype)
+            for t in T.Parallel(chunk_size):
+                decay = T.exp2((last - T.cast(dA_cumsum[b, head, chunk, t], accum_dtype)) * log2e)
+                decayed_shared[t] = decay * T.cast(dt[b, head, chunk, t], accum_dtype)
+
             T.clear(state)
             for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
                 t = first + k * block_K
                 T.copy(x[b, t : t + block_K, head, m : m + block_M], x_shared)
                 T.copy(B[b, t : t + block_K, head // (heads // groups), n : n + block_N], B_shared)
-                T.copy(dt[b, head, chunk, k * block_K : (k + 1) * block_K], dt_local)
-                T.copy(dA_cumsum[b, head, chunk, k * block_K : (k + 1) * block_K], decay)
-                for i in T.Parallel(block_K):
-                    scale[i] = dt_local[i] * T.exp2((last - decay[i]) * log2e)
-                T.copy(x_shared, x_local)
-                for i, j in T.Parallel(block_K, block_M):
-                    x_local[i, j] *= scale[i]
-                T.copy(x_local, x_scaled)
-                T.gemm(x_scaled, B_shared, state, transpose_A=True)
+                T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
+                # x is the product's first operand, transposed, from registers: it is decayed on its way there.
+                for i, j in T.Parallel(block_M, block_K):
+                    x_decayed[i, j] = x_shared[j, i] * decayed_k[j]
+                T.gemm(x_decayed, B_shared, state)
             T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])
 
     return chunk_state_kernel

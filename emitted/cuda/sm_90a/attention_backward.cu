@@ -99,7 +99,7 @@ constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
-// ---- shared memory: 75,776 of 232,448 bytes a block may use (1,504 are padding) -------------------------------------
+// ---- shared memory: 75,776 of 232,448 bytes a block may use (1,496 are padding) -------------------------------------
 struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> K_shared;
@@ -121,6 +121,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> dv_staging;
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 75776, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -138,15 +140,14 @@ using pT_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap dO_map,
+    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
+           const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap dO_map,
            const __grid_constant__ tl::TensorMap dK_map, const __grid_constant__ tl::TensorMap dV_map,
-           const tl::half* __restrict__ K_data, const tl::half* __restrict__ V_data, const float* __restrict__ Lse_data,
-           const float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+           const float* __restrict__ Lse_data, const float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data,
+           int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
-  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(seq_len), heads, dim);
-  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(seq_len), heads, dim);
   const auto Lse = tl::tensor<RowStart>(Lse_data, batch, heads, tl::ragged(seq_len));
   const auto Delta = tl::tensor<RowStart>(Delta_data, batch, heads, tl::ragged(seq_len));
   const auto dQ_sum = tl::tensor<tl::RowStart<16>>(dQ_sum_data, batch, tl::ragged(seq_len), heads, dim);
@@ -164,6 +165,15 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // attention_backward.py:169  A causal block starts with the first query that sees its first key.
   const int first = bx * block_M / block_N;
 
+  // K_shared and V_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
+  // pipeline's constructor shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(K_shared, V_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // attention_backward.py:163-164
+    tl::tma_load(K_map, tl::at(bz, bx * block_M, by, 0), K_shared, full);
+    tl::tma_load(V_map, tl::at(bz, bx * block_M, by, 0), V_shared, full);
+  };
+
   // attention_backward.py:171  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
@@ -176,22 +186,22 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_turn % num_stages], full);
     tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_turn % num_stages], full);
   };
-  // One warp more than the 128 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
+  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
+  // [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    first_tiles.produce(load_first);
+    return pipeline.produce(turns, load);
+  }
 
   tl::Fragment<float, pT_layout> pT, dsT, dv, dk, dq;
   tl::Fragment<tl::half, pT_layout> pT_cast, dsT_cast;
 
-  // attention_backward.py:163-166
-  tl::copy<threads>(K(bz, tl::all, by, tl::all).tile(bx * block_M, 0), K_shared);
-  tl::copy<threads>(V(bz, tl::all, by, tl::all).tile(bx * block_M, 0), V_shared);
+  // attention_backward.py:165-166
   tl::clear(dv);
   tl::clear(dk);
 
-  // K_shared and V_shared were written by other threads: a barrier before they are used again
-  // [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled K_shared and V_shared
   // attention_backward.py:171  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // Each turn waits until TMA has filled the slot of tile k_turn; at its end each warp frees it
   for (int k_turn : pipeline.consume(turns)) {
@@ -327,12 +337,13 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
     const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
     const tl_status started = tl::launch<Shared>(
         chosen, grid, threads + tl::producer_threads, stream,
+        tl::tensor_map<decltype(Shared::K_shared), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
+        tl::tensor_map<decltype(Shared::V_shared), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::Q_shared[0]), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dO_shared[0]), tl::Dims<1, 3>>(dO, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dk_staging), tl::Dims<1, 3>>(dK, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dv_staging), tl::Dims<1, 3>>(dV, batch, seq_len, heads, dim),
-        static_cast<const tl::half*>(K), static_cast<const tl::half*>(V), static_cast<const float*>(Lse), Delta, dQ_sum,
-        batch, seq_len, heads);
+        static_cast<const float*>(Lse), Delta, dQ_sum, batch, seq_len, heads);
     if (started != TL_OK) return started;
   }
 

@@ -47,7 +47,7 @@ constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
-// ---- shared memory: 82,944 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
+// ---- shared memory: 82,944 of 232,448 bytes a block may use (984 are padding) ---------------------------------------
 struct Shared {
   // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
@@ -57,6 +57,8 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 82944, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -80,12 +82,11 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
-           const tl::half* __restrict__ Q_data, const int* __restrict__ lengths_data, float* __restrict__ partial_data,
-           float* __restrict__ partial_lse_data, int batch, int kv_heads) {
+    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+           const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ lengths_data,
+           float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(kv_heads), tl::ragged(group), dim);
   const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
   const auto partial =
       tl::tensor<tl::RowStart<16>>(partial_data, batch, tl::ragged(kv_heads), num_split, tl::ragged(group), dim);
@@ -96,8 +97,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   const int part = blockIdx.x, by = blockIdx.y, b = blockIdx.z;
 
-  // flash_decoding.py:60
+  // flash_decoding.py:60-61
   const int head = by % kv_heads;
+  const int g = by / kv_heads * block_H;
 
   // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
   // empty.
@@ -105,6 +107,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
+
+  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The pipeline's
+  // constructor shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // flash_decoding.py:68  T.copy(Q[b, head, g : g + block_H, :], Q_shared)
+    tl::tma_load(Q_map, tl::at(b, head, g, 0), Q_shared, full);
+  };
 
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
@@ -118,26 +128,25 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], full);
     tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], full);
   };
-  // One warp more than the 128 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
+  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
+  // [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    first_tiles.produce(load_first);
+    return pipeline.produce(turns, load);
+  }
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // flash_decoding.py:61
-  const int g = by / kv_heads * block_H;
-
-  // flash_decoding.py:68-71
-  tl::copy<threads>(Q(b, head, tl::all, tl::all).tile(g, 0), Q_shared);
+  // flash_decoding.py:69-71
   tl::fill(acc_o, 0.0f);
   tl::fill(logsum, 0.0f);
   tl::fill(scores_max, -tl::infinity<float>);
 
-  // Q_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled Q_shared
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
   for (int k : pipeline.consume(turns)) {
@@ -279,9 +288,10 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
     const dim3 grid(num_split, tl::ceildiv(group, block_H) * kv_heads, batch);
     const tl_status started = tl::launch<Shared>(
         kernel, grid, threads + tl::producer_threads, stream,
+        tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, kv_heads, group, dim),
         tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, max_len, kv_heads, dim),
         tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, max_len, kv_heads, dim),
-        static_cast<const tl::half*>(Q), static_cast<const int*>(lengths), partial, partial_lse, batch, kv_heads);
+        static_cast<const int*>(lengths), partial, partial_lse, batch, kv_heads);
     if (started != TL_OK) return started;
   }
 

@@ -48,7 +48,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 231,424 of 232,448 bytes a block may use (992 are padding) --------------------------------------
+// ---- shared memory: 231,424 of 232,448 bytes a block may use (984 are padding) --------------------------------------
 struct Shared {
   // 65,536 bytes; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
@@ -66,6 +66,8 @@ struct Shared {
   tl::ReduceWorkspace<float, 64, 2, threads> scores_sum_workspace;
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 231424, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -87,14 +89,12 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // grid dims: (parts of the cache, tiles of heads, batch)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,
-           const tl::half* __restrict__ Q_data, const tl::half* __restrict__ Q_pe_data,
+    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap Q_pe_map,
+           const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,
            const int* __restrict__ block_table_data, const int* __restrict__ lengths_data,
            tl::half* __restrict__ Output_data, int batch, int heads, int max_pages) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(heads), dim);
-  const auto Q_pe = tl::tensor<tl::RowStart<16>>(Q_pe_data, batch, tl::ragged(heads), pe_dim);
   const auto block_table = tl::tensor<tl::RowStart<16>>(block_table_data, batch, tl::ragged(max_pages));
   const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, tl::ragged(heads), dim);
@@ -107,12 +107,24 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& scores_sum_workspace = tl::shared<Shared>().scores_sum_workspace;
   const int part = blockIdx.x, by = blockIdx.y, b = blockIdx.z;
 
+  // mla_decode.py:50
+  const int h = by * block_H;
+
   // mla_decode.py:52-55  Parts are whole turns, so that only the last one has masked tokens. Late parts may be
   // empty.
   const int length = lengths(b);
   const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
+
+  // Q_shared and Q_pe_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
+  // pipeline's constructor shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared, Q_pe_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // mla_decode.py:57-58
+    tl::tma_load(Q_map, tl::at(b, h, 0), Q_shared, full);
+    tl::tma_load(Q_pe_map, tl::at(b, h, 0), Q_pe_shared, full);
+  };
 
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
@@ -132,11 +144,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::tma_load(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], full);
     tl::tma_load(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], full);
   };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 2 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
+  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
+  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
+  // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
+    first_tiles.produce(load_first);
     return pipeline.produce(turns, load);
   }
   tl::take_registers<consumer_registers>();
@@ -145,19 +159,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // mla_decode.py:50
-  const int h = by * block_H;
-
-  // mla_decode.py:57-61
-  tl::copy<threads>(Q(b, tl::all, tl::all).tile(h, 0), Q_shared);
-  tl::copy<threads>(Q_pe(b, tl::all, tl::all).tile(h, 0), Q_pe_shared);
+  // mla_decode.py:59-61
   tl::fill(acc_o, 0.0f);
   tl::fill(logsum, 0.0f);
   tl::fill(scores_max, -tl::infinity<float>);
 
-  // Q_pe_shared and Q_shared were written by other threads: a barrier before they are used again
-  // [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled Q_shared and Q_pe_shared
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
   for (int k : pipeline.consume(turns)) {
@@ -237,9 +244,10 @@ extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV,
   if (!tl::aligned<16>(Q, Q_pe, KV, K_pe, block_table, lengths, Output)) return TL_MISALIGNED;
   const dim3 grid(num_split, tl::ceildiv(heads, block_H), batch);
   return tl::launch<Shared>(kernel, grid, threads + tl::producer_warpgroup, stream,
+                            tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, heads, dim),
+                            tl::tensor_map<decltype(Shared::Q_pe_shared)>(Q_pe, batch, heads, pe_dim),
                             tl::tensor_map<decltype(Shared::KV_shared[0])>(KV, pages, page_size, dim),
                             tl::tensor_map<decltype(Shared::K_pe_shared[0])>(K_pe, pages, page_size, pe_dim),
-                            static_cast<const tl::half*>(Q), static_cast<const tl::half*>(Q_pe),
                             static_cast<const int*>(block_table), static_cast<const int*>(lengths),
                             static_cast<tl::half*>(Output), batch, heads, max_pages);
 }

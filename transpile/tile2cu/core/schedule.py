@@ -93,6 +93,17 @@ class Landing:
         return ", ".join(tile.name for tile in self.results)
 
 
+@dataclass(frozen=True)
+class FirstTiles:
+    """What a producer loads before its turns: the copies, and the statement before which all others wait for them."""
+
+    loads: tuple[Copy, ...]
+    reader: Stmt
+
+    def __str__(self) -> str:
+        return ", ".join(load.dst.buffer.name for load in self.loads)
+
+
 @dataclass(frozen=True, kw_only=True)
 class InFlight:
     """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.
@@ -228,6 +239,7 @@ class Overlay:
         return ", then ".join(" and ".join(part.tiles) for part in self.parts)
 
 
+BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
 
 

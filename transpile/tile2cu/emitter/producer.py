@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tile2cu.core.accesses import expressions
 from tile2cu.core.prelude import before, loaded_by, prelude
-from tile2cu.core.program import Loop, Stmt
-from tile2cu.core.schedule import Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.core.program import Copy, Loop, Stmt
+from tile2cu.core.schedule import FirstTiles, Pipeline
+from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.emitter.pipelined import turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_loop, rings
@@ -27,10 +28,11 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     shared = statements.paragraphs(hoisted(settled))
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
+    first = first_loads(settled)
     own = rings(settled, statements.printer)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
-    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else ""}
+    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", "first": "yes" if first else ""}
     declared = tuple(
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in own
@@ -39,7 +41,24 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
     view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
-    return (*shared, replace(view, gap=bool(shared)))
+    views = (*_first_tiles(first, statements), view)
+    return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
+
+
+def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[StatementView, ...]:
+    """The barrier of what is loaded before the turns, and the loads."""
+    if not loads:
+        return ()
+    settled = statements.settled
+    tiles = [statements.printer.names(load.dst.buffer.name) for load in loads]
+    about = (
+        f"{listed(tiles)} {'is' if len(tiles) == 1 else 'are'} loaded once, before the turns: TMA's bytes arrive at a "
+        f"barrier of their own. The pipeline's constructor shows it to all  "
+        f"[{settled.facts.rule(settled.launch, 'first_tiles')}]"
+    )
+    body = statements.paragraphs(loads)
+    above = tuple(wrapped(about, BODY_WIDTH))
+    return (StatementView("first_tiles", {"tiles": ", ".join(tiles)}, loads[0].span.line, above, body),)
 
 
 def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
@@ -47,6 +66,8 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     launch, facts = statements.settled.launch, statements.facts
     ahead = f"up to {pipeline.stages} tiles ahead, as slots are freed. It returns when it has asked for the last tile"
     rule = f"[{facts.rule(loop, 'pipeline')}]"
+    if first_loads(statements.settled):
+        ahead = f"first what is loaded once, then {ahead}"
     if facts.get(launch, "registers") is None:
         text = f"One warp more than the {launch.threads} consumer threads only loads, {ahead}"
         return f"{text}; no barrier of the whole block follows  {rule}"
@@ -61,4 +82,12 @@ def hoisted(settled: Settled) -> tuple[Stmt, ...]:
     if found is None:
         return ()
     loop, pipeline = found
-    return prelude(loaded_by(loop, pipeline.loads), before(settled.launch.body, loop))
+    first = first_loads(settled)
+    needed = (*loaded_by(loop, pipeline.loads), *(expr for load in first for expr in expressions(load)))
+    return prelude(needed, before(settled.launch.body, loop))
+
+
+def first_loads(settled: Settled) -> tuple[Copy, ...]:
+    """The copies that the producer does before its turns."""
+    found: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
+    return found.loads if found is not None else ()

@@ -43,13 +43,13 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import DotOfFour, Hazard, Pipeline
+from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline
 from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.pipelined import pipelined
-from tile2cu.emitter.producer import hoisted
+from tile2cu.emitter.producer import first_loads, hoisted
 from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
@@ -83,13 +83,15 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
         self.maps = maps
-        self._hoisted = hoisted(settled)
+        first: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
+        self._first_reader = first.reader if first is not None else None
+        self._elsewhere = (*hoisted(settled), *first_loads(settled))
         self.staged: dict[int, StagedTile] = {}
         self._in_group = False
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        return self.paragraphs(tuple(stmt for stmt in body if stmt not in self._hoisted))
+        return self.paragraphs(tuple(stmt for stmt in body if stmt not in self._elsewhere))
 
     def paragraphs(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The same of these statements, wherever they stand in the program."""
@@ -125,6 +127,9 @@ class Statements:
             about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
             call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
+        if stmt is self._first_reader:
+            tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
+            yield StatementView("line", {"text": f"first_tiles.wait();  // until TMA has filled {tiles}"})
         if not isinstance(stmt, Gemm):
             yield self.statement(stmt, above)
             return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
@@ -35,9 +35,14 @@ def shared(settled: Settled, printer: Printer) -> Section:
     found = producer_loop(settled)
     if found is not None:
         stages = stages_name(settled, found[1].stages)
-        about = f"{dict(ledger.tiles)[BARRIERS]} bytes; `full` and `empty` of each slot, 8 bytes each"
+        first = settled.facts.get(settled.launch, "first_tiles") is not None
+        own = dict(ledger.tiles)[BARRIERS] - (BARRIER_BYTES if first else 0)
+        about = f"{own} bytes; `full` and `empty` of each slot, 8 bytes each"
         names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
         declared.append(Declaration(f"tl::TmaBarriers<{stages}> {names};", (about,)))
+        if first:
+            about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
+            declared.append(Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about))))
     padding = ledger.total - sum(costs.values())
     title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
     title += f" ({padding:,} are padding)" if padding > 0 else ""

@@ -9,6 +9,7 @@ from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.fences import proxy_fence
+from tile2cu.rules.first_tiles import first_tiles
 from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
 from tile2cu.rules.hopper import (
     producer_warp,
@@ -103,6 +104,7 @@ RULES: tuple[Rule, ...] = (
     overlap,
     register_shares,
     registers_by_hand,
+    first_tiles,
     cp_async,
     direct,
     registers,

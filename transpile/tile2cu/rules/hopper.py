@@ -246,7 +246,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     refusals = [why_no_prelude(loaded_by(loops[0], pipeline.loads), before(launch.body, loops[0]))]
     refusals += [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
-    refusals += [_load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
+    refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
 
 
@@ -363,7 +363,7 @@ def loads_ahead(context: Context) -> tuple[Copy, ...]:
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 
-def _load_refusal(load: Copy) -> str:
+def load_refusal(load: Copy) -> str:
     """Why TMA cannot do a load; empty if it can."""
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"

@@ -32,7 +32,7 @@ from tile2cu.core.program import (
     Sync,
     While,
 )
-from tile2cu.core.schedule import Overlay, Part, Pipeline
+from tile2cu.core.schedule import FirstTiles, Overlay, Part, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.lifetimes import Lifetime, Lifetimes
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
@@ -127,6 +127,8 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
     loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
     yield found, max((lifetimes.end(op) + 1 for op in loops), default=0)
     filled = {buffer for op in loops for buffer in pipelines[id(op)].buffers}
+    first: FirstTiles | None = context.facts.get(launch, "first_tiles")
+    filled |= {load.dst.buffer for load in first.loads} if first is not None else set()
     if filled and filled != {tile for tile, _ in found}:
         yield [(tile, life) for tile, life in found if tile not in filled], 0
 

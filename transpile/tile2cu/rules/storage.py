@@ -8,10 +8,8 @@ from tile2cu.core.accesses import viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-
-_BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 
 
 @rule(
@@ -113,12 +111,12 @@ def ledger_of(
     struct.add_union(exchanged)
     for tile in launch.tiles:
         if tile.scope is Scope.BARRIER:
-            rows[tile.name] = len(tile.arrivals) * _BARRIER_BYTES
-            struct.add(rows[tile.name], _BARRIER_BYTES)
-    barriers = _barriers(context) * _BARRIER_BYTES
+            rows[tile.name] = len(tile.arrivals) * BARRIER_BYTES
+            struct.add(rows[tile.name], BARRIER_BYTES)
+    barriers = _barriers(context) * BARRIER_BYTES
     if barriers:
         rows[BARRIERS] = barriers
-        struct.add(barriers, _BARRIER_BYTES)
+        struct.add(barriers, BARRIER_BYTES)
     return Ledger(tuple(rows.items()), struct.size, context.target.shared_limit)
 
 
@@ -146,11 +144,13 @@ class _Struct:
 
 
 def _barriers(context: Context) -> int:
-    """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings."""
+    """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
+    what it loads first."""
+    first = 1 if context.facts.get(context.launch, "first_tiles") is not None else 0
     for op in context.statements:
         pipeline: Pipeline | None = context.facts.get(op, "pipeline")
         if pipeline is not None and pipeline.producer:
-            return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1)
+            return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
     return 0
 
 

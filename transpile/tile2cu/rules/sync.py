@@ -8,7 +8,7 @@ from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, ex
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Load
 from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
-from tile2cu.core.schedule import Hazard, Landing, Overlay, Pipeline
+from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -89,6 +89,8 @@ class _Walker:
         self.once = False
         self.own = _all_tiles(context) if context.program.own_barriers else frozenset()
         self.handed_over = _handed_over(context)
+        found: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
+        self.first = found.loads if found is not None else ()
 
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
         """The shared tiles whose accesses are ordered here, by name."""
@@ -97,10 +99,13 @@ class _Walker:
     def written(self, stmt: Stmt) -> dict[str, Buffer]:
         """The shared tiles that a statement writes before it is done, or until a barrier that is ordered here.
 
-        TMA arrives at the user's barrier, and copies of single threads into a tile that is handed over do.
+        TMA arrives at the user's barrier or at the first tiles', and copies of single threads into a tile that is
+        handed over arrive there, too.
         """
         match stmt:
             case Copy(barrier=Load()):
+                return {}
+            case Copy() if stmt in self.first:
                 return {}
             case Effect(call=Call(function=name)) if name.startswith("cp_async<"):
                 found = self.tracked(buffers_written(stmt))
@@ -297,8 +302,9 @@ class _Walker:
 
     def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
-        read = self.tracked(buffer for part in stmt.body for buffer in buffers_read(part))
-        written = self.tracked(buffer for part in stmt.body for buffer in buffers_written(part))
+        parts = tuple(walk_stmts(stmt.body))
+        read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
+        written = self.tracked(buffer for part in parts for buffer in buffers_written(part))
         hazards = self.hazards({name: read[name] for name in read.keys() - written.keys()}, {}, pending)
         if not hazards and id(stmt) not in self.barriers:
             return pending

@@ -75,6 +75,27 @@ template <int threads, class Load> TL_DEVICE void produce(int turns, const Load&
   for (int k = 0; k < turns; ++k) load(k);
 }
 
+// Tiles that TMA fills once, before the turns. Made before the ring, whose constructor shows the barrier to the block.
+template <int threads> class FirstTiles {
+ public:
+  // `bytes`: of all of them. Who: every thread of the block, the producer too.
+  TL_DEVICE FirstTiles(Barrier& full, int bytes) : full_(full), bytes_(bytes) {
+    if (thread() == 0) mbarrier_init(full, 1);
+  }
+  // load(full) starts the loads, which arrive at `full`. Who: the producer's threads, of which one does it.
+  template <class Load> TL_DEVICE void produce(const Load& load) const {
+    if (thread() != threads) return;
+    mbarrier_arrive_expect(full_, bytes_);
+    load(full_);
+  }
+  // Waits until they are there. Who: each consumer thread.
+  TL_DEVICE void wait() const { mbarrier_wait(full_, 0); }
+
+ private:
+  Barrier& full_;
+  int bytes_;
+};
+
 // A ring whose tiles all consumer warps use turn by turn.
 template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> {
   using Ring = TmaRing<stages, threads>;

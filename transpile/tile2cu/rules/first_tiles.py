@@ -1,0 +1,100 @@
+"""Tiles that are loaded once, before a producer's loop: TMA brings them too."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, viewed
+from tile2cu.core.expr import Address, static_value, walk
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.prelude import before, loaded_by, why_no_prelude
+from tile2cu.core.program import Buffer, Copy, Launch, Loop, Scope, Stmt, walk_stmts
+from tile2cu.core.schedule import FirstTiles, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import load_refusal
+
+_PRODUCT_BEFORE = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+F_shared = T.alloc_shared((64, 64), "float16")
+T.copy(Z[0, 0], F_shared)
+T.gemm(F_shared, F_shared, C_local, clear_accum=True)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[0, k * 64], A_shared)
+    T.copy(Z[k * 64, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+T.copy(C_local, X[0, 0])
+"""
+_MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
+
+
+@rule(
+    "pipeline.copy.first-tiles",
+    phase=Phase.PIPELINE,
+    on=Launch,
+    source="measured on an H200: docs/hopper.md, Mamba-2",
+    examples=(Example(_PRODUCT_BEFORE, "launch", "first_tiles", "F_shared", target="cuda:sm_90a"),),
+)
+def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Whole tiles that are copied once, before the loop that a producer loads for, the producer loads first of all.
+
+    They are under way together with the first turns' tiles, and no thread of the others carries them through registers.
+    Their bytes arrive at a barrier of their own, where all threads wait before the first statement that reads one. A
+    loop whose products overlap has rings of its own, and no such tiles.
+
+    Gives: the copies, and the statement that waits for them.
+    """
+    loop, pipeline = _producer_loop(launch, context)
+    if loop is None or pipeline is None or context.facts.get(loop, "overlap") is not None:
+        return
+    above = before(launch.body, loop)
+    found = [op for op in above if isinstance(op, Copy) and _fits(op, launch, context)]
+    needed = tuple(expr for op in found for expr in expressions(op))
+    if not found or why_no_prelude((*loaded_by(loop, pipeline.loads), *needed), above):
+        return
+    tiles = {op.dst.buffer for op in found}
+    place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if _reads(stmt, tiles)), (0, None))
+    loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:place]))
+    if reader is not None and loads:
+        yield launch, "first_tiles", FirstTiles(loads, reader)
+        for op in loads:
+            yield op, "call", "tma_load"
+
+
+def _producer_loop(launch: Launch, context: Context) -> tuple[Loop, Pipeline] | tuple[None, None]:
+    for op in launch.body:
+        pipeline: Pipeline | None = context.facts.get(op, "pipeline") if isinstance(op, Loop) else None
+        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
+            return op, pipeline
+    return None, None
+
+
+def _fits(op: Copy, launch: Launch, context: Context) -> bool:
+    """Whether one thread may fill the tile by TMA before anything else happens: it is whole, and nothing else fills it.
+
+    A row's bytes must not depend on a size at run time: the launcher would refuse sizes that it takes without.
+    """
+    tensor, tile = op.src.buffer, op.dst.buffer
+    if (tensor.scope, tile.scope) != (Scope.GLOBAL, Scope.SHARED) or op.barrier is not None or op.reason:
+        return False
+    if any(access.buffer.scope is not Scope.GLOBAL for access in element_accesses((op,))):
+        return False  # where it lies is known only to those who have that tile
+    if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_refusal(op):
+        return False
+    layout: SharedLayout = context.facts[tile, "layout"]
+    writers = [stmt for stmt in walk_stmts(launch.body) if _writes(stmt, tile)]
+    outside = any(_writes(stmt, tensor) for stmt in walk_stmts(launch.body))
+    swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
+    parts = [part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr)]
+    addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)
+    alone = writers == [op] and not outside and not addressed
+    return alone and swizzled and static_value(tensor.shape[-1]) is not None
+
+
+def _writes(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether the statement itself does: the parts of a loop or branch are asked on their own."""
+    parts = tuple(walk_stmts((stmt,)))
+    return len(parts) == 1 and buffer in buffers_written(stmt)
+
+
+def _reads(stmt: Stmt, tiles: set[Buffer]) -> bool:
+    return any(tiles & buffers_read(part) for part in walk_stmts((stmt,)))
