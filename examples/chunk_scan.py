@@ -66,7 +66,8 @@ def chunk_scan(
             b = chunk_of_batch % batch
             chunk = chunk_of_batch // batch
             group = head // (heads // groups)
-            m = tile // T.ceildiv(headdim, block_N) * block_M
+            # The last tokens have the most turns: they come first, so that short ones fill the gaps at the end.
+            m = (T.ceildiv(chunk_size, block_M) - 1 - tile // T.ceildiv(headdim, block_N)) * block_M
             n = tile % T.ceildiv(headdim, block_N) * block_N
             first = chunk * chunk_size
 

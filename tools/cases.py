@@ -52,6 +52,10 @@ ATTENTION_SIZES = (
     {"batch": 1, "seq_len": 173, "heads": 4},
     {"batch": 1, "seq_len": 1, "heads": 4},
 )
+MAMBA_SIZES = (
+    {"batch": 1, "seqlen": 512, "heads": 2},
+    {"batch": 2, "seqlen": 200, "heads": 1},
+)
 TERNARY = Case(
     sizes=({"M": 3, "N": 72, "K": 2064}, {"M": 1, "N": 5, "K": 4}, {"M": 67, "N": 72, "K": 2112}),  # TMA asks for 64
     reference=references.w2a8,
@@ -115,6 +119,10 @@ CASES = {
         reference=references.linear_attention,
         tolerance=4e-3,
     ),
+    "chunk_state": Case(
+        sizes=MAMBA_SIZES, reference=references.chunk_state, random=inputs.falling_sums, tolerance=2e-3
+    ),
+    "chunk_scan": Case(sizes=MAMBA_SIZES, reference=references.chunk_scan, random=inputs.falling_sums, tolerance=4e-3),
     "linear": Case(sizes=LINEAR_SIZES, reference=references.linear, integers=inputs.small_integers, tolerance=2e-3),
     "linear_residual": Case(
         sizes=LINEAR_SIZES, reference=references.linear, integers=inputs.small_integers, tolerance=2e-3

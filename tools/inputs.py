@@ -37,6 +37,13 @@ def forward_and_gradient(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     return [q, k, v, output, lse, do]
 
 
+def falling_sums(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Of Mamba-2: the third is dt, the fourth the running sum of dt * A along each chunk, which falls."""
+    first, second, steps, sums, *others = shapes
+    dt, falls = rng.uniform(0.1, 0.5, steps), rng.uniform(0, 0.02, sums)
+    return [*normals(rng, [first, second]), dt, -np.cumsum(falls, axis=-1), *normals(rng, others)]
+
+
 def cache(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     """Queries, caches with (batch, max_len) first, and lengths: 1 and max_len are among them."""
     *tensors, (batch,) = shapes

@@ -218,6 +218,33 @@ def linear_attention(inputs: Arrays, bindings: Bindings) -> Arrays:
     return [np.einsum("bhst,bthv->bshv", scores * seen, v), np.einsum("bthd,bthv->bhdv", k, v)]
 
 
+def chunk_state(inputs: Arrays, bindings: Bindings) -> Array:
+    """What each chunk's tokens add to the state, decayed to the chunk's end; tokens past the last one are zero."""
+    b, x, dt, decay = inputs
+    chunks, chunk_size = dt.shape[2:]
+    scale = dt * np.exp(decay[..., -1:] - decay)
+    b, x = (by_chunk(tokens, chunks, chunk_size) for tokens in (b, x))
+    return np.einsum("bctn,bcthp,bhct->bchpn", b[:, :, :, 0], x, scale)
+
+
+def chunk_scan(inputs: Arrays, bindings: Bindings) -> Array:
+    cb, x, dt, decay, c, states, skip = inputs
+    chunks, chunk_size = dt.shape[2:]
+    tokens, reads = (by_chunk(each, chunks, chunk_size) for each in (x, c))
+    seen = np.tril(np.ones((chunk_size, chunk_size)))
+    falls = np.exp(np.minimum(decay[..., :, None] - decay[..., None, :], 0)) * seen
+    own = np.einsum("bcmt,bhcmt,bhct,bcthp->bcmhp", cb[:, :, 0], falls, dt, tokens, optimize=True)
+    before = np.einsum("bcmn,bchpn,bhcm->bcmhp", reads[:, :, :, 0], states, np.exp(decay), optimize=True)
+    return (own + before + tokens * skip[:, None]).reshape(x.shape[0], -1, *x.shape[2:])[:, : x.shape[1]]
+
+
+def by_chunk(tokens: Array, chunks: int, chunk_size: int) -> Array:
+    """(batch, tokens, ...) as (batch, chunks, chunk_size, ...), zeros after the last token."""
+    missing = chunks * chunk_size - tokens.shape[1]
+    padded = np.pad(tokens, [(0, 0), (0, missing)] + [(0, 0)] * (tokens.ndim - 2))
+    return padded.reshape(tokens.shape[0], chunks, chunk_size, *tokens.shape[2:])
+
+
 def mla_decode(inputs: Arrays, bindings: Bindings) -> Array:
     """Of a contiguous cache, or of pages that a table lists."""
     q, q_pe, kv, k_pe, *table, lengths = inputs

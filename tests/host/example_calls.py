@@ -249,6 +249,6 @@ RAGGED = (
         calls=(attention(1, 2, 130, 64, causal=True),),
         bindings={"dim": 64, "is_causal": True},
     ),
-    Example(file="chunk_state.py", calls=(chunk_state(1, 200, 1),), bindings=MAMBA),
+    Example(file="chunk_state.py", calls=(chunk_state(1, 200, 1),), bindings=MAMBA | {"block_K": 64, "num_stages": 2}),
     Example(file="chunk_scan.py", calls=(chunk_scan(1, 200, 1),), bindings=MAMBA),
 )

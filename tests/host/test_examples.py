@@ -143,12 +143,20 @@ def test_gemv(check: bool) -> None:
     check_calls(kernel, *(calls.gemv(*size) for size in ((16, 512), (13, 1000), (1, 1), (9, 257))))
 
 
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 512, 1), (1, 384, 1)])
-def test_chunk_state(batch: int, seqlen: int, heads: int) -> None:
-    check_calls(load("chunk_state.py", check=True, **MAMBA), calls.chunk_state(batch, seqlen, heads))
+def test_chunk_state(batch: int, seqlen: int, heads: int, target: str) -> None:
+    check_calls(load("chunk_state.py", check=True, target=target, **MAMBA), calls.chunk_state(batch, seqlen, heads))
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("batch", "seqlen", "heads"), [(1, 256, 2), (2, 128, 1), (1, 200, 1)])
 def test_chunk_scan(batch: int, seqlen: int, heads: int, target: str) -> None:
     check_calls(load("chunk_scan.py", check=True, target=target, **MAMBA), calls.chunk_scan(batch, seqlen, heads))
+
+
+@pytest.mark.parametrize("tile", [(64, 32), (64, 128), (128, 32)], ids=str)
+def test_chunk_scan_in_other_tiles(tile: tuple[int, int]) -> None:
+    block_m, block_k = tile
+    bindings = MAMBA | {"block_M": block_m, "block_K": block_k, "threads": 2 * block_m}
+    check_calls(load("chunk_scan.py", check=True, target="cuda:sm_90a", **bindings), calls.chunk_scan(1, 200, 2))
