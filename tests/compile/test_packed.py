@@ -56,12 +56,12 @@ M, N, K = T.dynamic("M, N, K")
 
 @T.prim_func
 def thin(A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // 16), "int16"), B: T.Tensor((K, N), {dtype!r}),
-         C: T.Tensor((M, N), "float32")):
+         C: T.Tensor((M, N), {total!r})):
     with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
         A_shared = T.alloc_shared((64, 32), {dtype!r})
         E_shared = T.alloc_shared((64, 4), "int16")
         B_shared = T.alloc_shared((64, 64), {dtype!r})
-        C_local = T.alloc_fragment((64, 64), "float32")
+        C_local = T.alloc_fragment((64, 64), {total!r})
         T.clear(C_local)
         for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
             T.copy(A[by * 64, ko * 32], A_shared)
@@ -73,10 +73,17 @@ def thin(A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // 16), "int16")
 
 
 @pytest.mark.parametrize(
-    ("target", "arch", "dtype"), [("cuda:sm_80", "80", "float16"), ("cuda:sm_90a", "90a", "bfloat16")]
+    ("target", "arch", "dtype"),
+    [
+        ("cuda:sm_80", "80", "float16"),
+        ("cuda:sm_80", "80", "int8"),
+        ("cuda:sm_89", "89", "float8_e4m3"),
+        ("cuda:sm_90a", "90a", "bfloat16"),
+        ("cuda:sm_90a", "90a", "float8_e5m2"),
+    ],
 )
 def test_sparse_products(target: str, arch: str, dtype: str, nvcc: str, tmp_path: Path) -> None:
-    (tmp_path / "thin.py").write_text(SPARSE.format(dtype=dtype))
+    (tmp_path / "thin.py").write_text(SPARSE.format(dtype=dtype, total="int32" if dtype == "int8" else "float32"))
     (emitted,) = emit_text(tmp_path / "thin.py", kernel=None, target=find(target), bindings={})
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content)

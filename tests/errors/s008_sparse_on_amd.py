@@ -31,5 +31,5 @@ def factory(M):
 #    |
 # 24 |             T.gemm_sp(A_shared, E_shared, B_shared, C_local)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: from sm_80 on, NVIDIA's multiply float16 and bfloat16 into float32
+#   = note: from sm_80 on, NVIDIA's multiply float16 and bfloat16 into float32 and int8 into int32, from sm_89 on float8 into float32
 #   = help: write the zeros of A, too, and T.gemm

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.host.kernels import load_body
+from tile2cu.core.errors import Tile2CuError
 
 RNG = np.random.default_rng(8)
 META = {"int8": np.int8, "int16": np.int16, "int32": np.int32, "uint32": np.uint32}
@@ -29,64 +30,98 @@ def compressed(a: np.ndarray, meta: object) -> tuple[np.ndarray, np.ndarray]:
 
 
 PRODUCT = """
-    A_shared = T.alloc_shared((64, {step} // 2), {dtype!r})
-    E_shared = T.alloc_shared((64, {step} // {factor}), {meta!r})
+    A_shared = T.alloc_shared({a_tile}, {dtype!r})
+    E_shared = T.alloc_shared({e_tile}, {meta!r})
     B_shared = T.alloc_shared({b_tile}, {dtype!r})
-    C_local = T.alloc_fragment((64, 48), "float32")
+    C_local = T.alloc_fragment((64, 48), {total!r})
     T.clear(C_local)
     for ko in T.Pipelined(T.ceildiv(K, {step}), num_stages=2):
-        T.copy(A[by * 64, ko * ({step} // 2)], A_shared)
-        T.copy(E[by * 64, ko * ({step} // {factor})], E_shared)
+        T.copy(A[{a_place}], A_shared)
+        T.copy(E[{e_place}], E_shared)
         T.copy(B[{b_place}], B_shared)
-        T.gemm_sp(A_shared, E_shared, B_shared, C_local, transpose_B={tb})
+        T.gemm_sp(A_shared, E_shared, B_shared, C_local, transpose_A={ta}, transpose_E={te}, transpose_B={tb})
     T.copy(C_local, C[by * 64, bx * 48])
 """
 
 
-def run(folder: Path, dtype: str, meta: str, tb: bool, target: str, device: str = "cpu") -> None:
-    """A ragged product against one in float64."""
-    m, n, k, step = 100, 70, 160, 64
+TYPES = {
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "int8": np.int8,
+    "float8_e4m3": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+}
+
+
+def swapped(sides: tuple[str, str], swap: bool) -> str:
+    return ", ".join(sides[::-1] if swap else sides)
+
+
+def run(folder: Path, dtype: str, meta: str, transposed: str, target: str, device: str = "cpu", step: int = 64) -> None:
+    """A ragged product against one in float64; `transposed` names the operands that are."""
+    m, n, k = 100, 70, 160 if step == 64 else 320
+    factor = np.dtype(META[meta]).itemsize * 8
+    total = "int32" if dtype == "int8" else "float32"
+    ta, te, tb = (operand in transposed for operand in "AEB")
     statements = PRODUCT.format(
         step=step,
-        factor=np.dtype(META[meta]).itemsize * 8,
         dtype=dtype,
         meta=meta,
-        b_tile=(48, step) if tb else (step, 48),
-        b_place=f"bx * 48, ko * {step}" if tb else f"ko * {step}, bx * 48",
+        total=total,
+        a_tile=f"({swapped(('64', str(step // 2)), ta)})",
+        e_tile=f"({swapped(('64', str(step // factor)), te)})",
+        b_tile=f"({swapped((str(step), '48'), tb)})",
+        a_place=swapped(("by * 64", f"ko * {step // 2}"), ta),
+        e_place=swapped(("by * 64", f"ko * {step // factor}"), te),
+        b_place=swapped((f"ko * {step}", "bx * 48"), tb),
+        ta=ta,
+        te=te,
         tb=tb,
     )
-    factor = np.dtype(META[meta]).itemsize * 8
-    params = f"A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // {factor}), {meta!r}), "
-    params += f"B: T.Tensor({'(N, K)' if tb else '(K, N)'}, {dtype!r}), C: T.Tensor((M, N), 'float32')"
-    grid = "T.ceildiv(N, 48), T.ceildiv(M, 64)"
+    params = f"A: T.Tensor(({swapped(('M', 'K // 2'), ta)}), {dtype!r}), "
+    params += f"E: T.Tensor(({swapped(('M', f'K // {factor}'), te)}), {meta!r}), "
+    params += f"B: T.Tensor(({swapped(('K', 'N'), tb)}), {dtype!r}), C: T.Tensor((M, N), {total!r})"
     kernel = load_body(
         folder,
         statements,
         params,
-        grid=grid,
+        grid="T.ceildiv(N, 48), T.ceildiv(M, 64)",
         blocks="(bx, by)",
         arguments="M, N, K",
         target=target,
         device=device,
         check=device == "cpu",
+        M=m,
         N=n,
         K=k,
     )
-    numpy = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else np.float16)
-    a, b = sparse(m, k, numpy), RNG.integers(-4, 5, (k, n)).astype(numpy)
+    a, b = sparse(m, k, TYPES[dtype]), RNG.integers(-4, 5, (k, n)).astype(TYPES[dtype])
     values, metadata = compressed(a, META[meta])
-    found = kernel(values, metadata, np.ascontiguousarray(b.T) if tb else b)
-    np.testing.assert_array_equal(found, a.astype(np.float64) @ b.astype(np.float64))
+    operands = [
+        np.ascontiguousarray(each.T) if swap else each for each, swap in ((values, ta), (metadata, te), (b, tb))
+    ]
+    np.testing.assert_array_equal(kernel(*operands), a.astype(np.float64) @ b.astype(np.float64))
 
 
 @pytest.mark.parametrize(
-    ("dtype", "meta", "tb", "target"),
+    ("dtype", "meta", "transposed", "target", "step"),
     [
-        ("float16", "int16", False, "cuda:sm_80"),
-        ("float16", "int8", True, "cuda:sm_80"),
-        ("float16", "int32", False, "cuda:sm_90a"),
-        ("bfloat16", "uint32", True, "cuda:sm_89"),
+        ("float16", "int16", "", "cuda:sm_80", 64),
+        ("float16", "int8", "B", "cuda:sm_80", 64),
+        ("float16", "int32", "AE", "cuda:sm_90a", 64),
+        ("bfloat16", "uint32", "AEB", "cuda:sm_89", 64),
+        ("bfloat16", "int16", "A", "cuda:sm_90a", 64),
+        ("int8", "int32", "B", "cuda:sm_80", 64),
+        ("int8", "int16", "AE", "cuda:sm_90a", 128),
+        ("int8", "int8", "E", "cuda:sm_80", 64),
+        ("float8_e4m3", "int32", "", "cuda:sm_89", 64),
+        ("float8_e5m2", "int16", "AEB", "cuda:sm_90a", 128),
     ],
 )
-def test_products(dtype: str, meta: str, tb: bool, target: str, tmp_path: Path) -> None:
-    run(tmp_path, dtype, meta, tb, target)
+def test_products(dtype: str, meta: str, transposed: str, target: str, step: int, tmp_path: Path) -> None:
+    run(tmp_path, dtype, meta, transposed, target, step=step)
+
+
+def test_a_chip_without_the_instruction_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Tile2CuError, match="no instruction of cuda:sm_80 multiplies a sparse matrix of float8_e4m3"):
+        run(tmp_path, "float8_e4m3", "int16", "", "cuda:sm_80")

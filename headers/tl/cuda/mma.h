@@ -47,21 +47,30 @@ TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* 
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// A: the two of each four neighbours along K that `metadata` names, as A of m16n8k16; B: as two of m16n8k16 (k 0..15 in
-// b[0..1]). Lanes 4g and 4g + 1 give the metadata (selector 0).
-// [PTX ISA, "Matrix Fragments for sparse mma.m16n8k32 with .f16 and .bf16 types"]
-TL_DEVICE void mma_sparse_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, half) {
+// Products of a sparse A: the two of each four neighbours along K that `metadata` names, in the registers of a dense A
+// of half as many columns. B: the registers of two dense instructions, side by side. All of a group's four lanes give
+// metadata for elements of 8 bits, lanes 4g and 4g + 1 for those of 16 (selector 0).
+// [PTX ISA, "Matrix Fragments for sparse mma.m16n8k32 with .f16 and .bf16 types", "... for sparse mma.m16n8k64 with
+// .u8/.s8 integer type"]
+TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, half) {
   asm volatile(
       "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, 0x0;"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(metadata));
 }
-TL_DEVICE void mma_sparse_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bfloat16) {
+TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bfloat16) {
   asm volatile(
       "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, 0x0;"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(metadata));
+}
+TL_DEVICE void mma_sparse(int32_t* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int8_t) {
+  asm volatile(
+      "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, 0x0;"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(metadata));
 }
 // Products of 4-bit integers: on sm_80 to sm_89. Later chips have none, and ptxas writes out 190 instructions for one.

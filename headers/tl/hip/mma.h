@@ -13,8 +13,8 @@ template <class D> TL_DEVICE void mma_m16n8k8_tf32(D*, const uint32_t*, const ui
 template <class D> TL_DEVICE void mma_m16n8k32_int8(D*, const uint32_t*, const uint32_t*) {
   static_assert(hip::lacks<D>, "CDNA has no m16n8k32: emit the kernel for a hip target");
 }
-template <class D, class T> TL_DEVICE void mma_sparse_m16n8k32(D*, const uint32_t*, const uint32_t*, uint32_t, T) {
-  static_assert(hip::lacks<D, T>, "CDNA has no sparse m16n8k32: emit the kernel for a cuda target");
+template <class D, class T> TL_DEVICE void mma_sparse(D*, const uint32_t*, const uint32_t*, uint32_t, T) {
+  static_assert(hip::lacks<D, T>, "CDNA has no mma.sp: emit the kernel for a cuda target");
 }
 struct Int4Instructions {
   static constexpr bool exist = false;

@@ -118,8 +118,9 @@ void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int 
 void tl_engine_mma(void* d, const uint32_t* a, const uint32_t* b, int type);
 /* m16n8k16 with half accumulators, uint32_t d[2]. */
 void tl_engine_mma_half(uint32_t* d, const uint32_t* a, const uint32_t* b);
-/* m16n8k32 of a sparse a, selector 0: uint32_t a[4], b[4]; type is TL_ENGINE_HALF or TL_ENGINE_BFLOAT16. */
-void tl_engine_mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int type);
+/* mma.sp of a sparse a, selector 0: uint32_t a[4], b[4]; m16n8k32 of TL_ENGINE_HALF and TL_ENGINE_BFLOAT16, m16n8k64 of
+ * TL_ENGINE_INT8 (int32_t d[4]), TL_ENGINE_E4M3 and TL_ENGINE_E5M2. */
+void tl_engine_mma_sparse(void* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int type);
 
 /* ---- kernel: cp.async -------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
-// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half.
+// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half, but for sparse ones.
 #pragma once
+#include "engine.h"
 #include "kernel.h"
 
 namespace tl {
@@ -9,6 +10,9 @@ struct Float8Instructions {
   static uint16_t from_floats(float low, float high, bool is_e4m3);
   static uint32_t to_halves(uint16_t pair, bool is_e4m3);
   static void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3);
+  static TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bool is_e4m3) {
+    tl_engine_mma_sparse(d, a, b, metadata, is_e4m3 ? TL_ENGINE_E4M3 : TL_ENGINE_E5M2);
+  }
 };
 
 }  // namespace tl

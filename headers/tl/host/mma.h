@@ -23,11 +23,14 @@ TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) 
 TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
   tl_engine_mma(d, a, b, TL_ENGINE_INT8);
 }
-TL_DEVICE void mma_sparse_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, half) {
+TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, half) {
   tl_engine_mma_sparse(d, a, b, metadata, TL_ENGINE_HALF);
 }
-TL_DEVICE void mma_sparse_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bfloat16) {
+TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bfloat16) {
   tl_engine_mma_sparse(d, a, b, metadata, TL_ENGINE_BFLOAT16);
+}
+TL_DEVICE void mma_sparse(int32_t* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int8_t) {
+  tl_engine_mma_sparse(d, a, b, metadata, TL_ENGINE_INT8);
 }
 struct Int4Instructions {
 #ifdef TL_WITHOUT_INT4_PRODUCTS  // so that a test reaches what chips without them do

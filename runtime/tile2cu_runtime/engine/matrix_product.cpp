@@ -1,6 +1,8 @@
 #include "matrix_product.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <tl/host/engine.h>
 #include <tl/host/numeric.h>
@@ -76,6 +78,8 @@ template <int m, int n, int k> void multiply_add(float* c, const float* a, const
 
 template void multiply_add<16, 8, 8>(float*, const float*, const float*);
 template void multiply_add<16, 8, 16>(float*, const float*, const float*);
+template void multiply_add<16, 8, 32>(float*, const float*, const float*);
+template void multiply_add<16, 8, 64>(float*, const float*, const float*);
 template void multiply_add<64, 8, 16>(float*, const float*, const float*);
 template void multiply_add<64, 64, 16>(float*, const float*, const float*);
 template void multiply_add<64, 128, 16>(float*, const float*, const float*);
@@ -90,6 +94,16 @@ void widen(float* to, const std::uint16_t* from, int count, int type) {
   if (has_avx2()) return widen_half_avx2(to, from, count);
 #endif
   for (int index = 0; index < count; ++index) to[index] = tl::host::half_to_float(from[index]);
+}
+
+// Sign, exponent, mantissa.
+float float8_value(std::uint8_t bits, int type) {
+  if (type == TL_ENGINE_E5M2) return tl::host::half_to_float(std::uint16_t(bits << 8));
+  const int exponent = bits >> 3 & 15, digits = bits & 7;
+  const float size = (bits & 0x7f) == 0x7f ? std::numeric_limits<float>::quiet_NaN()
+                     : exponent == 0       ? std::ldexp(float(digits), -9)
+                                           : std::ldexp(float(8 + digits), exponent - 10);
+  return bits & 0x80 ? -size : size;
 }
 
 }  // namespace tile2cu::engine

@@ -13,4 +13,7 @@ template <int m, int n, int k> void multiply_add(float* c, const float* a, const
 // 16-bit floating-point bits to float; type is TL_ENGINE_HALF or TL_ENGINE_BFLOAT16. `count` is a multiple of 8.
 void widen(float* to, const std::uint16_t* from, int count, int type);
 
+// 8-bit floating point of the OCP specification; type is TL_ENGINE_E4M3 or TL_ENGINE_E5M2.
+float float8_value(std::uint8_t bits, int type);
+
 }  // namespace tile2cu::engine

@@ -132,45 +132,74 @@ void mma_int4(const Meeting& meeting, bool is_signed) {
   scatter(c, meeting);
 }
 
-// m16n8k32 whose A has two of each four neighbours along k. Of the metadata, lane 4 g + t with t < 2 gives 4 bits for
-// each four of the columns 16 t ..+15, of row g in the lower half and of row g + 8 in the upper: the first of the two in
-// bits 0..1, the second in bits 2..3. B is that of two m16n8k16. [PTX ISA, "Sparse matrix storage", "Sparse MMA metadata
-// layout for .m16n8k32 for .f16 / .bf16 type"]
+// mma.sp: A has two of each four neighbours along k, in the registers of a dense A of k / 2 columns. Metadata are 4
+// bits for each four: the first of the two in bits 0..1, the second in bits 2..3. Of 16-bit elements, lane 4 g + t with
+// t < 2 gives those of the columns 16 t ..+15, of row g in the lower half and of row g + 8 in the upper; of 8-bit ones,
+// lane 4 g + t those of the columns 32 (t / 2) ..+31 of row g + 8 (t % 2). B is that of two dense instructions.
+// [PTX ISA, "Sparse matrix storage", "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type", "... for
+// .m16n8k64 for .u8 / .s8 type"]
 struct SparseArgument : MmaArgument {
   std::uint32_t metadata;
 };
 
-void mma_sparse(const Meeting& meeting, int type) {
-  constexpr int k = 32, half_k = k / 2;
-  const auto argument = [&](int lane) -> const SparseArgument& {
-    return *static_cast<const SparseArgument*>(meeting.arguments[lane]);
-  };
-  const Operands<std::uint16_t> operands(meeting);
-  alignas(32) std::uint16_t a[2][m * half_k] = {}, b[2][half_k * n];
-  alignas(32) float wide_a[m * half_k], wide_b[half_k * n], c[m * n];
-  for (int row = 0; row < m; ++row) {
-    for (int four = 0; four < k / 4; ++four) {
-      const std::uint32_t word = argument(row % 8 * 4 + four / 4).metadata >> row / 8 * 16;
-      for (int i = 0; i < 2; ++i) {
-        const int column = 4 * four + static_cast<int>(word >> four % 4 * 4 >> 2 * i & 3);
-        a[column / half_k][row * half_k + column % half_k] = operands.a[row * half_k + 2 * four + i];
+template <class Element> struct SparseOperands {
+  static constexpr int v = 4 / sizeof(Element), k = 16 * v;
+  alignas(32) Element a[m * k] = {};
+  alignas(32) Element b[k * n];
+
+  explicit SparseOperands(const Meeting& meeting) {
+    const auto argument = [&](int lane) -> const SparseArgument& {
+      return *static_cast<const SparseArgument*>(meeting.arguments[lane]);
+    };
+    const Operands<Element> operands(meeting);
+    for (int row = 0; row < m; ++row) {
+      for (int four = 0; four < k / 4; ++four) {
+        const int group = row % 8 * 4, lane = group + (v == 2 ? four / 4 : four / 8 * 2 + row / 8);
+        const int shift = v == 2 ? row / 8 * 16 + four % 4 * 4 : four % 8 * 4;
+        const std::uint32_t places = argument(lane).metadata >> shift;
+        for (int i = 0; i < 2; ++i) {
+          a[row * k + 4 * four + static_cast<int>(places >> 2 * i & 3)] = operands.a[row * (k / 2) + 2 * four + i];
+        }
+      }
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+      for (int r = 0; r < 2 * b_registers; ++r) {
+        Element elements[v];
+        std::memcpy(elements, &argument(lane).b[r], 4);
+        for (int e = 0; e < v; ++e) b[(v * (lane % 4 + 4 * r) + e) * n + lane / 4] = elements[e];
       }
     }
   }
-  for (int lane = 0; lane < lanes; ++lane) {
-    for (int r = 0; r < 2 * b_registers; ++r) {
-      std::uint16_t pair[2];
-      std::memcpy(pair, &argument(lane).b[r], 4);
-      for (int e = 0; e < 2; ++e) b[r / 2][(lane % 4 * 2 + r % 2 * 8 + e) * n + lane / 4] = pair[e];
-    }
-  }
+};
+
+void mma_sparse_int8(const Meeting& meeting) {
+  const SparseOperands<std::int8_t> operands(meeting);
+  std::int32_t c[m * n];
   gather(c, meeting);
-  for (int part = 0; part < 2; ++part) {
-    widen(wide_a, a[part], m * half_k, type);
-    widen(wide_b, b[part], half_k * n, type);
-    multiply_add<m, n, half_k>(c, wide_a, wide_b);
-  }
+  multiply_add_integers<operands.k>(c, operands.a, operands.b);
   scatter(c, meeting);
+}
+
+template <class Element, class Widen> void mma_sparse_floats(const Meeting& meeting, const Widen& widen_all) {
+  using Sparse = SparseOperands<Element>;
+  const Sparse operands(meeting);
+  alignas(32) float a[m * Sparse::k], b[Sparse::k * n], c[m * n];
+  widen_all(a, operands.a, m * Sparse::k);
+  widen_all(b, operands.b, Sparse::k * n);
+  gather(c, meeting);
+  multiply_add<m, n, Sparse::k>(c, a, b);
+  scatter(c, meeting);
+}
+
+void mma_sparse(const Meeting& meeting, int type) {
+  if (type == TL_ENGINE_INT8) return mma_sparse_int8(meeting);
+  if (type == TL_ENGINE_E4M3 || type == TL_ENGINE_E5M2) {
+    return mma_sparse_floats<std::uint8_t>(meeting, [type](float* to, const std::uint8_t* from, int count) {
+      for (int i = 0; i < count; ++i) to[i] = float8_value(from[i], type);
+    });
+  }
+  mma_sparse_floats<std::uint16_t>(
+      meeting, [type](float* to, const std::uint16_t* from, int count) { widen(to, from, count, type); });
 }
 
 // Accumulators are two packed registers; the sum is kept in float and rounded once.
@@ -211,7 +240,7 @@ void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uin
                   [](const Meeting& meeting) { mma_half(meeting); });
 }
 
-void tl_engine_mma_sparse(float* d, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t metadata, int type) {
+void tl_engine_mma_sparse(void* d, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t metadata, int type) {
   SparseArgument argument;
   argument.d = d, argument.a = a, argument.b = b, argument.metadata = metadata;
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,

@@ -167,16 +167,6 @@ template <class Visit> void for_each_register(int n, Visit&& visit) {
   }
 }
 
-// float8 of the OCP specification: sign, exponent, mantissa.
-float float8_value(std::uint8_t bits, int type) {
-  if (type == TL_ENGINE_E5M2) return tl::host::half_to_float(std::uint16_t(bits << 8));
-  const int exponent = bits >> 3 & 15, digits = bits & 7;
-  const float size = (bits & 0x7f) == 0x7f ? std::numeric_limits<float>::quiet_NaN()
-                     : exponent == 0       ? std::ldexp(float(digits), -9)
-                                           : std::ldexp(float(8 + digits), exponent - 10);
-  return bits & 0x80 ? -size : size;
-}
-
 const std::uint8_t* bytes_of(const Words& words) { return reinterpret_cast<const std::uint8_t*>(words.data()); }
 
 // An operand's rows of 32 bytes as floats.

@@ -152,7 +152,7 @@ def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
     registers = [elements(operand) for operand in instruction.operands]
     words = [[source(name, np.uint32, kernel) for name in names] for names in registers]
     sparse = any(each.startswith("sp") for each in instruction.modifiers)
-    if sparse and ((k, _BITS[a]) != (32, 16) or int(instruction.operands[5], 0) != 0):
+    if sparse and (k * _BITS[a] != 512 or _BITS[a] not in (8, 16) or int(instruction.operands[5], 0) != 0):
         raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
     k_of_a = k // 2 if sparse else k
     places = (operand_a(k_of_a, _BITS[a]), operand_b(k, _BITS[b]), result())
@@ -160,7 +160,7 @@ def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
     def step(t: Threads) -> None:
         warps = t.warps(instruction)
         left = _matrix(t, warps, words[1], a, places[0], (16, k_of_a))
-        left = _expanded(left, np.asarray(words[4][0](t))[warps]) if sparse else left
+        left = _expanded(left, np.asarray(words[4][0](t))[warps], _BITS[a]) if sparse else left
         right = _matrix(t, warps, words[2], b, places[1], (k, 8))
         sums = left @ right + _matrix(t, warps, words[3], d, places[2], (16, 8))
         found = sums[:, places[2].row, places[2].column]
@@ -172,17 +172,23 @@ def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
     return step
 
 
-def _expanded(left: Array, metadata: Array) -> Array:
-    """A (warps, 16, 32) from the two that are there of each four, and where they are, (warps, 32 lanes).
+def _expanded(left: Array, metadata: Array, bits: int) -> Array:
+    """A (warps, 16, k) from the two that are there of each four, and where they are, (warps, 32 lanes).
 
-    Lane 4 g + t, t < 2, has 4 bits for each four of the columns 16 t and on: of row g in its lower half, of row g + 8
-    in its upper. [PTX ISA, "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type"]
+    Of 16 bits, lane 4 g + t, t < 2, has 4 bits for each four of the columns 16 t and on: of row g in its lower half, of
+    row g + 8 in its upper. Of 8 bits, lane 4 g + t has them for the columns 32 (t / 2) and on, of row g + 8 (t % 2).
+    [PTX ISA, "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type", "... for .m16n8k64 for .u8 / .s8 type"]
     """
-    row, two = np.meshgrid(np.arange(16), np.arange(16), indexing="ij")
+    kept = left.shape[2]
+    row, two = np.meshgrid(np.arange(16), np.arange(kept), indexing="ij")
     four = two // 2
-    words = metadata[:, row % 8 * 4 + four // 4]
-    place = words >> (row // 8 * 16 + four % 4 * 4 + two % 2 * 2).astype(np.uint32) & 3
-    matrix = np.zeros((len(left), 16, 32), left.dtype)
+    if bits == 16:
+        member, first = four // 4, row // 8 * 16 + four % 4 * 4
+    else:
+        member, first = four // 8 * 2 + row // 8, four % 8 * 4
+    words = metadata[:, row % 8 * 4 + member]
+    place = words >> (first + two % 2 * 2).astype(np.uint32) & 3
+    matrix = np.zeros((len(left), 16, 2 * kept), left.dtype)
     np.put_along_axis(matrix, (4 * four + place).astype(np.int64), left, axis=2)
     return matrix
 

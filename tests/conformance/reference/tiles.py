@@ -104,10 +104,12 @@ class Tiles:
 
     def _gemm(self, stmt: Gemm, mask: Array) -> None:
         a, b = self._matrix(stmt.a, mask), self._matrix(stmt.b, mask)
+        a, b = a.T if stmt.transpose_a else a, b.T if stmt.transpose_b else b
         if stmt.metadata is not None:
-            a = expanded(a, self._matrix(stmt.metadata, mask))
+            metadata = self._matrix(stmt.metadata, mask)
+            a = expanded(a, metadata.T if stmt.transpose_metadata else metadata)
         c = stmt.c.buffer
-        a, b = (converted(side, c.dtype) for side in (a.T if stmt.transpose_a else a, b.T if stmt.transpose_b else b))
+        a, b = (converted(side, c.dtype) for side in (a, b))
         with np.errstate(all="ignore"):
             product = a @ b
         box = self._box(stmt.c, mask)

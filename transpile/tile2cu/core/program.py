@@ -142,8 +142,8 @@ class Gemm(Stmt):
 
     a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
     (M, N), a fragment. With `metadata` (T.gemm_sp), a holds two of each four neighbours along K, and
-    metadata, in 4 bits for each four, which two: the first in the lower 2 bits. `priority` is the user's wish that
-    waves at the product go before others.
+    metadata, in 4 bits for each four, which two: the first in the lower 2 bits. A row of it is a row of op(a), or a
+    column with `transpose_metadata`. `priority` is the user's wish that waves at the product go before others.
     """
 
     a: Region
@@ -152,6 +152,7 @@ class Gemm(Stmt):
     metadata: Region | None = None
     transpose_a: bool = False
     transpose_b: bool = False
+    transpose_metadata: bool = False
     policy: Policy = Policy.DEFAULT
     clear: bool = False
     clear_if: Expr | None = None

@@ -22,7 +22,8 @@ def product_call(op: Gemm, statements: "Statements") -> Mapping[str, str]:
     name = "gemm_fma" if statements.facts[op, "instruction"] == "fma" else "gemm"
     if op.metadata is not None:
         name = "gemm_sparse"
-        arguments.insert(1, statements.tile(op.metadata))
+        metadata = statements.tile(op.metadata)
+        arguments.insert(1, f"tl::transposed({metadata})" if op.transpose_metadata else metadata)
     elif statements.facts.get(op, "in_flight") is not None or statements.facts.get(op, "landing") is not None:
         name = "gemm_start"
     if op.clear_if is not None and _on_wgmma(op, statements):

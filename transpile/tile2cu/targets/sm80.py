@@ -17,6 +17,7 @@ INT4_PRODUCTS = tuple(Mma(operand, INT32, m=16, n=8, k=64) for operand in (INT4,
 INT4_THROUGH_INT8 = tuple(Mma(operand, INT32, m=16, n=8, k=64, through=INT8) for operand in (INT4, UINT4))
 # PTX ISA, 'mma.sp': from sm_80 on.
 SPARSE = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, sparse=True) for operand in (FLOAT16, BFLOAT16))
+SPARSE += (Mma(INT8, INT32, m=16, n=8, k=64, sparse=True),)
 # Halves hold the values of 8-bit floating point exactly.
 FP8_THROUGH_HALF = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in FLOATS_OF_8_BITS)
 

@@ -6,8 +6,8 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-l
 from dataclasses import replace
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32, UINT8
-from tile2cu.targets.sm80 import INT4_THROUGH_INT8, MMA, SM80, SPARSE
-from tile2cu.targets.sm89 import FP8
+from tile2cu.targets.sm80 import INT4_THROUGH_INT8, MMA, SM80
+from tile2cu.targets.sm89 import FP8, SPARSE_FP8
 from tile2cu.targets.table import Wgmma
 
 WGMMA = (
@@ -27,7 +27,7 @@ SM90A = replace(
     shared_limit=227 * 1024,
     capability=(9, 0),
     multiprocessors=132,
-    mma=MMA + FP8 + INT4_THROUGH_INT8 + SPARSE,
+    mma=MMA + FP8 + INT4_THROUGH_INT8 + SPARSE_FP8,
     wgmma=WGMMA,
     tma=True,
 )

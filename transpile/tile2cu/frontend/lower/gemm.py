@@ -1,10 +1,10 @@
 """T.gemm: products of tiles."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
-from tile2cu.core.expr import Expr, Role, Var, int_const, static_value
+from tile2cu.core.expr import Expr, Number, Role, Var, int_const, static_value
 from tile2cu.core.program import Await, Buffer, Fill, Gemm, If, Policy, Region, Scope, Stmt
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -171,16 +171,15 @@ def gemm_sp(
     k_pack: object = 1,
     wg_wait: object = 0,
 ) -> object:
-    """`T.gemm_sp(A, E, B, C)`: C += A @ op(B), where A holds two of each four neighbours along K, and E says which."""
+    """`T.gemm_sp(A, E, B, C)`: C += op(A) @ op(B), where A holds two of each four neighbours along K; E says which."""
     cx.recorder.require_kernel("T.gemm_sp")
     cx.recorder.require_tile_operation("T.gemm_sp")
-    if as_flag(transpose_A, "`transpose_A` of T.gemm_sp") or as_flag(transpose_E, "`transpose_E` of T.gemm_sp"):
-        raise Fault("T2C-F011", "T.gemm_sp of a transposed A is not supported yet", help="keep A and E as M x K")
     if not isinstance(policy, Policy):
         raise Fault("T2C-F023", f"`policy` of T.gemm_sp is one of T.GemmWarpPolicy, not {describe(policy)}")
-    transpose_b = as_flag(transpose_B, "`transpose_B` of T.gemm_sp")
+    flags = {"A": transpose_A, "E": transpose_E, "B": transpose_B}
+    transposed = {name: as_flag(flag, f"`transpose_{name}` of T.gemm_sp") for name, flag in flags.items()}
     a, e, b, c = (_matrix(cx, value, name) for value, name in ((A_sparse, "A"), (E, "E"), (B, "B"), (C, "C")))
-    _require_sparse(a, e, b, c, transpose_b)
+    _require_sparse(a, e, b, c, transposed)
     at = cx.recorder.take()
     cx.recorder.emit(
         Gemm(
@@ -188,7 +187,9 @@ def gemm_sp(
             b=b,
             c=c,
             metadata=e,
-            transpose_b=transpose_b,
+            transpose_a=transposed["A"],
+            transpose_metadata=transposed["E"],
+            transpose_b=transposed["B"],
             policy=policy,
             clear=as_flag(clear_accum, "`clear_accum` of T.gemm_sp"),
             **at.fields,
@@ -197,12 +198,12 @@ def gemm_sp(
     return None
 
 
-def _require_sparse(a: Region, e: Region, b: Region, c: Region, transpose_b: bool) -> None:
+def _require_sparse(a: Region, e: Region, b: Region, c: Region, transposed: Mapping[str, bool]) -> None:
     """Shapes that agree, and tiles that lanes can read."""
-    m, k, groups = static_value(a.extents[0]), 2 * int(static_value(a.extents[1]) or 0), e.buffer.dtype.bits // 4
-    k_of_b, n = (static_value(extent) for extent in (reversed(b.extents) if transpose_b else b.extents))
-    found = tuple(static_value(extent) for extent in (*e.extents, *c.extents))
-    if k != k_of_b or found != (m, k // (4 * groups), m, n):
+    m, half_k = _sides(a, transposed["A"])
+    k, groups = 2 * int(half_k or 0), e.buffer.dtype.bits // 4
+    k_of_b, n = _sides(b, transposed["B"])
+    if k != k_of_b or (*_sides(e, transposed["E"]), *_sides(c, False)) != (m, k // (4 * groups), m, n):
         raise Fault(
             "T2C-F021",
             f"T.gemm_sp: `{a.buffer.name}` {extents_text(a.extents)} stands for ({m}, {k}), and goes with B of {k} by "
@@ -219,6 +220,12 @@ def _require_sparse(a: Region, e: Region, b: Region, c: Region, transpose_b: boo
     if not e.buffer.dtype.is_int or e.buffer.dtype.bits not in (8, 16, 32):
         raise Fault("T2C-F023", f"T.gemm_sp: E holds {e.buffer.dtype}", help="metadata are int8, int16 or int32")
     _require_scopes(a, b, c)
+
+
+def _sides(region: Region, transposed: bool) -> tuple[Number | None, ...]:
+    """Rows and columns of a matrix as the product takes it."""
+    extents = tuple(static_value(extent) for extent in region.extents)
+    return extents[::-1] if transposed else extents
 
 
 def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:

@@ -176,7 +176,12 @@ def _refuse_sparse(op: Gemm, context: Context) -> None:
         "T2C-S008",
         f"no instruction of {context.target.name} multiplies a sparse matrix of {a} by {b} into {c}",
         op.span,
-        notes=(Note("from sm_80 on, NVIDIA's multiply float16 and bfloat16 into float32"),),
+        notes=(
+            Note(
+                "from sm_80 on, NVIDIA's multiply float16 and bfloat16 into float32 and int8 into int32, from sm_89 on "
+                "float8 into float32"
+            ),
+        ),
         help="write the zeros of A, too, and T.gemm",
     )
 
