@@ -56,6 +56,7 @@ typedef struct tl_engine_launch_request {
   void (*run_thread)(void* argument);
   void* argument;
   const char* name; /* for messages; may be null */
+  int32_t together; /* 1: all blocks are there at once, at most 256, so that they may wait for one another */
 } tl_engine_launch_request;
 
 /* Runs all blocks, one launch at a time in the process. 0 when every thread returned; 1 when the launch was refused or
@@ -99,6 +100,7 @@ void tl_engine_sync_threads(void);
 void tl_engine_barrier_sync(int barrier, int threads);
 void tl_engine_barrier_arrive(int barrier, int threads);
 void tl_engine_sync_warp(uint64_t mask);
+void tl_engine_sync_grid(void); /* the first thread's: between two barriers of the block */
 
 /* ---- kernel: warp collectives ------------------------------------------------------------------------------ */
 

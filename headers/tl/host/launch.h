@@ -31,7 +31,7 @@ template <class T> struct Exactly {
 // 0 when the kernel ran to its end. Instrumentation is a template argument so that objects built with and without
 // -fsanitize=thread do not share one instance.
 template <int instrumented_, class... Parameters>
-int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, bool together,
            typename Exactly<Parameters>::type... arguments) {
   Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(arguments...)};
   tl_engine_launch_request request{};
@@ -42,6 +42,7 @@ int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_b
   request.instrumented = instrumented_;
   request.run_thread = &Invocation<Parameters...>::run_thread;
   request.argument = &invocation;
+  request.together = together;
   return tl_engine_launch(&request);
 }
 
@@ -59,7 +60,7 @@ inline tl_status check_device(const char* /*arch*/, int device) {
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
                   typename host::Exactly<Parameters>::type... arguments) {
-  return host::launch<host::instrumented, Parameters...>(kernel, grid, block, shared_bytes, arguments...);
+  return host::launch<host::instrumented, Parameters...>(kernel, grid, block, shared_bytes, false, arguments...);
 }
 
 }  // namespace tl

@@ -60,7 +60,9 @@ void run_worker(LaunchState& launch, int number, Totals& totals) {
 
 void run_workers(LaunchState& launch, Totals& totals) {
   const std::uint64_t blocks = std::uint64_t(launch.request.grid[0]) * launch.request.grid[1] * launch.request.grid[2];
-  const int workers = int(std::min<std::uint64_t>(std::max(1, launch.options.workers), blocks));
+  const int wanted = launch.request.together ? int(GridBarrier::most_blocks) : std::max(1, launch.options.workers);
+  const int workers = int(std::min<std::uint64_t>(wanted, blocks));
+  if (launch.request.together) launch.grid_barrier.emplace(std::uint32_t(blocks));
   if (workers <= 1) return run_worker(launch, 0, totals);
   std::vector<std::thread> threads;
   for (int number = 0; number < workers; ++number) {
@@ -79,6 +81,11 @@ std::string refusal(const LaunchState& launch) {
   if (threads == 0 || threads > max_threads_per_block) {
     return text("a block has 1 to %d threads, not %llu", max_threads_per_block,
                 static_cast<unsigned long long>(threads));
+  }
+  const std::uint64_t blocks = std::uint64_t(request.grid[0]) * request.grid[1] * request.grid[2];
+  if (request.together && blocks > GridBarrier::most_blocks) {
+    return text("%llu blocks together; the engine runs %u at once", static_cast<unsigned long long>(blocks),
+                GridBarrier::most_blocks);
   }
   if (request.warp_size != 32 && request.warp_size != 64) return text("a warp of %d lanes", request.warp_size);
   if (request.shared_bytes > most_shared_bytes) {
@@ -134,6 +141,7 @@ int tl_engine_launch(const tl_engine_launch_request* request) {
 
 const char* tl_engine_report_json() {
   ThreadReport& own = own_report();
+  if (own.was_read) own = {};  // a launcher that refuses its arguments launches nothing
   own.json = own.report.json();
   own.was_read = true;
   return own.json.c_str();

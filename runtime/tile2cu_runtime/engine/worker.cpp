@@ -47,7 +47,10 @@ void Worker::run_blocks() {
   while (!launch.abandoned) {
     const std::uint32_t number = launch.next_block++;
     if (number >= blocks) break;
-    run_block(number);
+    if (launch.grid_barrier) launch.grid_barrier->begin(number);
+    if (!launch.abandoned) run_block(number);
+    block_number = number;
+    if (launch.grid_barrier) launch.grid_barrier->end(*this);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "fiber.h"
 #include "findings.h"
 #include "global_memory.h"
+#include "grid_barrier.h"
 #include "mbarrier.h"
 #include "requests.h"
 #include "scheduler.h"
@@ -49,6 +51,7 @@ struct LaunchState {
   Findings findings;
   std::atomic<std::uint32_t> next_block{0};
   std::atomic<bool> abandoned{false};
+  std::optional<GridBarrier> grid_barrier;  // of blocks that run together
 };
 
 struct Worker {

@@ -162,12 +162,6 @@ _FRONT_END = {
         "T.view and T.reshape show the bits of a tensor or tile in another shape. Both have the same number of bits, "
         "which lie one after the other. What a view shows is never moved.",
     ),
-    "T2C-F036": Explanation(
-        "a barrier of the grid stands where a kernel cannot end",
-        "What follows T.sync_grid() is a kernel of its own, which starts when all blocks of the one before are done. "
-        "Registers and shared memory of a block end with its kernel, so that what is used after the barrier is written "
-        "again there, or kept in a tensor; and the barrier stands in no loop or branch.",
-    ),
 }
 
 CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME})

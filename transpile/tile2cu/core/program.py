@@ -512,6 +512,19 @@ class Program:
     alias_of: str = ""
 
 
+SYNC_GRID = "sync_grid"
+
+
+def is_grid_barrier(stmt: Stmt) -> bool:
+    """Whether it is T.sync_grid(): all blocks of the grid come there before any goes on."""
+    return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+
+
+def syncs_grid(body: tuple[Stmt, ...]) -> bool:
+    """Whether blocks wait for one another below the statements."""
+    return any(map(is_grid_barrier, walk_stmts(body)))
+
+
 def group_of(stmt: Stmt) -> int | None:
     """Which group of threads runs a branch that `with T.ws(group)` made; None for any other statement."""
     match stmt:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Program, walk_stmts
+from tile2cu.core.program import Program, syncs_grid, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer
@@ -143,6 +143,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
+        together=any(syncs_grid(each.launch.body) for each in launches),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),

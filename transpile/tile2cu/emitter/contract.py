@@ -5,7 +5,7 @@ from textwrap import TextWrapper
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
+from tile2cu.core.program import Buffer, Locate, Program, syncs_grid, walk_stmts
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
@@ -156,6 +156,8 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
         text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "
     for size, factor in multiples.items():
         text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
+    if any(syncs_grid(settled.launch.body) for settled in launches):
+        text += "Blocks wait for one another: a grid that the device does not hold at once is TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.accesses import variables
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Program
+from tile2cu.core.program import Buffer, Program, syncs_grid
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
@@ -272,7 +272,8 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
         threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else "kernel"
-    return f"tl::launch{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
+    launch = "launch_together" if syncs_grid(settled.launch.body) else "launch"
+    return f"tl::{launch}{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
 
 
 def _pointer(tensor: Buffer, settled: Settled, printer: Printer) -> str:

@@ -41,6 +41,7 @@ from tile2cu.core.program import (
     Sync,
     While,
     group_of,
+    is_grid_barrier,
     walk_stmts,
 )
 from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline
@@ -238,6 +239,9 @@ class Statements:
         places = [part for part in walk(stmt.call) if isinstance(part, Address) and self._may_lie_outside(part)]
         condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
         text = self.printer.text(stmt.call)
+        if is_grid_barrier(stmt):
+            about = "all blocks of the grid come here before any goes on, and see what all have written"
+            return StatementView("line", {"text": f"{text};"}, stmt.span.line, (about,))
         if places and stmt.call.function.startswith("cp_async<"):  # fills with zeros what it does not read
             *given, count = (self.printer.argument(arg, arg.dtype) for arg in stmt.call.args)
             text, places = f"tl::{stmt.call.function}({', '.join(given)}, {condition} ? {count} : 0)", []

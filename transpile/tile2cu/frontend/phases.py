@@ -2,21 +2,20 @@
 
 Kernels of one stream run one after the other, and each sees what the one before wrote: this is the barrier's promise.
 It needs no grid that fits on the device at once. What a block holds in registers and in shared memory ends with its
-kernel, so that only what is written again may be used again.
+kernel, so that only what is written again may be used again. Where more is used, or a barrier stands in a loop or
+branch, the kernel stays whole, and its blocks wait for one another.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, overwrites
-from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, walk, works_among_threads
 from tile2cu.core.program import (
     Assign,
     Atomic,
     Buffer,
     Declare,
-    Effect,
     If,
     Launch,
     Let,
@@ -27,42 +26,33 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    is_grid_barrier,
     walk_stmts,
 )
 
-SYNC_GRID = "sync_grid"
 _ABOUT = "After T.sync_grid(): a kernel of its own, which starts when all blocks of the one before are done"
 
 
 def phases(launch: Launch) -> tuple[Launch, ...]:
-    """The launch, or one for each stretch between its barriers of the grid.
-
-    Errors: T2C-F036 where a barrier stands in a loop or branch, or a block keeps something across it.
-    """
-    barriers = [stmt for stmt in walk_stmts(launch.body) if _is_barrier(stmt)]
-    if not barriers:
+    """The launch, or one for each stretch between its barriers of the grid; the launch as it is where these need it."""
+    barriers = [stmt for stmt in walk_stmts(launch.body) if is_grid_barrier(stmt)]
+    if not all(any(stmt is part for part in launch.body) for stmt in barriers):
         return (launch,)
-    inner = next((stmt for stmt in barriers if not any(stmt is part for part in launch.body)), None)
-    if inner is not None:
-        raise _refusal("T.sync_grid stands in a loop or branch", inner)
     parts = list(_parts(launch.body))
     found = [replace(launch, body=parts[0])]
     for number, (part, barrier) in enumerate(zip(parts[1:], barriers, strict=True), 1):
         before = tuple(stmt for earlier in parts[:number] for stmt in earlier)
-        _require_written_again(launch, before, part, barrier)
-        body = (*_values_for(part, before, barrier), *part)
-        found.append(replace(launch, body=body, comments=(_ABOUT,), span=barrier.span))
-    return tuple(replace(each, tiles=_tiles_of(each)) for each in found if each.body)
-
-
-def _is_barrier(stmt: Stmt) -> bool:
-    return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+        again = _values_for(part, before) if _writes_again(launch, before, part) else None
+        if again is None:
+            return (launch,)
+        found.append(replace(launch, body=(*again, *part), comments=(_ABOUT,), span=barrier.span))
+    return tuple(replace(each, tiles=_tiles_of(each)) for each in found if each.body) if barriers else (launch,)
 
 
 def _parts(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     part: list[Stmt] = []
     for stmt in body:
-        if _is_barrier(stmt):
+        if is_grid_barrier(stmt):
             yield tuple(part)
             part = []
         else:
@@ -70,15 +60,13 @@ def _parts(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
     yield tuple(part)
 
 
-def _require_written_again(launch: Launch, before: tuple[Stmt, ...], part: tuple[Stmt, ...], barrier: Stmt) -> None:
-    """What was written before the barrier is written after it before it is read there."""
+def _writes_again(launch: Launch, before: tuple[Stmt, ...], part: tuple[Stmt, ...]) -> bool:
+    """Whether what was written before a barrier is written after it before it is read there."""
     written = {buffer.memory for stmt in walk_stmts(before) for buffer in buffers_written(stmt)}
     assigned = {stmt.var for stmt in walk_stmts(before) if isinstance(stmt, Assign)}
     kept: list[Buffer | Var] = [tile for tile in launch.tiles if tile.of is None and tile in written]
     kept += [var for var in assigned if var.role is Role.MUTABLE]
-    for what in kept:
-        if _first_use(part, what) == "read":
-            raise _refusal(f"`{what.name}` keeps what was written before T.sync_grid", barrier)
+    return all(_first_use(part, what) != "read" for what in kept)
 
 
 def _first_use(body: tuple[Stmt, ...], what: Buffer | Var) -> str:
@@ -122,8 +110,8 @@ def _names(what: Buffer | Var, parts: Iterable[object]) -> bool:
     return any(found == what for part in parts for found in _mentioned(part))
 
 
-def _values_for(part: tuple[Stmt, ...], before: tuple[Stmt, ...], barrier: Stmt) -> tuple[Stmt, ...]:
-    """The values and variables of earlier stretches that a stretch needs, computed again."""
+def _values_for(part: tuple[Stmt, ...], before: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+    """The values and variables of earlier stretches that a stretch needs, computed again; None if one differs then."""
     made = {stmt.var for stmt in walk_stmts(part) if isinstance(stmt, Let | Declare | Loop)}
     made |= {var for stmt in walk_stmts(part) if isinstance(stmt, Parallel) for var in stmt.vars}
     made |= {stmt.previous for stmt in walk_stmts(part) if isinstance(stmt, Atomic) and stmt.previous is not None}
@@ -134,13 +122,11 @@ def _values_for(part: tuple[Stmt, ...], before: tuple[Stmt, ...], barrier: Stmt)
         if isinstance(stmt, Let | Declare) and stmt.var in needed:
             value = stmt.value if isinstance(stmt, Let) else stmt.init
             if value is not None and not _is_same_again(value, written):
-                raise _refusal(f"`{stmt.var.name}` was read or computed before T.sync_grid", barrier)
+                return None
             needed |= {found for found in _mentioned(value) if isinstance(found, Var)}
             again.append(stmt)
     lost = {stmt.previous for stmt in walk_stmts(before) if isinstance(stmt, Atomic)} & needed
-    if lost:
-        raise _refusal("the value before an atomic operation is used after T.sync_grid", barrier)
-    return tuple(reversed(again))
+    return None if lost else tuple(reversed(again))
 
 
 def _is_same_again(value: Expr, written: set[Buffer]) -> bool:
@@ -183,12 +169,3 @@ def _mentioned(part: object) -> Iterator[Buffer | Var]:
                 yield from _mentioned(getattr(part, field.name))
         case _:
             pass
-
-
-def _refusal(message: str, at: Stmt) -> Tile2CuError:
-    return Tile2CuError(
-        "T2C-F036",
-        message,
-        at.span,
-        help="keep what goes on in a tensor (T.alloc_global), and write T.sync_grid() where all blocks come once",
-    )

@@ -13,7 +13,7 @@ from tile2cu.core.bounds import Bounds
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups
-from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, syncs_grid, walk_stmts
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.mask import masks_after_products
@@ -118,8 +118,12 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again.
 
+    Blocks that wait for one another take no part in what runs ahead of its block: TMA, and wgmma with it.
+
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
+    if syncs_grid(launch.body):
+        target = replace(target, tma=False, wgmma=())
     launch = without_idle_waits(launch, wgmma=bool(target.wgmma))
     launch = without_unused(by_thread(launch, groups=not target.mfma))
     launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))

@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    syncs_grid,
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline, Specialised
@@ -82,7 +83,7 @@ def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
 
 def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     """(what runs ahead, the rest) of a pipelined loop's body."""
-    if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1:
+    if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1 or syncs_grid(loop.body):
         return None
     loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop, launch) and not (by_tma and _is_line(stmt)))
     if not loads:

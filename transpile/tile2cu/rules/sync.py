@@ -169,7 +169,7 @@ class _Walker:
                 return self.branch(stmt, pending, divergent)
             case While():
                 return self.while_loop(stmt, pending, divergent)
-            case Sync() | Effect(call=Call(function="barrier_sync")):
+            case Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid")):
                 return self.after_barrier(pending)
             case Await():
                 return pending.merge(self.done({}, self.read_until(stmt)))

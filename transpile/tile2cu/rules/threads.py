@@ -16,6 +16,12 @@ _VOTES = ("count_of_block", "any_of_block", "all_of_block")
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
     dict.fromkeys(_VOTES, ("barrier that counts", "count in a shared tile with T.atomic_add, then T.sync_threads()"))
     | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
+    | {
+        "sync_grid": (
+            "barrier of the grid that tile2cu makes within a kernel",
+            "keep what goes on in a tensor (T.alloc_global), and write T.sync_grid() where all blocks come once",
+        )
+    }
     | dict.fromkeys(("barrier_sync", "barrier_arrive"), ("barrier of a part of the block", "write T.sync_threads()"))
 )
 # PTX that came with a chip (its compute capability), as a user's asm statement writes it: PTX ISA, 'Target ISA Notes'

@@ -6,7 +6,7 @@ from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Address, Call, Expr, Load, int_const
-from tile2cu.core.program import Buffer, Copy, Scope
+from tile2cu.core.program import SYNC_GRID, Buffer, Copy, Scope
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -14,7 +14,6 @@ from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.effect import perform
 from tile2cu.frontend.lower.elementwise import select
 from tile2cu.frontend.lower.operand import as_count, as_integer, as_number
-from tile2cu.frontend.phases import SYNC_GRID
 from tile2cu.frontend.values import Allocation, GroupFrame, describe
 
 _GROUP = 128  # threads: T.ws counts warpgroups

@@ -1,3 +1,4 @@
+# tile2cu: --target hip:gfx942
 import tilelang
 import tilelang.language as T
 
@@ -8,15 +9,16 @@ def kernel(M, N, block_M=64):
     def main(A: T.Tensor((M, N), "float16"), B: T.Tensor((M, N), "float16")):
         with T.Kernel(T.ceildiv(M, block_M), threads=256) as bx:
             A_local = T.alloc_fragment((64, 64), "float16")
-            T.copy(A[bx * 64, 0], A_local)
-            T.sync_grid()
-            T.copy(A_local, B[bx * 64, 0])
+            for k in range(T.ceildiv(N, 64)):
+                T.copy(A[bx * 64, k * 64], A_local)
+                T.copy(A_local, B[bx * 64, k * 64])
+                T.sync_grid()
 
     return main
 # ---- expected ----
-# error[T2C-F036]: `A_local` keeps what was written before T.sync_grid
-#   --> f036_barrier_of_the_grid.py:12:13
+# error[T2C-S006]: gfx942 has no barrier of the grid that tile2cu makes within a kernel
+#   --> s006_barrier_of_the_grid_in_a_loop.py:15:17
 #    |
-# 12 |             T.sync_grid()
-#    |             ^^^^^^^^^^^^^
+# 15 |                 T.sync_grid()
+#    |                 ^^^^^^^^^^^^^
 #   = help: keep what goes on in a tensor (T.alloc_global), and write T.sync_grid() where all blocks come once

@@ -1,0 +1,39 @@
+// Kernels whose blocks wait for one another: a barrier of the grid, and the launch that it takes. What includes tl.h and
+// has such a kernel includes this, too.
+#pragma once
+#include "tl.h"
+
+#if defined(__CUDACC__)
+#include "cuda/grid.h"
+#elif defined(__HIP__)
+#error "barriers of the grid are NVIDIA's alone here: emit the kernel for a cuda target"
+#else
+#include "host/grid.h"
+#endif
+
+#ifndef __CUDACC_RTC__
+namespace tl {
+
+// Starts kernel(arguments...) as tl::launch does, if all of its blocks fit onto the device at once: TL_NOT_SUPPORTED
+// where they do not.
+template <class... Parameters, class... Arguments>
+tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
+                               Arguments... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
+  const tl_status fits = all_at_once(kernel, grid, threads, shared_bytes);
+  if (fits != TL_OK) return fits;
+  const int error = launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
+  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+}
+template <class Shared, class... Parameters, class... Arguments>
+tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_together_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
+}
+template <class... Parameters, class... Arguments>
+tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_together_with(kernel, grid, threads, 0, stream, arguments...);
+}
+
+}  // namespace tl
+#endif
