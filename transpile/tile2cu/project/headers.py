@@ -120,7 +120,8 @@ def amalgamated(headers: Headers, kept: Collection[str], version: str, notice: s
             elif not child and line != "#pragma once":
                 yield line
 
-    text = _without_empty_conditions("\n".join(expanded("tl.h")) + "\n")
+    roots = ("tl.h", *(name for name in ("grid.h",) if name in kept))  # what texts include
+    text = _without_empty_conditions("\n".join(line for root in roots for line in expanded(root)) + "\n")
     return _comment(notice) + "#pragma once\n" + in_namespace(text, version)
 
 

@@ -50,6 +50,8 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
     notice = f"SPDX-License-Identifier: MIT -- tile2cu {VERSION}, LICENSE"
     if options.single_header:
         runtime = {"include/tl/tl.h": amalgamated(headers, kept, version, notice)}
+        if "grid.h" in kept:  # its names are in there, too
+            runtime["include/tl/grid.h"] = '#pragma once\n#include "tl.h"\n'
         kernels = {name: _self_contained(text, headers) for name, text in kernels.items()}
     else:
         runtime = {f"include/tl/{name}": text for name, text in vendored(headers, kept, version, notice).items()}
