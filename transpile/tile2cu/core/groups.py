@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 
 from tile2cu.core.accesses import buffers_written
 from tile2cu.core.dtype import INT32
@@ -34,19 +35,27 @@ def by_groups(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
     Each group does those that write fragments, of which it has its own.
     """
-    return tuple(_by_groups(stmt) for stmt in body)
+    done: list[Stmt] = []
+    for by_first, run in groupby(body, _is_done_once):
+        stmts = tuple(run)
+        if by_first:
+            done.append(If(condition=in_group(0), then=stmts, once=True, span=stmts[0].span))
+        else:
+            done += map(_inside, stmts)
+    return tuple(done)
 
 
-def _by_groups(stmt: Stmt) -> Stmt:
+def _is_done_once(stmt: Stmt) -> bool:
+    """Whether it is an operation on a tile in memory."""
+    return isinstance(stmt, Copy | Fill | AtomicTile | Reduce | Scan | Parallel) and _writes_memory(stmt)
+
+
+def _inside(stmt: Stmt) -> Stmt:
     match stmt:
         case If() if group_of(stmt) is None:
             return replace(stmt, then=by_groups(stmt.then), orelse=by_groups(stmt.orelse))
         case Loop() | While():
             return replace(stmt, body=by_groups(stmt.body))
-        case Copy() | Fill() | AtomicTile() | Reduce() | Scan() | Parallel() if _writes_memory(stmt):
-            inner = replace(stmt, comments=(), trailing="")
-            place = {"span": stmt.span, "comments": stmt.comments, "trailing": stmt.trailing}
-            return If(condition=in_group(0), then=(inner,), once=True, **place)  # type: ignore[arg-type]
         case _:
             return stmt
 
