@@ -131,6 +131,19 @@ def test_a_loop_reads_what_other_turns_held_before_it(name: str, turns: int, tmp
         np.testing.assert_array_equal(actual[:, 1], column)
 
 
+def test_a_turn_writes_and_reads_at_places_of_other_threads(tmp_path: Path) -> None:
+    statements = """
+        L = T.alloc_fragment((40, 40), "float32")
+        T.copy(X, L)
+        for i, j in T.Parallel(40, 40):
+            L[j, i] = L[i, j] + L[39 - j, i]
+        T.copy(L, Y)
+    """
+    params = 'X: T.Tensor((40, 40), "float32"), Y: T.Tensor((40, 40), "float32")'
+    x = integers(40, 40)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x.T + x[::-1])
+
+
 def test_a_product_takes_up_its_own_transpose(tmp_path: Path) -> None:
     """A tile laid out by a product, ragged in memory, in a block of two: the old elements cross warps."""
     statements = """

@@ -22,9 +22,9 @@ def places_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
 
 
 def held_place(places: frozenset[Place], op: Parallel) -> Place | None:
-    """The place, if it is one, by variables of the loop alone: a thread holds it all through the loop."""
+    """The place, if it is one, by variables of the loop alone, in order: one thread holds it all through the loop."""
     place = next(iter(places)) if len(places) == 1 else ()
-    return place if place and len(set(place)) == len(place) and set(place) <= set(op.vars) else None
+    return place if place and place == tuple(var for var in op.vars if var in place) else None
 
 
 def places_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
