@@ -60,7 +60,18 @@ def test_attention_on_gfx950_transposes_as_it_reads(ziglang: str) -> None:
     )
     attention(1, 1, 128, 128, causal=False).check(kernel)
     (cost,) = kernel.costs
-    assert cost.executed("v_perm") == 0 and cost.executed("ds_read_b64_tr_b16") == 8 * 2 * 64 * 128 * 2 // (64 * 8)
+    assert cost.executed("v_perm_b32") == 0 and cost.executed("ds_read_b64_tr_b16") == 8 * 2 * 64 * 128 * 2 // (64 * 8)
+    # Rows are reduced over four lanes by swaps of lanes, not by a way through LDS.
+    assert cost.executed("v_permlane16_swap", "v_permlane32_swap") > 0 and cost.executed("ds_swizzle", "ds_bperm") == 0
+
+
+def test_bytes_across_k_are_transposed_as_they_are_read_on_gfx950(ziglang: str, tmp_path: Path) -> None:
+    """B's bytes lie with K across their rows: no permutation, 8 bytes a lane; on gfx942 two a word, by v_perm."""
+    product = Product(dtype="int8", accumulator="int32", shape=(64, 128, 128))
+    wide, narrow = (product.check(tmp_path, f"hip:{chip}", "sim").costs[0] for chip in ("gfx950", "gfx942"))
+    assert wide.executed("ds_read_b64_tr_b8") == 128 * 128 // (64 * 8) * 2  # each of two waves reads all of B
+    assert wide.executed("v_perm_b32") == 0
+    assert narrow.executed("v_perm_b32") == 2 * 128 * 128 // 64 // 4 * 2
 
 
 ASKED = 'T.gemm(A_shared, B_shared, C_local, annotations={"priority": PRIORITY})'
