@@ -23,10 +23,17 @@ def assert_well_compiled(kernel: Kernel) -> None:
 
 def assert_no_spills(path: Path, *, products: bool) -> None:
     """The same of a file."""
+    assert_fits(path, products=products)
+    code = CodeObject.load(path)
+    assert not any(code.kernel(name).spills for name in code.kernel_names)
+
+
+def assert_fits(path: Path, *, products: bool) -> None:
+    """Nothing lies in scratch memory; a scalar register may lie in a lane of a vector register."""
     code = CodeObject.load(path)
     for name in code.kernel_names:
         kernel = code.kernel(name)
-        assert (kernel.spills, kernel.private_bytes) == (0, 0)
+        assert kernel.private_bytes == 0
         assert kernel.lds_bytes <= LDS_BYTES[code.target] and kernel.registers <= 512
     has_loops = code.listing.inside_loops("")  # a loop of few turns is unrolled
     assert code.listing.inside_loops("v_mfma") == (products and has_loops)

@@ -44,3 +44,20 @@ def test_conversions(chip: str, tmp_path: Path, request: pytest.FixtureRequest) 
     (cost,) = kernel.costs
     # 512 elements of the two formats that the chip has, two by an instruction of a wave of 64.
     assert cost.executed("v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32") == 2 * 512 // 128 * CHIPS[chip]
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942"])
+def test_every_code_as_a_half(chip: str, dtype: str, tmp_path: Path) -> None:
+    """Two at a time, by an instruction or as words: what products go through where the chip lacks the format."""
+    statements = """
+        for i in T.Parallel(512):
+            Y[i] = T.cast(X[i], "float16")
+    """
+    params = f'X: T.Tensor((512,), {dtype!r}), Y: T.Tensor((512,), "float16")'
+    kernel = load_body(tmp_path, statements, params, target=f"hip:{chip}", device="sim")
+    codes = np.concatenate([np.arange(256), np.arange(256)[::-1]]).astype(np.uint8).view(FORMATS[dtype][0])
+    found, expected = kernel(codes), codes.astype(np.float32).astype(np.float16)
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

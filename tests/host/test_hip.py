@@ -7,23 +7,39 @@ from pathlib import Path
 import pytest
 
 import tile2cu
+from tests.amdgcn.chips import ALL_CHIPS, CHIPS
 from tests.host.example_calls import EXAMPLES, RAGGED, Example, attention, gemm_relu
+from tests.host.more_calls import MORE, Case
 from tests.host.products import MFMA_PRODUCTS, Product
 from tile2cu_runtime import Kernel
 
 
-def load(name: str, kernel: str | None = None, **bindings: object) -> Kernel:
+def load(name: str, kernel: str | None = None, target: str = "hip:gfx942", **bindings: object) -> Kernel:
     options = {"schedules": ("round-robin", "shuffle")}
-    target = "hip:gfx942"
     return tile2cu.load(EXAMPLES / name, kernel, target=target, device="cpu", check=True, options=options, **bindings)
 
 
 @pytest.mark.parametrize("example", RAGGED, ids=str)
-def test_example(example: Example) -> None:
-    kernel = load(example.file, example.kernel, **example.bindings)
+@pytest.mark.parametrize("chip", CHIPS)
+def test_example(chip: str, example: Example) -> None:
+    kernel = load(example.file, example.kernel, f"hip:{chip}", **example.bindings)
     for call in example.calls:
         call.check(kernel)
         assert kernel.report is not None and not kernel.report.findings
+
+
+# Without a choice of chips a few: tests/amdgcn runs all of them as code.
+FEW = ("dequant_gemv", "linear_attention")
+
+
+@pytest.mark.parametrize("case", [case for case in MORE if ALL_CHIPS or str(case) in FEW], ids=str)
+@pytest.mark.parametrize("chip", CHIPS)
+def test_more_examples(chip: str, case: Case) -> None:
+    """With AMD's bank model: where a wave reads 16 bytes a lane of operands, no bank is asked twice."""
+    kernel = case.load(f"hip:{chip}", "cpu", statistics=True)
+    case.check(kernel)
+    assert kernel.report is not None and not kernel.report.findings
+    assert kernel.report.shared
 
 
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)

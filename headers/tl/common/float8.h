@@ -53,8 +53,10 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return Float8Instructions::to_halves(pair, is_e4m3);
     else if constexpr (!is_e4m3 && !is_fnuz)  // the upper byte of a half
       return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
+    else if constexpr (is_e4m3)
+      return halves_of_e4m3(pair);
     else
-      return pack2(widened(static_cast<uint8_t>(pair)), widened(static_cast<uint8_t>(pair >> 8)), half());
+      return halves_of_e5m2fnuz(pair);
   }
 
  private:
@@ -67,6 +69,25 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     float value;
     __builtin_memcpy(&value, &word, sizeof value);
     return value;
+  }
+  // Each in the upper byte of a half.
+  static TL_DEVICE uint32_t in_halves(uint16_t pair) {
+    return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
+  }
+  // The digits where a half has them; a power of two moves the exponents, of denormal numbers, too. NaN is 0x7f, or 0x80.
+  static TL_DEVICE uint32_t halves_of_e4m3(uint16_t pair) {
+    const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) >> 1 & 0x3f803f80;
+    const uint32_t nan = is_fnuz ? (0x40004000 - size) & sign >> 1 : (size + 0x00800080) & 0x40004000;
+    const uint32_t scale = is_fnuz ? 0x58005800 : 0x5c005c00;  // 128 and 256, twice
+    return multiply2(sign | size | ((nan << 1) - (nan >> 5)), scale, half());
+  }
+  // The exponent is one higher than a half's: it falls by one, or what it leaves becomes a denormal number.
+  static TL_DEVICE uint32_t halves_of_e5m2fnuz(uint16_t pair) {
+    const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) & 0x7f007f00;
+    const uint32_t is_normal = (size + 0x78007800) & 0x80008000, normal = is_normal - (is_normal >> 15);
+    const uint32_t lower = ((size | 0x80008000) - 0x04000400) & normal, denormal = size >> 1 & ~normal;
+    const uint32_t nan = (0x80008000 - size) & sign;
+    return sign | lower | denormal | (nan - (nan >> 6));
   }
   // Below the smallest normal number, adding a float whose last digit weighs as much as ours rounds.
   static TL_DEVICE uint8_t rounded(float value) {
