@@ -239,13 +239,15 @@ def two_waves(launch: Launch, context: Context) -> Iterator[Decision]:
     products = _on_mfma(context)
     if products and launch.threads <= _SIMDS * context.target.warp_size:
         operands = max(_operand_registers(op, context) for op in products)
-        needed = _tile_registers(launch, context) + _staged_registers(launch, context) + operands
-        yield launch, "waves_per_simd", 2 if needed + _OTHER_REGISTERS <= _REGISTERS_OF_TWO else None
+        tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
+        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(products))
+        yield launch, "waves_per_simd", 2 if needed <= _REGISTERS_OF_TWO else None
 
 
 _SIMDS = 4  # of a compute unit, with 512 registers for each lane
 _REGISTERS_OF_TWO = 256
 _OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
+_REGISTERS_OF_PRODUCT = 24  # the same of each product, where there are several: one's operands are on their way early
 
 
 def _tile_registers(launch: Launch, context: Context) -> int:
