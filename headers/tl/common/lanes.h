@@ -13,7 +13,7 @@ TL_DEVICE int all_of_warp(bool predicate) { return ballot(!predicate) == 0; }
 template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
   static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0, "lanes combine in halves");
   TL_UNROLL
-  for (int distance = lanes / 2; distance > 0; distance /= 2) x = combine_xor<Op>(x, distance);
+  for (int distance = lanes / 2; distance > 0; distance /= 2) x = Op::combine(x, shuffle_xor(x, distance));
   return x;
 }
 template <int lanes = warp_size, class T> TL_DEVICE T sum_of_lanes(T x) { return of_lanes<ReduceSum, lanes>(x); }

@@ -129,7 +129,7 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
   static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
   TL_UNROLL
   for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2) TL_UNROLL
-  for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = combine_xor<Op>(to.reg[r], mask);
+  for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
 }
 
 // Then the parts of other warps, through shared memory. Who: every thread of the block, or of the workspace's threads.
@@ -192,7 +192,7 @@ TL_DEVICE U reduce_line(const Tile& tile, int line, int first, int step) {
 // The same value in every lane, of what each lane has.
 template <class Op, class U> TL_DEVICE U reduce_lanes(U x) {
   TL_UNROLL
-  for (int mask = 1; mask < warp_size; mask *= 2) x = combine_xor<Op>(x, mask);
+  for (int mask = 1; mask < warp_size; mask *= 2) x = Op::combine(x, shuffle_xor(x, mask));
   return x;
 }
 // Each thread reads the whole lines whose results it holds. The one line of a tile without rows is read by each warp.

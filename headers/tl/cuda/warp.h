@@ -26,10 +26,6 @@ TL_SHUFFLE(shuffle, __shfl_sync)
 TL_SHUFFLE(shuffle_up, __shfl_up_sync)
 TL_SHUFFLE(shuffle_down, __shfl_down_sync)
 #undef TL_SHUFFLE
-// Op::combine, for which the order does not matter, of this lane's value and that of lane() ^ mask.
-template <class Op, class T> TL_DEVICE T combine_xor(T value, int mask) {
-  return Op::combine(value, shuffle_xor(value, mask));
-}
 
 // Bit l is set when lane l's predicate holds. [PTX ISA, "vote.sync"]
 TL_DEVICE uint64_t ballot(bool predicate) { return __ballot_sync(~0u, predicate); }

@@ -26,21 +26,18 @@ template <class T> TL_DEVICE T value_of_lane(T value, int from) {
 enum Dpp { quad_1032 = 0xb1, quad_2301 = 0x4e, quad_3210 = 0x1b, row_rotate_8 = 0x128, row_half_mirror = 0x141 };
 template <Dpp control> TL_DEVICE int dpp(int word) { return __builtin_amdgcn_mov_dpp(word, control, 0xf, 0xf, true); }
 
-// What the even and the odd one of each two groups of `mask` lanes brought, 16 or 32 of them: two copies swap lanes.
-// [AMD CDNA4 ISA, "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32"]
-struct Swapped {
-  int even, odd;
-};
+// The word of lane() ^ mask, 16 or 32. Two copies swap groups of so many lanes: the first then has what the even groups
+// brought, the second what the odd ones did. [AMD CDNA4 ISA, "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32"]
 #if defined(__gfx950__)
 constexpr bool swaps_lanes(int mask) { return mask == 16 || mask == 32; }
-TL_DEVICE Swapped swapped(int word, int mask) {
+TL_DEVICE int swapped(int word, int mask) {
   const auto both = mask == 16 ? __builtin_amdgcn_permlane16_swap(word, word, false, false)
                                : __builtin_amdgcn_permlane32_swap(word, word, false, false);
-  return {static_cast<int>(both[0]), static_cast<int>(both[1])};
+  return static_cast<int>(lane() & mask ? both[0] : both[1]);
 }
 #else
 constexpr bool swaps_lanes(int) { return false; }
-TL_DEVICE Swapped swapped(int word, int) { return {word, word}; }
+TL_DEVICE int swapped(int word, int) { return word; }
 #endif
 
 // The word of lane() ^ mask, if there is a shorter way to it than by an address. `mask` is a constant where it is
@@ -53,7 +50,7 @@ TL_DEVICE int exchanged(int word, int mask) {
   if (mask == 2) return dpp<quad_2301>(word);
   if (mask == 4) return dpp<row_half_mirror>(dpp<quad_3210>(word));  // 7 ^ 3
   if (mask == 8) return dpp<row_rotate_8>(word);
-  if (swaps_lanes(mask)) return lane() & mask ? swapped(word, mask).even : swapped(word, mask).odd;
+  if (swaps_lanes(mask)) return swapped(word, mask);
   return __builtin_amdgcn_ds_swizzle(word, 16 << 10 | 0x1f);
 }
 }  // namespace hip
@@ -68,12 +65,6 @@ template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int m
     return hip::moved(value, [&](int word) { return hip::exchanged(word, mask); });
   const int from = lane() ^ mask;
   return hip::value_of_lane(value, from > (lane() | (width - 1)) ? lane() : from);
-}
-// Op::combine, for which the order does not matter, of this lane's value and that of lane() ^ mask.
-template <class Op, class T> TL_DEVICE T combine_xor(T value, int mask) {
-  if (!__builtin_constant_p(mask) || !hip::swaps_lanes(mask)) return Op::combine(value, shuffle_xor(value, mask));
-  return Op::combine(hip::moved(value, [&](int word) { return hip::swapped(word, mask).even; }),
-                     hip::moved(value, [&](int word) { return hip::swapped(word, mask).odd; }));
 }
 template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int delta) {
   return hip::value_of_lane(value, lane() % width < delta ? lane() : lane() - delta);

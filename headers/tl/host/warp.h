@@ -28,10 +28,6 @@ template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int de
 template <int width = warp_size, class T> TL_DEVICE T shuffle_down(T value, int delta) {
   return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, width, host::all_lanes);
 }
-// Op::combine, for which the order does not matter, of this lane's value and that of lane() ^ mask.
-template <class Op, class T> TL_DEVICE T combine_xor(T value, int mask) {
-  return Op::combine(value, shuffle_xor(value, mask));
-}
 // Bit l is set when lane l's predicate holds.
 TL_DEVICE uint64_t ballot(bool predicate) { return tl_engine_ballot(host::all_lanes, predicate); }
 // The lanes that bring the same value as this one; all lanes if all bring the same, else none.
