@@ -7,6 +7,8 @@
 #include "common/sm90/tma_copy.h"
 #include "common/sm90/wgmma_accumulator.h"
 #include "common/sm90/wgmma_gemm.h"
+#include "common/sm90/tma_panels.h"
+#include "common/sm90/hand_over.h"
 #ifndef __CUDACC_RTC__
 #include "common/sm90/tensor_map.h"
 #endif

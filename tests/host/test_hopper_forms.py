@@ -100,7 +100,10 @@ FROM_REGISTERS = "T.copy(S_shared, P)\n            T.gemm(P, KV_shared, acc_o, p
 @pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS], ids=["shared", "registers"])
 @pytest.mark.parametrize("length", [64, 150])
 def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:
-    """Attention whose rows are shared by two warpgroups: sums and maxima meet in shared memory behind the producer."""
+    """Attention whose rows are shared by two warpgroups: sums and maxima meet in shared memory behind the producer.
+
+    Where the second product reads the shared tile itself, each computes the scores of every other turn instead.
+    """
     kernel = load_body(
         tmp_path,
         LATENT.format(second=second),
@@ -116,7 +119,9 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     expected = weights / weights.sum(axis=1, keepdims=True) @ kv.astype(np.float64)
     np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
     assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
-    assert "tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source
+    dealt = second == FROM_SHARED
+    assert ("tl::hand_over(before, before_handed);" in kernel.source) == dealt
+    assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
 
 
 def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
@@ -188,6 +193,51 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
     np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
     assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[2]" in kernel.source
     assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source
+
+
+DEALT = """
+    Q_shared = T.alloc_shared(({rows}, 128), "float16")
+    KV_shared = T.alloc_shared((32, 128), "float16")
+    S_shared = T.alloc_shared(({rows}, 32), "float16")
+    S = T.alloc_fragment(({rows}, 32), "float32")
+    O = T.alloc_fragment(({rows}, 128), "float32")
+    total = T.alloc_fragment(({rows},), "float32")
+    sums = T.alloc_fragment(({rows},), "float32")
+    T.clear(O)
+    T.clear(total)
+    T.copy(Q[bx * {rows}, 0], Q_shared)
+    for k in T.Pipelined(T.ceildiv(L, 32), num_stages=3):
+        T.copy(KV[k * 32, 0], KV_shared)
+        T.gemm(Q_shared, KV_shared, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullCol)
+        T.reduce_sum(S, sums, dim=1)
+        for i in T.Parallel({rows}):
+            total[i] = total[i] + sums[i]
+        T.copy(S, S_shared)
+        for i, j in T.Parallel({rows}, 128):
+            O[i, j] += total[i]
+        T.gemm(S_shared, KV_shared, O, policy=T.GemmWarpPolicy.FullCol)
+    for i, j in T.Parallel({rows}, 128):
+        O[i, j] += total[i]
+    T.copy(O, C[bx * {rows}, 0])
+"""
+
+
+@pytest.mark.parametrize(("rows", "length"), [(64, 20), (128, 64), (64, 150)])
+def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> None:
+    """One, two and five turns; what a turn leaves to the next goes from one warpgroup to the other."""
+    params = 'Q: T.Tensor((M, 128), "float16"), KV: T.Tensor((L, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    sizes = {"grid": f"T.ceildiv(M, {rows})", "arguments": "M, L", "threads": 256, "M": 100, "L": length}
+    body = DEALT.format(rows=rows)
+    kernel = load_body(tmp_path, body, params, target="cuda:sm_90a", **sizes)  # type: ignore[arg-type]
+    q, kv = (RNG.integers(-1, 2, shape).astype(np.float16) for shape in ((100, 128), (length, 128)))
+    expected, total = np.zeros((100, 128)), np.zeros((100, 1))
+    for first in range(0, length, 32):
+        keys = kv[first : first + 32].astype(np.float64)
+        scores = q.astype(np.float64) @ keys.T
+        total += scores.sum(axis=1, keepdims=True)
+        expected += total + scores @ keys
+    np.testing.assert_array_equal(kernel(q, kv), expected + total)
+    assert "tl::announce<threads>(tl::turn_handed_over, k);" in kernel.source
 
 
 def test_boxes_of_a_tensor_without_elements_are_reported(tmp_path: Path) -> None:

@@ -153,8 +153,9 @@ __global__ void __launch_bounds__(threads)
     // mla_decode.py:64
     const int start = (first + k) * block_N;
 
-    // mla_decode.py:75  T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
+    // mla_decode.py:75-76
     tl::gemm(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite);
+    tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
 
     // The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
@@ -163,9 +164,6 @@ __global__ void __launch_bounds__(threads)
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });
     }
-
-    // mla_decode.py:76  T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
-    tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
 
     // mla_decode.py:79-87  Online softmax: rescale what was summed so far when a row's maximum grows.
     tl::copy(scores_max, scores_max_prev);

@@ -42,6 +42,14 @@ def test_a_mask_comes_after_its_product_for_tiles_that_need_it(value: str) -> No
     assert isinstance(mask, If) and isinstance(mask.then[0], Parallel)
 
 
+def test_a_mask_comes_after_all_products_that_add_to_the_same_tile() -> None:
+    body = MASKED.format(value="T.if_then_else(k * 64 + j < m, 0, -T.infinity('float32'))", clear="")
+    body += "    T.gemm(A_shared, A_shared, S, transpose_B=True)\n    T.copy(S, X[0, 0])\n"
+    *_, first, second, mask, _ = next(op.body for op in settled(body).launch.body if isinstance(op, Loop))
+    assert isinstance(first, Gemm) and first.clear and isinstance(second, Gemm) and not second.clear
+    assert isinstance(mask, If)
+
+
 def test_a_mask_whose_tiles_are_not_known_comes_after_its_product_always() -> None:
     _, product, mask = turn("T.if_then_else((i * j) % 3 == 0, 0, -T.infinity('float32'))")
     assert isinstance(product, Gemm) and product.clear and isinstance(mask, Parallel)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tile2cu.rules.overlap import _PRODUCER_REGISTERS, _share
+from tile2cu.rules.overlap import _PRODUCER_REGISTERS, share
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Launched:
 
 @pytest.mark.parametrize("groups", range(1, 8))
 def test_what_is_asked_for_is_there(groups: int) -> None:
-    share = _share(Launched(128 * groups))  # type: ignore[arg-type]
+    most = share(Launched(128 * groups))  # type: ignore[arg-type]
     started_with = 65536 // (128 * (groups + 1)) // 8 * 8  # a thread, as __launch_bounds__ lets ptxas give
-    assert share % 8 == 0
-    assert groups * share + _PRODUCER_REGISTERS <= (groups + 1) * started_with
+    assert most % 8 == 0
+    assert groups * most + _PRODUCER_REGISTERS <= (groups + 1) * started_with

@@ -208,6 +208,11 @@ def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
     return tuple(other for other in launch.tiles if other is not tile and other.memory is tile.memory)
 
 
+def depend(a: Stmt, b: Stmt) -> bool:
+    """Whether two statements must keep their order."""
+    return bool(buffers_written(a) & (buffers_read(b) | buffers_written(b)) or buffers_read(a) & buffers_written(b))
+
+
 def covers(op: Parallel, tile: Buffer) -> bool:
     """Whether the loop writes every element of the tile: each is a place of its variables."""
     stores = [stmt for stmt in op.body if isinstance(stmt, Store) and stmt.buffer is tile and not stmt.op]

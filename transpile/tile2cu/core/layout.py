@@ -371,6 +371,11 @@ class SharedLayout:
         return self.extents[-1] * self.element_bits // 8
 
     @property
+    def panels(self) -> int:
+        """Of a swizzle's span each."""
+        return max(1, self.row_bytes // self.swizzle) if self.swizzle else 1
+
+    @property
     def bytes(self) -> int:
         row = self.row_bytes + self.padding
         plane = prod(self.extents[-2:-1]) * row

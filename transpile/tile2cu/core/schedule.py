@@ -120,6 +120,31 @@ class InFlight:
         return f"{self.product.c.buffer.name} of the turn before, while {tiles} is written"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dealt:
+    """Turns that two warpgroups take in alternation, but for the last product, whose columns they share.
+
+    A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
+    does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
+    warpgroup to the other with the tile.
+    """
+
+    products: tuple[Gemm, ...]
+    between: tuple[Stmt, ...]
+    store: Copy
+    late: tuple[Stmt, ...]
+    second: Gemm
+    handed: tuple[Buffer, ...]
+
+    @property
+    def tile(self) -> Buffer:
+        """The shared tile through which the operand of `second` is handed over."""
+        return self.store.dst.buffer
+
+    def __str__(self) -> str:
+        return f"{self.store.src.buffer.name} by one warpgroup a turn, {self.second.c.buffer.name} by both"
+
+
 @dataclass(frozen=True)
 class LongestFirst:
     """Blocks start from the last of the grid's first index, `group` of the other indices' at a time."""
@@ -190,13 +215,14 @@ class Workspace:
     """Shared memory in which warps exchange parts of a reduction or a scan.
 
     `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of
-    `warps` warps, a scan (`warps` 0) holds its tile once.
+    `warps` warps, a scan (`warps` 0) holds its tile once. What is `handed` over holds a fragment's values.
     """
 
     name: str
     dtype: DType
     extents: tuple[int, ...]
     warps: int
+    handed: Buffer | None = None
 
     @property
     def bytes(self) -> int:

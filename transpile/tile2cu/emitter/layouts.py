@@ -16,6 +16,7 @@ from tile2cu.core.layout import (
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
 from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import Declaration, Section
@@ -54,10 +55,21 @@ class Layouts:
 
     def _alias(self, layout: FragmentLayout) -> Declaration:
         users = ", ".join(self.printer.names(tile.name) for tile in self.users[layout])
-        about = f"{_about(layout, self.settled.launch.threads)}  [{self.reasons[layout]}]"
+        about = f"{self._about(layout)}  [{self.reasons[layout]}]"
         text = f"using {self.names[layout]} = {self.cpp(layout)};"
         comments = [f"of {users}:" if users else "of a loop:", about, *self._operand_about(layout)]
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
+
+    def _about(self, layout: FragmentLayout) -> str:
+        """The layout for people; where warpgroups take turns, each has a tile of its own."""
+        dealt = dealt_in(self.settled)
+        if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, "layout"]:
+            return _about(layout, self.settled.launch.threads)
+        rows, cols = layout.shape
+        return (
+            f"(T128 threads, V{layout.registers} values each) -> ({rows}, {cols}); each warpgroup holds a tile of its "
+            "own, its warp w rows 16 w to 16 w + 15 of each 64"
+        )
 
     def _operand_about(self, layout: FragmentLayout) -> tuple[str, ...]:
         """Why a product's result may be the next one's operand."""
@@ -178,7 +190,9 @@ def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOper
 
 def tile_registers(settled: Settled) -> int:
     """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
-    size = 0
+    size, dealt = 0, dealt_in(settled)
+    if dealt is not None:  # the operands, a warpgroup's own and the other's
+        size += 2 * settled.facts[dealt.store.src.buffer, "layout"].registers * dealt.tile.dtype.bytes
     for tile in filter(_has_registers, settled.launch.tiles):
         layout: FragmentLayout | None = settled.facts.get(tile, "layout")
         size += layout.registers * tile.dtype.bytes if layout is not None else 0

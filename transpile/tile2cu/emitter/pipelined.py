@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from tile2cu.core.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.core.expr import binary, static_value
 from tile2cu.core.program import Loop, walk_stmts
-from tile2cu.core.schedule import InFlight, Overlap, Pipeline
+from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
@@ -23,9 +24,12 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
     """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
     overlap: Overlap | None = statements.facts.get(op, "overlap")
     in_flight: InFlight | None = statements.facts.get(op, "in_flight")
+    dealt: Dealt | None = statements.facts.get(op, "dealt")
     with turns_of(op, pipeline, statements) as turns:
         if overlap is not None:
             return overlapped(op, overlap, turns, statements)
+        if dealt is not None:
+            return dealt_turns(op, dealt, turns, statements)
         if in_flight is not None:
             return _in_flight(op, in_flight, turns, statements)
         if pipeline.producer:

@@ -8,9 +8,10 @@ from tile2cu.core.prelude import before, loaded_by, prelude
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import FirstTiles, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.pipelined import turns_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_loop, rings
+from tile2cu.emitter.tma import panels_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -31,8 +32,10 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     first = first_loads(settled)
     own = rings(settled, statements.printer)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
+    panels = str(panels_in(settled)) if dealt_in(settled) is not None else ""
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
-    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", "first": "yes" if first else ""}
+    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", "panels": panels}
+    parts["first"] = "yes" if first else ""
     declared = tuple(
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in own

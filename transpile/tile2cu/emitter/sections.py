@@ -22,12 +22,13 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
+from tile2cu.emitter.dealt import dealt_in, operands_of
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import depth_name, loads_name, shared_view, stages_name
-from tile2cu.emitter.tma import staging_tiles
+from tile2cu.emitter.tma import producer_loop, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -146,6 +147,9 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
     count, rest = divmod(settled.launch.threads, settled.target.warp_size)
     if rest:
         return ("which work each by itself: no whole warps",)
+    found = producer_loop(settled)
+    if found is not None and dealt_in(settled) is not None:
+        return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], 'dealt')}]",)
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and settled.facts.get(op, "warps") is not None:
             warps: Warps = settled.facts[op, "warps"]
@@ -177,6 +181,11 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
             local.append(Declaration(f"{aligned}{tile.dtype.cpp} {printer.names(tile.name)}{extents};"))
     if any(isinstance(part, Call) and part.function == "random.start" for part in _parts(settled)):
         local.append(Declaration("tl::Philox random;", ("each thread's own",)))
+    dealt = dealt_in(settled)
+    if dealt is not None:
+        kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.names[settled.facts[dealt.store.src.buffer, 'layout']]}>"
+        operands = operands_of(dealt, printer)
+        groups.setdefault(kind, []).extend((operands.own, operands.taken))
     return (*(Declaration(f"{kind} {', '.join(names)};") for kind, names in groups.items()), *local)
 
 

@@ -6,10 +6,11 @@ from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
 from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
+from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_loop, rings, staging_tiles
+from tile2cu.emitter.tma import panels_in, producer_loop, rings, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
@@ -37,9 +38,12 @@ def shared(settled: Settled, printer: Printer) -> Section:
         stages = stages_name(settled, found[1].stages)
         first = settled.facts.get(settled.launch, "first_tiles") is not None
         own = dict(ledger.tiles)[BARRIERS] - (BARRIER_BYTES if first else 0)
-        about = f"{own} bytes; `full` and `empty` of each slot, 8 bytes each"
+        panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
+        of = "`full` of each panel and `empty`" if panels else "`full` and `empty`"
+        about = f"{own} bytes; {of} of each slot, 8 bytes each"
         names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
-        declared.append(Declaration(f"tl::TmaBarriers<{stages}> {names};", (about,)))
+        kind = "TmaPanelBarriers" if panels else "TmaBarriers"
+        declared.append(Declaration(f"tl::{kind}<{stages}{panels}> {names};", (about,)))
         if first:
             about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
             declared.append(Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about))))
@@ -75,6 +79,13 @@ def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
     rule = settled.facts.rule(settled.launch, "workspaces")
     reductions: list[Declaration] = []
     for space in spaces:
+        if space.handed is not None:
+            extent = printer.index(space.handed.shape[0])
+            about = (
+                f"{space.bytes:,} bytes; {printer.names(space.handed.name)} on its way to the other warpgroup  [{rule}]"
+            )
+            yield Declaration(f"tl::SharedTile1D<{space.dtype.cpp}, {extent}> {printer.names(space.name)};", (about,))
+            continue
         extents = ", ".join(map(str, space.extents))
         if space.warps:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"

@@ -75,6 +75,12 @@ def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
     return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in tiles)
 
 
+def panels_in(settled: Settled) -> int:
+    """How many panels the tiles that a producer loads have in all, in one slot."""
+    found = producer_loop(settled)
+    return sum(settled.facts[tile, "layout"].panels for tile in found[1].buffers) if found else 0
+
+
 def block_threads(settled: Settled) -> str:
     """The threads of a block, the producer's among them."""
     if settled.launch.groups > 1:

@@ -7,6 +7,7 @@ it here.
 from tile2cu.rules.awaited import awaited
 from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
+from tile2cu.rules.dealt import dealt_turns
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.fences import proxy_fence
 from tile2cu.rules.first_tiles import first_tiles
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     block_threads,
     producer_warp,
     wgmma_by_hand,
+    dealt_turns,
     share_among_warpgroups,
     square,
     full_row,

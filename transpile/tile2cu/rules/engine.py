@@ -56,6 +56,7 @@ class Example:
     what: str
     value: str
     target: str = "cuda:sm_80"
+    threads: int = 128
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Pol
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
-from tile2cu.rules.pipeline import lines_ahead, pipeline_of
+from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
 from tile2cu.rules.storage import ledger_of, workspaces_of
 from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
@@ -91,11 +91,12 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
 def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     """On wgmma a warpgroup owns consecutive rows of the product, 64 at a time, and all or some of its columns.
 
-    As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N.
+    As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N. Where
+    they take turns, one computes all of its turns' product.
     Gives: the warps along M and along N.
     """
     if multiplies_on_wgmma(op, context):
-        split = _split(op, warpgroups(context.launch))
+        split = split_of(op, _sharing(op, context))
         assert split is not None, "a product that warpgroups cannot share does not run on wgmma"
         yield op, "warps", split
 
@@ -136,7 +137,8 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
         m, n, k = op.mnk
         warps: Warps = context.facts[op, "warps"]
         groups = warps.m // 4
-        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n)
+        each = warpgroups(context.launch) // _sharing(op, context)
+        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n, copies=each)
         if op.a.buffer.scope is Scope.FRAGMENT:
             yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n)
 
@@ -219,6 +221,12 @@ def rows_when(tensor: Buffer) -> Multiple:
     return Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
 
 
+def _sharing(op: Gemm, context: Context) -> int:
+    """How many warpgroups share a product."""
+    dealt = dealt_of(context)
+    return 1 if dealt is not None and op in dealt.products else warpgroups(context.launch)
+
+
 def warpgroups(launch: Launch) -> int:
     """How many warpgroups use the tiles; the producer is not among them."""
     return launch.threads // _WARPGROUP
@@ -265,7 +273,7 @@ def product_refusal(op: Gemm, context: Context) -> str:
         return f"{line} is sparse, and runs on mma.sync"
     if row is None:
         return f"{line} has types that wgmma does not take"
-    if k % row.k or _split(op, groups) is None:
+    if k % row.k or split_of(op, groups) is None:
         return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
     if row.operand.bits == 8 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
         return f"{line} has 8-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
@@ -322,7 +330,7 @@ def _instruction(op: Gemm, context: Context) -> Wgmma | None:
     return next((row for row in context.target.wgmma if a == b == row.operand and c == row.accumulator), None)
 
 
-def _split(op: Gemm, groups: int) -> Warps | None:
+def split_of(op: Gemm, groups: int) -> Warps | None:
     """How warpgroups share a product, in warps along M and along N; None where none of the ways fits."""
     m, n, _ = op.mnk
     ways = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.accesses import buffers_read, buffers_written, depend
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import Overlap, Pipeline, RegisterShares
@@ -29,7 +29,7 @@ _REGISTERS = 64 * 1024 // 128  # of a multiprocessor, for each thread of a warpg
 _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
 _PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
-_OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
+OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
 
 
 @rule(
@@ -50,7 +50,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is not None and pipeline.producer and on_wgmma(context):
         found = _overlap(pipeline)
-        if found is not None and _registers_of(context.launch, context) + _OTHER_REGISTERS <= _share(context.launch):
+        if found is not None and _registers_of(context.launch, context) + OTHER_REGISTERS <= share(context.launch):
             yield op, "overlap", found
 
 
@@ -72,13 +72,13 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     groups = warpgroups(launch)
     even = _REGISTERS // (groups + 1)  # the producer's warp counts as much as a warpgroup
-    if groups == 1 or _registers_of(launch, context) + _OTHER_REGISTERS <= even:
+    if groups == 1 or _registers_of(launch, context) + OTHER_REGISTERS <= even:
         yield launch, "registers", None
     else:
-        yield launch, "registers", RegisterShares(_PRODUCER_REGISTERS, _share(launch))
+        yield launch, "registers", RegisterShares(_PRODUCER_REGISTERS, share(launch))
 
 
-def _share(launch: Launch) -> int:
+def share(launch: Launch) -> int:
     """The most registers that a consumer's thread can have, in the eights in which they change hands.
 
     What changes hands is what the block was started with, an even share in eights: who asks for more waits for ever.
@@ -122,7 +122,7 @@ def _is_sound(found: Overlap, pipeline: Pipeline) -> bool:
         return False
     order = [id(op) for op in pipeline.body]
     after = [(late, op) for late in found.late for op in found.between if order.index(id(late)) < order.index(id(op))]
-    if any(_depend(late, op) for late, op in after):
+    if any(depend(late, op) for late, op in after):
         return False
     if found.second.a.buffer.scope is not Scope.FRAGMENT:
         return False
@@ -139,11 +139,6 @@ def _touches(op: Stmt, product: Gemm) -> bool:
     """Whether a statement must not run while the product is in flight."""
     written, read = buffers_written(op), buffers_read(op)
     return product.c.buffer in written | read or product.a.buffer in written
-
-
-def _depend(a: Stmt, b: Stmt) -> bool:
-    """Whether two statements must keep their order."""
-    return bool(buffers_written(a) & (buffers_read(b) | buffers_written(b)) or buffers_read(a) & buffers_written(b))
 
 
 def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:

@@ -21,7 +21,7 @@ from tile2cu.core.program import (
     syncs_grid,
     walk_stmts,
 )
-from tile2cu.core.schedule import Pipeline, Specialised
+from tile2cu.core.schedule import Dealt, Pipeline, Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -66,6 +66,12 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
     """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead."""
     parts = _parts(loop, launch, by_tma=producer)
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
+
+
+def dealt_of(context: Context) -> Dealt | None:
+    """How two warpgroups take the turns of the producer's loop in alternation; None where they do not."""
+    found = (context.facts.get(op, "dealt") for op in context.launch.body if isinstance(op, Loop))
+    return next(filter(None, found), None)
 
 
 def lines_ahead(loop: Loop, launch: Launch) -> tuple[Copy, ...]:

@@ -8,8 +8,9 @@ from tile2cu.core.accesses import viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Dealt, Ledger, Overlay, Pipeline, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.pipeline import dealt_of
 
 
 @rule(
@@ -82,6 +83,9 @@ def _workspaces(context: Context) -> Iterator[Workspace]:
         if isinstance(op, Scan) and op.src.scope is Scope.FRAGMENT and op.dst.name not in seen:
             seen.add(op.dst.name)
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
+    dealt = dealt_of(context)
+    for tile in dealt.handed if dealt is not None else ():
+        yield Workspace(f"{tile.name}_handed", tile.dtype, tile.static_shape, 0, handed=tile)
 
 
 def ledger_of(
@@ -145,11 +149,16 @@ class _Struct:
 
 def _barriers(context: Context) -> int:
     """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
-    what it loads first."""
+    what it loads first. Where turns are dealt, each panel has one for full.
+    """
     first = 1 if context.facts.get(context.launch, "first_tiles") is not None else 0
     for op in context.statements:
         pipeline: Pipeline | None = context.facts.get(op, "pipeline")
         if pipeline is not None and pipeline.producer:
+            dealt: Dealt | None = context.facts.get(op, "dealt")
+            if dealt is not None:
+                layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
+                return pipeline.stages * (1 + sum(layout.panels for layout in layouts)) + first
             return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
     return 0
 

@@ -11,6 +11,7 @@ from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, 
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.pipeline import dealt_of
 
 Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
 _ONCE = -1  # in place of a group: what one group did for all
@@ -87,7 +88,7 @@ class _Walker:
         self.end_reads: set[int] = set()
         self.group: int | None = None
         self.once = False
-        self.own = _all_tiles(context) if context.program.own_barriers else frozenset()
+        self.own = _all_tiles(context) if context.program.own_barriers else _dealt_tile(context)
         self.handed_over = _handed_over(context)
         found: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
         self.first = found.loads if found is not None else ()
@@ -343,6 +344,12 @@ def _is_of_groups(stmt: Stmt) -> bool:
 def _all_tiles(context: Context) -> frozenset[str]:
     """The tiles that the user allocates; others are for tile2cu to order."""
     return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles)
+
+
+def _dealt_tile(context: Context) -> frozenset[str]:
+    """The tile that warpgroups hand to each other where they take turns: that has barriers of its own."""
+    dealt = dealt_of(context)
+    return frozenset() if dealt is None else frozenset((dealt.tile.name,))
 
 
 def _handed_over(context: Context) -> frozenset[str]:

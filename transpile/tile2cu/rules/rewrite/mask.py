@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import takewhile
 
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL
@@ -32,7 +33,7 @@ def masks_after_products(launch: Launch) -> Launch:
     """The launch with its masks after their products: a product then starts from zero by itself, and only the tiles
     that a mask touches pay for it.
 
-    A mask is a loop that sets a fragment to 0 or minus infinity, directly before a product that adds to it. Minus
+    A mask is a loop that sets a fragment to 0 or minus infinity, directly before products that add to it. Minus
     infinity plus a finite product is minus infinity, so the order is the same to the bit; where a product is not
     finite, a masked element becomes minus infinity instead of NaN.
     """
@@ -41,8 +42,13 @@ def masks_after_products(launch: Launch) -> Launch:
     def change(body: Body, place: int) -> Body | None:
         mask = _mask(*body[place : place + 2])
         if mask is not None:
-            return mask.after_product(bounds)
-        return () if place and _mask(*body[place - 1 : place + 1]) else None
+            return mask.after_products(_further(mask, body[place + 2 :]), bounds)
+        first = place
+        while first > 0 and isinstance(body[first], Gemm):
+            first -= 1
+        mask = _mask(*body[first : first + 2]) if first < place else None
+        moved = mask is not None and place <= first + 1 + len(_further(mask, body[first + 2 :]))
+        return () if moved else None
 
     return replace(launch, body=in_body(launch.body, change))
 
@@ -56,9 +62,9 @@ class _Mask:
     visible: Expr
     masked: Store
 
-    def after_product(self, bounds: Bounds) -> Body:
-        """The product, which starts from zero, and the mask."""
-        return replace(self.product, clear=True), self._where_needed(bounds)
+    def after_products(self, further: Body, bounds: Bounds) -> Body:
+        """The product, which starts from zero, `further` ones that add to it, and the mask."""
+        return replace(self.product, clear=True), *further, self._where_needed(bounds)
 
     def _where_needed(self, bounds: Bounds) -> Stmt:
         """The mask, in tiles that have a masked element."""
@@ -68,6 +74,16 @@ class _Mask:
         about = f"After the product, and in tiles with a masked element only  [{MASK}]"
         loop = replace(self.loop, body=(self.masked,), comments=())
         return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
+
+
+def _further(mask: _Mask, behind: Body) -> Body:
+    """The products directly behind the first that add to the same result."""
+    tile = mask.product.c.buffer
+
+    def adds(op: Stmt) -> bool:
+        return isinstance(op, Gemm) and op.c.buffer is tile and op.c.whole and not op.clear
+
+    return tuple(takewhile(adds, behind))
 
 
 def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:

@@ -1,0 +1,55 @@
+// What two warpgroups hand to each other through shared memory, where each takes every other turn of a loop.
+#pragma once
+#include "tma_copy.h"
+
+namespace tl {
+
+// Which warpgroup this thread belongs to; to the compiler it is the same in a whole warp. Who: whole warps.
+TL_DEVICE int warpgroup() { return shuffle(warp(), 0) / warpgroup_warps; }
+
+// Of a turn: its products have been started; what it hands over lies in shared memory.
+enum TurnEvent { turn_started, turn_handed_over };
+
+// Tells the other warpgroup of turn k, which is this one's, and does not wait. What this thread wrote to shared memory
+// is visible to those who await it. Who: every thread of the warpgroup.
+template <int threads> TL_DEVICE void announce(TurnEvent event, int k) {
+  barrier_arrive(2 + 2 * event + k % 2, threads);
+}
+// Waits until the other warpgroup has announced its turn k. Who: every thread of the warpgroup.
+template <int threads> TL_DEVICE void await(TurnEvent event, int k) { barrier_sync(2 + 2 * event + k % 2, threads); }
+
+// Stores a fragment that the calling warpgroup holds whole; the other one's, of the same layout, is another. Of a tile
+// these are elements of 16 bits. Who: every thread of the warpgroup.
+template <class T, class Layout, class Tile> TL_DEVICE void hand_over(const Fragment<T, Layout>& from, Tile& to) {
+  sync_warp();  // all lanes have read what was handed to them in the turn before
+  if constexpr (Layout::rank == 2) {
+    static_assert(Layout::own_rows == Layout::M && Layout::own_cols == Layout::N, "a warpgroup holds the whole tile");
+    TL_UNROLL
+    for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<0, Layout::N>(from, to, m);
+  } else {
+    TL_UNROLL
+    for (int r = 0; r < Layout::registers; ++r)
+      if (lane() % 4 == 0) to(Layout::row(r)) = from.reg[r];
+  }
+}
+
+// Loads it: each element comes to the register and lane that it had in the other warpgroup. Who: the same.
+template <class Tile, class T, class Layout> TL_DEVICE void take_over(const Tile& from, Fragment<T, Layout>& to) {
+  if constexpr (Layout::rank == 2) {
+    static_assert(sizeof(T) == 2 && Layout::N % 16 == 0, "four 8x8 matrices of 16 bits at a time");
+    TL_UNROLL
+    for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
+    for (int col = 0; col < Layout::N; col += 16) {
+      uint32_t pairs[4];
+      ldmatrix_x4(pairs, from.at(Layout::warp_row(m) + lane() % 16, col + lane() / 16 * 8));
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i)
+        InRegisters<T, 2>{&to.reg[m * Layout::tile_registers + col / 2 + i * 2]}.store(bit_cast<Vec<T, 2>>(pairs[i]));
+    }
+  } else {
+    TL_UNROLL
+    for (int r = 0; r < Layout::registers; ++r) to.reg[r] = from(Layout::row(r));
+  }
+}
+
+}  // namespace tl

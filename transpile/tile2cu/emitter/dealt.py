@@ -1,0 +1,133 @@
+"""A loop whose turns two warpgroups take in alternation: its parts as lambdas, each once, and who runs which when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tile2cu.core.program import Loop
+from tile2cu.core.schedule import Dealt
+from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import producer_loop
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The fragments that hold the last product's operand: of a warpgroup's own turn, and of the other one's."""
+
+    own: str
+    taken: str
+
+
+def dealt_in(settled: Settled) -> Dealt | None:
+    """How the turns of the producer's loop are dealt; None where they are not."""
+    found = producer_loop(settled)
+    return settled.facts.get(found[0], "dealt") if found else None
+
+
+def operands_of(dealt: Dealt, printer: Printer) -> Operands:
+    """The names of the operand's fragments, after the shared tile's."""
+    base = _base(dealt)
+    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"))
+
+
+def dealt_turns(loop: Loop, dealt: Dealt, turns: Mapping[str, str], statements: "Statements") -> StatementView:
+    """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
+    names = statements.printer.names
+    first, second, base = names(dealt.products[0].c.buffer.name), names(dealt.second.c.buffer.name), _base(dealt)
+    operands = operands_of(dealt, statements.printer)
+    parts = {
+        **turns,
+        "first": first,
+        "second": second,
+        "start_first": f"start_{first}",
+        "hand_over": f"hand_over_{base}",
+        "take_over": f"take_over_{base}",
+        "prepare": f"prepare_{second}" if dealt.late else "",
+        "start_second": f"start_{second}",
+        "own": operands.own,
+        "taken": operands.taken,
+    }
+    body = (
+        _start_first(dealt, parts, statements),
+        _hand_over(dealt, parts, statements),
+        _take_over(dealt, parts, statements),
+        *([_part(parts["prepare"], "", statements.body(dealt.late))] if dealt.late else []),
+        _start_second(dealt, parts, statements),
+    )
+    return StatementView("dealt", parts, body=body, notes=_notes(loop, dealt, parts, statements))
+
+
+def _base(dealt: Dealt) -> str:
+    return dealt.tile.name.removesuffix("_shared")
+
+
+def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: str = "") -> StatementView:
+    return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=body)
+
+
+def _line(text: str, line: int = 0, comments: tuple[str, ...] = ()) -> StatementView:
+    return StatementView("line", {"text": text}, line, comments)
+
+
+def _start_first(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    """The first products, each of which waits for the panels of its tile."""
+    views = statements.body(dealt.products)
+    line = dealt.products[0].span.line
+    arriving = tuple(
+        replace(view, parts={**view.parts, "name": "gemm_start", "arguments": f"{view.parts['arguments']}, arriving"})
+        for view in views
+    )
+    head = _line(f"auto arriving = pipeline.arrivals({parts['turn']});  // panel by panel, as TMA fills them", line)
+    return _part(parts["start_first"], parts["turn"], (head, *arriving), parts["variable"])
+
+
+def _hand_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    """What follows the products, up to the tile that goes to the other warpgroup."""
+    names, line = statements.printer.names, dealt.store.span.line
+    *between, store = statements.body((*dealt.between, dealt.store))
+    copy = _line(f"tl::copy({names(dealt.store.src.buffer.name)}, {parts['own']});", line, store.comments)
+    handed = [(parts["own"], names(dealt.tile.name))]
+    handed += [(names(tile.name), names(f"{tile.name}_handed")) for tile in dealt.handed]
+    lines = [_line(f"tl::hand_over({fragment}, {place});", line) for fragment, place in handed]
+    event = _line(f"tl::announce<threads>(tl::turn_handed_over, {parts['turn']});", line)
+    body = (*between, replace(copy, gap=store.gap), *lines, event)
+    return _part(parts["hand_over"], parts["turn"], body, parts["variable"])
+
+
+def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    names, line = statements.printer.names, dealt.store.span.line
+    taken = [(names(dealt.tile.name), parts["taken"])]
+    taken += [(names(f"{tile.name}_handed"), names(tile.name)) for tile in dealt.handed]
+    event = _line(f"tl::await<threads>(tl::turn_handed_over, {parts['turn']});", line)
+    lines = [_line(f"tl::take_over({place}, {fragment});", line) for place, fragment in taken]
+    return _part(parts["take_over"], parts["turn"], (event, *lines))
+
+
+def _start_second(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    """The last product, of an operand in registers; whose turn it was is for the caller to say."""
+    (view,) = statements.body((dealt.second,))
+    base = statements.printer.names(_base(dealt))
+    _, _, others = view.parts["arguments"].partition(", ")
+    parts_ = {**view.parts, "name": "gemm_start", "arguments": f"{base}, {others}"}
+    part = _part(parts["start_second"], "yes", (replace(view, parts=parts_),))
+    return replace(part, kind="operand_part", parts={**part.parts, "operand": base, "turn": parts["turn"]})
+
+
+def _notes(loop: Loop, dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> tuple[str, ...]:
+    """Who does what, and why nobody overwrites what the other still reads."""
+    names = statements.printer.names
+    tile = names(dealt.tile.name)
+    handed = [tile, *(names(each.name) for each in dealt.handed)]
+    about = (
+        f"The two warpgroups take turns: one computes all of {parts['first']}, and hands {listed(handed)} over; both "
+        f"add the turn's product to their columns of {parts['second']}. One multiplies while the other is between its "
+        f"products. Who reads {tile} is the next to write it: no barrier is needed for that  "
+        f"[{statements.facts.rule(loop, 'dealt')}]"
+    )
+    return tuple(wrapped(about, BODY_WIDTH))

@@ -1,0 +1,191 @@
+"""Hopper: turns of a loop that two warpgroups take in alternation, so that one multiplies while the other does not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, overwrites, variables, viewed
+from tile2cu.core.facts import rejected
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scope,
+    Stmt,
+    While,
+    walk_stmts,
+)
+from tile2cu.core.schedule import Dealt, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
+from tile2cu.rules.overlap import OTHER_REGISTERS, share
+from tile2cu.rules.pipeline import pipeline_of
+
+_LATENT = """
+Q_shared = T.alloc_shared((64, 128), "float16")
+KV_shared = T.alloc_shared((64, 128), "float16")
+S_shared = T.alloc_shared((64, 64), "float16")
+S = T.alloc_fragment((64, 64), "float32")
+O = T.alloc_fragment((64, 128), "float32")
+T.copy(Z[0, 0], Q_shared)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], KV_shared)
+    T.gemm(Q_shared, KV_shared, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullCol)
+    T.copy(S, S_shared)
+    T.gemm(S_shared, KV_shared, O, policy=T.GemmWarpPolicy.FullCol)
+"""
+_GROUPS = 2
+_WARPGROUP = 128
+_OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do by itself in its turns
+
+
+@rule(
+    "pipeline.loop.dealt-turns",
+    phase=Phase.WARPS,
+    on=Loop,
+    source="measured on an H200: docs/hopper.md, MLA decode",
+    examples=(Example(_LATENT, 7, "dealt", "S by one warpgroup a turn, O by both", "cuda:sm_90a", 256),),
+)
+def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
+    """Two warpgroups that share the columns of a turn's last product take the rest of the turns in alternation.
+
+    Sharing the products before, too, would have each of them read the whole first operand for half of the columns, and
+    meet for every reduction. Here each computes all of them in its turns, while the other one multiplies, and hands the
+    last product's operand over through the shared tile that the user has for it.
+
+    Gives: what each does, and when.
+    """
+    if warpgroups(context.launch) != _GROUPS or not on_wgmma(context):
+        return
+    pipeline = pipeline_of(op, context.launch, producer=True)
+    if pipeline is None or not _meets_in_shared(pipeline):
+        return
+    found = _dealt(pipeline, context)
+    if isinstance(found, Dealt):
+        yield op, "dealt", found
+    else:
+        yield rejected(op, "turns dealt to warpgroups", found.because)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    because: str
+
+
+def _meets_in_shared(pipeline: Pipeline) -> bool:
+    """Whether a turn ends with a product of a tile that it computes, whose columns two warpgroups share."""
+    second = pipeline.body[-1]
+    if not isinstance(second, Gemm) or second.a.buffer.scope is not Scope.SHARED or second.a.buffer in pipeline.buffers:
+        return False
+    split = split_of(second, _GROUPS)
+    products = [op for op in pipeline.body if isinstance(op, Gemm)]
+    return len(products) > 1 and split is not None and split.n == _GROUPS
+
+
+def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
+    """How the turns are dealt; or why they are not."""
+    *before, second = pipeline.body
+    assert isinstance(second, Gemm)
+    sum_, tile = second.c.buffer, second.a.buffer
+    late = tuple(op for op in before if sum_ in buffers_read(op) | buffers_written(op))
+    own = tuple(op for op in before if op not in late)
+    store = next((op for op in own if tile in buffers_written(op)), None)
+    if not isinstance(store, Copy) or not overwrites(store, tile) or not store.src.whole:
+        return _Refused(f"`{tile.name}` is not a copy of a fragment")
+    if any(store.src.buffer in buffers_written(op) for op in own[own.index(store) :]):
+        return _Refused(f"`{store.src.buffer.name}` changes after the copy to `{tile.name}`")
+    if tile.dtype.bits != 16 or second.transpose_a or not _used_here_only(tile, (store, second), context):
+        return _Refused(f"`{tile.name}` is not the second product's alone, in 16 bits")
+    products = tuple(op for op in own if isinstance(op, Gemm))
+    lets = tuple(op for op in own if isinstance(op, Let))
+    between = tuple(op for op in own if op not in products and op is not store)
+    if refused := _not_alone(own, store, products, lets, pipeline):
+        return _Refused(refused)
+    if any(not isinstance(op, Parallel) for op in late) or _moves_over(late, own) or _use((*late, second), lets):
+        return _Refused(f"what is done to `{sum_.name}` cannot wait for the end of the turn")
+    handed = _handed((*products, *between), late, pipeline, context)
+    if isinstance(handed, _Refused):
+        return handed
+    if _registers(store.src.buffer, sum_, context.launch) + OTHER_REGISTERS > share(context.launch):
+        return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
+    return Dealt(products=products, between=between, store=store, late=late, second=second, handed=handed)
+
+
+def _not_alone(
+    own: tuple[Stmt, ...], store: Copy, products: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
+) -> str:
+    """Why one warpgroup cannot do its part of a turn by itself; empty if it can."""
+    last = max((place for place, op in enumerate(own) if op in products), default=-1)
+    if any(not isinstance(op, Gemm | Let) for op in own[: last + 1]) or _use(products, lets):
+        return "something else stands between the products"
+    if not all(map(_is_own, own)):
+        return "a turn does more than compute fragments"
+    for op in products:
+        split = split_of(op, 1)
+        if split is None or op.c.buffer is not products[0].c.buffer:
+            return "one warpgroup does not take a product by itself"
+        if op.b.buffer not in pipeline.buffers or not op.transpose_b:
+            return "a product's second operand is not loaded by the loop, with K along its rows"
+    if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in products]:
+        return "the first products do not read what is loaded, in its order"
+    touched = (buffers_read(op) | buffers_written(op) for op in own[last + 1 :] if op is not store)
+    if any(buffer.scope is not Scope.FRAGMENT for buffers in touched for buffer in buffers):
+        return "a turn reads more than fragments"
+    return ""
+
+
+def _is_own(op: Stmt) -> bool:
+    """Whether one warpgroup can do it by itself."""
+    inside = (*op.then, *op.orelse) if isinstance(op, If) else ()
+    return isinstance(op, _OWN) and all(isinstance(each, Parallel) for each in inside)
+
+
+def _handed(
+    own: tuple[Stmt, ...], late: tuple[Stmt, ...], pipeline: Pipeline, context: Context
+) -> tuple[Buffer, ...] | _Refused:
+    """What a turn leaves to the next one, to `late` or to what follows the loop: one value a row."""
+    written: set[Buffer] = set()
+    read_before: set[Buffer] = set()
+    for op in own:
+        reads = buffers_read(op) - ({op.c.buffer} if isinstance(op, Gemm) and op.clear else set())
+        read_before |= reads - written
+        written |= {buffer for buffer in buffers_written(op) if overwrites(op, buffer)}
+    changed = frozenset().union(*(buffers_written(op) for op in own))
+    inside = {id(op) for op in walk_stmts(pipeline.body)}
+    others = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
+    wanted = read_before.union(*(buffers_read(op) for op in (*late, *others)))
+    handed = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)
+    wide = next((tile for tile in handed if tile.rank != 1), None)
+    return (
+        handed if wide is None else _Refused(f"`{wide.name}` lives longer than a turn, and is more than a value a row")
+    )
+
+
+def _moves_over(late: tuple[Stmt, ...], own: tuple[Stmt, ...]) -> bool:
+    """Whether one of the `late` statements depends on one behind it."""
+    return any(op.span.line > each.span.line and depend(each, op) for each in late for op in own)
+
+
+def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
+    """Whether the statements mention values of the turn's own."""
+    names = {let.var for let in lets}
+    return any(names & variables(*expressions(op)) for op in walk_stmts(ops))
+
+
+def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:
+    """Whether nothing but these statements touches the tile."""
+    others = [op for op in context.statements if op not in users and not isinstance(op, Loop | If | While)]
+    elsewhere = any(tile in buffers_written(op) | buffers_read(op) for op in others)
+    return tile.of is None and not viewed(context.launch, tile) and not elsewhere
+
+
+def _registers(first: Buffer, second: Buffer, launch: Launch) -> int:
+    """What a thread spends on the results of the products, the first also as operands of 16 bits."""
+    (m, n), (rows, cols) = first.static_shape, second.static_shape
+    return m * n // _WARPGROUP * 3 // 2 + rows * cols // launch.threads
