@@ -43,12 +43,12 @@ constexpr int block_N = 64;
 constexpr float scale = 0.06011229333333333f;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 8 warps: 4 along M by 2 along N of a product  [warps.gemm.warpgroups]
+// 8 warps, in 2 warpgroups that take turns  [pipeline.loop.dealt-turns]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 231,424 of 232,448 bytes a block may use (984 are padding) --------------------------------------
+// ---- shared memory: 230,400 of 232,448 bytes a block may use (88 are padding) ---------------------------------------
 struct Shared {
   // 65,536 bytes; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
@@ -60,23 +60,25 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle128B> S_shared;
-  // 512 bytes; the parts of 2 warps  [storage.shared.ledger]
-  tl::ReduceWorkspace<float, 64, 2, threads> scores_max_workspace;
-  // 512 bytes; the parts of 2 warps  [storage.shared.ledger]
-  tl::ReduceWorkspace<float, 64, 2, threads> scores_sum_workspace;
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
-  tl::TmaBarriers<num_stages> barriers;
+  // 256 bytes; scores_max on its way to the other warpgroup  [storage.shared.ledger]
+  tl::SharedTile1D<float, block_H> scores_max_handed;
+  // 256 bytes; scores_scale on its way to the other warpgroup  [storage.shared.ledger]
+  tl::SharedTile1D<float, block_H> scores_scale_handed;
+  // 256 bytes; logsum on its way to the other warpgroup  [storage.shared.ledger]
+  tl::SharedTile1D<float, block_H> logsum_handed;
+  // 160 bytes; `full` of each panel and `empty` of each slot, 8 bytes each
+  tl::TmaPanelBarriers<num_stages, 9> barriers;
   // 8 bytes; completes when the tiles that are loaded before the first turn are there
   tl::Barrier first_tiles_full;
 };
-static_assert(sizeof(Shared) == 231424, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) == 230400, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 154 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 202 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s:
-// (T256 threads, V16 values each) -> (64, 64); warpgroup g holds all rows and columns 32 g to 32 g + 31, its warp w
-// rows 16 w to 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
-using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, 1, threads / 128>;
+// (T128 threads, V32 values each) -> (64, 64); each warpgroup holds a tile of its own, its warp w rows 16 w to 16 w
+// + 15 of each 64  [layout.gemm.wgmma-accumulator]
+using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, 1>;
 // of acc_o:
 // (T256 threads, V128 values each) -> (64, 512); warpgroup g holds all rows and columns 256 g to 256 g + 255, its
 // warp w rows 16 w to 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
@@ -103,8 +105,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& KV_shared = tl::shared<Shared>().KV_shared;
   auto& K_pe_shared = tl::shared<Shared>().K_pe_shared;
   auto& S_shared = tl::shared<Shared>().S_shared;
-  auto& scores_max_workspace = tl::shared<Shared>().scores_max_workspace;
-  auto& scores_sum_workspace = tl::shared<Shared>().scores_sum_workspace;
+  auto& scores_max_handed = tl::shared<Shared>().scores_max_handed;
+  auto& scores_scale_handed = tl::shared<Shared>().scores_scale_handed;
+  auto& logsum_handed = tl::shared<Shared>().logsum_handed;
   const int part = blockIdx.x, by = blockIdx.y, b = blockIdx.z;
 
   // mla_decode.py:50
@@ -127,12 +130,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
 
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
-                                                      tl::bytes(KV_shared[0], K_pe_shared[0]));
+  // A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), a slot's `empty` when
+  // every consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaPanelPipeline<num_stages, 9, threads> pipeline(tl::shared<Shared>().barriers);
   const int turns = loop_range;
-  auto load = [&](int k, tl::Barrier& full) {
+  auto load = [&](int k, tl::TmaArrivals full) {
     // mla_decode.py:64
     const int start = (first + k) * block_N;
 
@@ -158,6 +160,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
+  tl::Fragment<tl::half, acc_s_layout> S_own, S_taken;
 
   // mla_decode.py:59-61
   tl::fill(acc_o, 0.0f);
@@ -166,13 +169,15 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   first_tiles.wait();  // until TMA has filled Q_shared and Q_pe_shared
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(turns)) {
+  auto start_acc_s = [&](int k) {
+    auto arriving = pipeline.arrivals(k);  // panel by panel, as TMA fills them
+    // mla_decode.py:75-76
+    tl::gemm_start(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite, arriving);
+    tl::gemm_start(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s, arriving);
+  };
+  auto hand_over_S = [&](int k) {
     // mla_decode.py:64
     const int start = (first + k) * block_N;
-
-    // mla_decode.py:75  T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
-    tl::gemm(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
@@ -182,32 +187,86 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });
     }
 
-    // mla_decode.py:76  T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
-    tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
-
     // mla_decode.py:79-87  Online softmax: rescale what was summed so far when a row's maximum grows.
     tl::copy(scores_max, scores_max_prev);
-    // 2 warps hold a part each: exchanged in shared memory, two barriers inside  [select.reduce.workspace]
-    tl::reduce_max<1>(acc_s, scores_max, tl::accumulate, scores_max_workspace);
+    tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
     tl::parallel(scores_max_layout{},
                  [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
     tl::parallel(acc_s_layout{},
                  [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    // 2 warps hold a part each: exchanged in shared memory, two barriers inside  [select.reduce.workspace]
-    tl::reduce_sum<1>(acc_s, scores_sum, scores_sum_workspace);
+    tl::reduce_sum<1>(acc_s, scores_sum);
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
 
-    // S_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
-    tl::sync_readers<threads>();
-    // mla_decode.py:90-92  Each warp has some columns of the scores, and needs all of them for its columns of the
+    // mla_decode.py:90  Each warp has some columns of the scores, and needs all of them for its columns of the
     // output.
-    tl::copy(acc_s, S_shared);
+    tl::copy(acc_s, S_own);
+    tl::hand_over(S_own, S_shared);
+    tl::hand_over(scores_max, scores_max_handed);
+    tl::hand_over(scores_scale, scores_scale_handed);
+    tl::hand_over(logsum, logsum_handed);
+    tl::announce<threads>(tl::turn_handed_over, k);
+  };
+  auto take_over_S = [&](int k) {
+    tl::await<threads>(tl::turn_handed_over, k);
+    tl::take_over(S_shared, S_taken);
+    tl::take_over(scores_max_handed, scores_max);
+    tl::take_over(scores_scale_handed, scores_scale);
+    tl::take_over(logsum_handed, logsum);
+  };
+  auto prepare_acc_o = [&] {
+    // mla_decode.py:91  for i, j in T.Parallel(block_H, dim):
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-
-    // S_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
-    tl::sync_consumers<threads>();
+  };
+  auto start_acc_o = [&](const auto& S, int k) {
     // mla_decode.py:93  T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
-    tl::gemm(S_shared, KV_shared[k % num_stages], acc_o);
+    tl::gemm_start(S, KV_shared[k % num_stages], acc_o);
+  };
+
+  // The two warpgroups take turns: one computes all of acc_s, and hands S_shared, scores_max, scores_scale and
+  // logsum over; both add the turn's product to their columns of acc_o. One multiplies while the other is between
+  // its products. Who reads S_shared is the next to write it: no barrier is needed for that
+  // [pipeline.loop.dealt-turns]
+  if (tl::warpgroup() == 0) {
+    for (int k = 0; k < turns; k += 2) {
+      start_acc_s(k);
+      tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
+      tl::gemm_wait<0>(acc_s);
+      hand_over_S(k);
+      prepare_acc_o();
+      start_acc_o(S_own, k);
+      tl::gemm_wait<0>(acc_o);
+      pipeline.release(k);
+      if (k + 1 == turns) break;
+      take_over_S(k + 1);
+      prepare_acc_o();
+      start_acc_o(S_taken, k + 1);
+      tl::gemm_wait<0>(acc_o);
+      pipeline.release(k + 1);
+    }
+  } else {
+    for (int k = 1; k < turns; k += 2) {
+      tl::await<threads>(tl::turn_started, k - 1);
+      start_acc_s(k);
+      tl::gemm_wait<0>(acc_s);
+      take_over_S(k - 1);
+      prepare_acc_o();
+      start_acc_o(S_taken, k - 1);
+      hand_over_S(k);  // under the product of turn k - 1
+      tl::gemm_wait<0>(acc_o);
+      pipeline.release(k - 1);
+      prepare_acc_o();
+      start_acc_o(S_own, k);
+      tl::gemm_wait<0>(acc_o);
+      pipeline.release(k);
+    }
+    if (turns % 2 == 1) {
+      tl::await<threads>(tl::turn_started, turns - 1);
+      take_over_S(turns - 1);
+      prepare_acc_o();
+      start_acc_o(S_taken, turns - 1);
+      tl::gemm_wait<0>(acc_o);
+      pipeline.release(turns - 1);
+    }
   }
 
   // mla_decode.py:96  An empty part gives zeros, and minus infinity for its logarithm.
