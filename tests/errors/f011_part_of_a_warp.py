@@ -1,3 +1,4 @@
+# tile2cu: --target hip:gfx942
 import tilelang
 import tilelang.language as T
 
@@ -12,9 +13,9 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F011]: T.shfl_xor among a part of a warp's lanes is not supported yet
-#   --> f011_part_of_a_warp.py:10:24
+# error[T2C-F011]: T.shfl_xor among a part of a warp's lanes is not supported on AMD
+#   --> f011_part_of_a_warp.py:11:24
 #    |
-# 10 |             B[bx, 0] = T.shfl_xor(A[bx, 0], 1, mask=0xFFFF)
+# 11 |             B[bx, 0] = T.shfl_xor(A[bx, 0], 1, mask=0xFFFF)
 #    |                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = help: let all lanes take part, and leave `mask` out: choose values with T.if_then_else

@@ -66,6 +66,38 @@ def test_votes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_thread(tmp_path, value, dtype="int32")(x), expected.reshape(-1))
 
 
+def test_a_part_of_a_warp(tmp_path: Path) -> None:
+    """The first 12 lanes of each warp, in a branch that the others do not take, with masks known and computed."""
+    statements = """
+        tx = T.get_thread_binding(0)
+        first = T.shift_left(1, lanes) - 1
+        Y[tx] = -1
+        if tx % 32 < 12:
+            x = X[tx]
+            x = x + T.shfl_xor(x, 1, mask=0xFFF)
+            T.sync_warp(0xFFF)
+            Y[tx] = (
+                T.shfl_sync(x, 5, mask=first)
+                + 100 * T.any_sync(x > 6, first)
+                + 1000 * T.all_sync(x > -6, 0xFFF)
+                + 10000 * T.cast(T.ballot_sync(x % 2 == 0, first), "int32")
+                + T.cast(T.match_any_sync(x, 0xFFF), "int32")
+            )
+    """
+    params = 'X: T.Tensor((64,), "int32"), lanes: T.int32, Y: T.Tensor((64,), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    given = np.random.default_rng(8).integers(-4, 5, 64).astype(np.int32)
+    expected = np.full(64, -1)
+    for at in (0, 32):
+        warp = given[at : at + 12]
+        x = warp + warp.reshape(6, 2)[:, ::-1].reshape(12)
+        bits = 1 << np.arange(12)
+        same = [int(bits[x == own].sum()) for own in x]
+        ballot = int(bits[x % 2 == 0].sum())
+        expected[at : at + 12] = x[5] + 100 * (x > 6).any() + 1000 * (x > -6).all() + 10000 * ballot + same
+    np.testing.assert_array_equal(kernel(given, 12), expected)
+
+
 def test_votes_of_the_block(tmp_path: Path) -> None:
     x = RNG.integers(0, 2, 5 * THREADS).astype(np.int32)
     x[:THREADS], x[THREADS : 2 * THREADS] = 0, 1

@@ -5,9 +5,13 @@
 
 namespace tl {
 
-// 1 where the predicate holds in any, or in every, lane of the warp; 0 elsewhere.
-TL_DEVICE int any_of_warp(bool predicate) { return ballot(predicate) != 0; }
-TL_DEVICE int all_of_warp(bool predicate) { return ballot(!predicate) == 0; }
+// 1 where the predicate holds in any, or in every, lane of the warp, or of those that take part; 0 elsewhere.
+template <class... Lanes> TL_DEVICE int any_of_warp(bool predicate, Lanes... lanes) {
+  return ballot(predicate, lanes...) != 0;
+}
+template <class... Lanes> TL_DEVICE int all_of_warp(bool predicate, Lanes... lanes) {
+  return ballot(!predicate, lanes...) == 0;
+}
 
 // The combination of the values of `lanes` neighbouring lanes, in all of them. `lanes` is a power of two.
 template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {

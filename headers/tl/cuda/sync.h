@@ -33,8 +33,8 @@ TL_DEVICE int count_of_block(bool predicate) { return __syncthreads_count(predic
 TL_DEVICE int any_of_block(bool predicate) { return __syncthreads_or(predicate) != 0; }
 TL_DEVICE int all_of_block(bool predicate) { return __syncthreads_and(predicate) != 0; }
 
-// Waits for all lanes of the warp and orders memory among them. Who: every lane of the warp.
+// Waits for all lanes of the warp, or those of `lanes`, and orders memory among them. Who: these lanes.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: bar.warp.sync"]
-TL_DEVICE void sync_warp() { __syncwarp(); }
+TL_DEVICE void sync_warp(uint32_t lanes = ~0u) { __syncwarp(lanes); }
 
 }  // namespace tl

@@ -1,4 +1,5 @@
-// Warp collectives. Who: every lane of the warp, at the same call. None of them orders memory.
+// Warp collectives. Who: every lane of the warp, or all that `lanes` has bits for, at the same call. None of them orders
+// memory.
 #pragma once
 #include "../standard.h"
 #include "memory.h"
@@ -9,17 +10,17 @@ namespace tl {
 // The value of another lane: lane() ^ mask, the given lane, the lane `delta` below (up) or above (down; at the edge a
 // lane keeps its own), within `width` neighbouring lanes, a power of two.
 // [PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"]
-#define TL_SHUFFLE(name, intrinsic)                                                  \
-  template <int width = warp_size, class T> TL_DEVICE T name(T value, int operand) { \
-    if constexpr (sizeof(T) >= 4 || std::is_same<T, half>::value) {                  \
-      return intrinsic(~0u, value, operand, width);                                  \
-    } else {                                                                         \
-      uint32_t bits = 0;                                                             \
-      __builtin_memcpy(&bits, &value, sizeof value);                                 \
-      bits = intrinsic(~0u, bits, operand, width);                                   \
-      __builtin_memcpy(&value, &bits, sizeof value);                                 \
-      return value;                                                                  \
-    }                                                                                \
+#define TL_SHUFFLE(name, intrinsic)                                                                        \
+  template <int width = warp_size, class T> TL_DEVICE T name(T value, int operand, uint32_t lanes = ~0u) { \
+    if constexpr (sizeof(T) >= 4 || std::is_same<T, half>::value) {                                        \
+      return intrinsic(lanes, value, operand, width);                                                      \
+    } else {                                                                                               \
+      uint32_t bits = 0;                                                                                   \
+      __builtin_memcpy(&bits, &value, sizeof value);                                                       \
+      bits = intrinsic(lanes, bits, operand, width);                                                       \
+      __builtin_memcpy(&value, &bits, sizeof value);                                                       \
+      return value;                                                                                        \
+    }                                                                                                      \
   }
 TL_SHUFFLE(shuffle_xor, __shfl_xor_sync)
 TL_SHUFFLE(shuffle, __shfl_sync)
@@ -28,12 +29,14 @@ TL_SHUFFLE(shuffle_down, __shfl_down_sync)
 #undef TL_SHUFFLE
 
 // Bit l is set when lane l's predicate holds. [PTX ISA, "vote.sync"]
-TL_DEVICE uint64_t ballot(bool predicate) { return __ballot_sync(~0u, predicate); }
+TL_DEVICE uint64_t ballot(bool predicate, uint32_t lanes = ~0u) { return __ballot_sync(lanes, predicate); }
 // The lanes that bring the same value as this one; all lanes if all bring the same, else none. [PTX ISA, "match.sync"]
-template <class T> TL_DEVICE uint64_t match_any(T value) { return __match_any_sync(~0u, value); }
-template <class T> TL_DEVICE uint64_t match_all(T value) {
+template <class T> TL_DEVICE uint64_t match_any(T value, uint32_t lanes = ~0u) {
+  return __match_any_sync(lanes, value);
+}
+template <class T> TL_DEVICE uint64_t match_all(T value, uint32_t lanes = ~0u) {
   int all;
-  return __match_all_sync(~0u, value, &all);
+  return __match_all_sync(lanes, value, &all);
 }
 
 // Loads 8x8 matrices of 16-bit elements from shared memory: lane l gives the address of row l % 8 of matrix l / 8 (x2:

@@ -21,8 +21,8 @@ TL_DEVICE void sync_threads() { barrier_sync(15 - group(), TL_GROUP); }
 #else
 TL_DEVICE void sync_threads() { sync_block(); }
 #endif
-// Who: every lane of the warp.
-TL_DEVICE void sync_warp() { tl_engine_sync_warp(~uint64_t(0)); }
+// Who: every lane of the warp, or those of `lanes`.
+TL_DEVICE void sync_warp(uint64_t lanes = ~uint64_t(0)) { tl_engine_sync_warp(lanes); }
 
 }  // namespace tl
 

@@ -1,4 +1,5 @@
-// Warp collectives. Who: every lane of the warp, at the same call; none of them orders memory.
+// Warp collectives. Who: every lane of the warp, or all that `lanes` has bits for, at the same call; none of them orders
+// memory.
 #pragma once
 #include <type_traits>
 #include "engine.h"
@@ -16,28 +17,32 @@ constexpr uint64_t all_lanes = ~uint64_t(0);
 
 // The value of the lane given, lane() ^ mask, or `delta` below (up) or above (down; at the edge a lane keeps its own),
 // within `width` neighbouring lanes, a power of two.
-template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, width, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask, uint64_t lanes = host::all_lanes) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, width, lanes);
 }
-template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_INDEX, lane, width, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane, uint64_t lanes = host::all_lanes) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_INDEX, lane, width, lanes);
 }
-template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int delta) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_UP, delta, width, host::all_lanes);
+template <int width = warp_size, class T> TL_DEVICE T shuffle_up(T value, int delta, uint64_t lanes = host::all_lanes) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_UP, delta, width, lanes);
 }
-template <int width = warp_size, class T> TL_DEVICE T shuffle_down(T value, int delta) {
-  return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, width, host::all_lanes);
+template <int width = warp_size, class T>
+TL_DEVICE T shuffle_down(T value, int delta, uint64_t lanes = host::all_lanes) {
+  return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, width, lanes);
 }
 // Bit l is set when lane l's predicate holds.
-TL_DEVICE uint64_t ballot(bool predicate) { return tl_engine_ballot(host::all_lanes, predicate); }
+TL_DEVICE uint64_t ballot(bool predicate, uint64_t lanes = host::all_lanes) {
+  return tl_engine_ballot(lanes, predicate);
+}
 // The lanes that bring the same value as this one; all lanes if all bring the same, else none.
-template <class T> TL_DEVICE uint64_t match_any(T value) {
+template <class T> TL_DEVICE uint64_t match_any(T value, uint64_t lanes = host::all_lanes) {
   uint64_t same = 0;
-  for (int l = 0; l < warp_size; ++l) same |= uint64_t(shuffle(value, l) == value) << l;
+  for (int l = 0; l < warp_size; ++l)
+    if (lanes >> l & 1) same |= uint64_t(shuffle(value, l, lanes) == value) << l;
   return same;
 }
-template <class T> TL_DEVICE uint64_t match_all(T value) {
-  return ballot(shuffle(value, 0) != value) == 0 ? ballot(true) : 0;
+template <class T> TL_DEVICE uint64_t match_all(T value, uint64_t lanes = host::all_lanes) {
+  return ballot(shuffle(value, __builtin_ctzll(lanes), lanes) != value, lanes) == 0 ? ballot(true, lanes) : 0;
 }
 
 // Rows of 8 16-bit elements from shared memory: lane l gives the address of row l % 8 of matrix l / 8, and receives

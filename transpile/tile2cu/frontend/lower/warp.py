@@ -27,14 +27,21 @@ def _require(cx: Context, name: str) -> None:
         )
 
 
-def _whole_warp(mask: object, name: str) -> None:
-    number = static_value(as_integer(mask, f"`mask` of {name}"))
-    if number not in _ALL_LANES:
+def _lanes(cx: Context, mask: object, name: str) -> tuple[Expr, ...]:
+    """The argument that names the lanes which take part; none where all of the warp do."""
+    lanes = as_integer(mask, f"`mask` of {name}")
+    number = static_value(lanes)
+    if number in _ALL_LANES:
+        return ()
+    if number == 0:
+        raise Fault("T2C-F023", f"`mask` of {name} has no lane")
+    if cx.machine.warp_size != 32:
         raise Fault(
             "T2C-F011",
-            f"{name} among a part of a warp's lanes is not supported yet",
+            f"{name} among a part of a warp's lanes is not supported on AMD",
             help="let all lanes take part, and leave `mask` out: choose values with T.if_then_else",
         )
+    return (lanes if lanes.dtype is UINT32 else Call(UINT32, "cast", (lanes,)),)
 
 
 def _width(cx: Context, width: object, name: str) -> str:
@@ -51,9 +58,9 @@ def _shuffle(name: str, function: str) -> Callable[..., object]:
     def run(cx: Context, value: object, lane: object, width: object = None, mask: object = -1) -> object:
         """`T.shfl_sync(value, lane)` and its kin: the value of another lane."""
         _require(cx, name)
-        _whole_warp(mask, name)
+        lanes = _lanes(cx, mask, name)
         what, where = as_number(value, f"the value of {name}"), as_integer(lane, f"the lane of {name}")
-        return cx.expression(Call(what.dtype, function + _width(cx, width, name), (what, where)))
+        return cx.expression(Call(what.dtype, function + _width(cx, width, name), (what, where, *lanes)))
 
     return run
 
@@ -75,8 +82,8 @@ def _vote(name: str, function: str, dtype: DType) -> Callable[..., object]:
     def run(cx: Context, predicate: object, mask: object = -1) -> object:
         """`T.any_sync(p)` and its kin: what the lanes of the warp say."""
         _require(cx, name)
-        _whole_warp(mask, name)
-        return cx.expression(Call(dtype, function, (_predicate(predicate, name),)))
+        lanes = _lanes(cx, mask, name)
+        return cx.expression(Call(dtype, function, (_predicate(predicate, name), *lanes)))
 
     return run
 
@@ -94,8 +101,8 @@ def _match(name: str, function: str) -> Callable[..., object]:
     def run(cx: Context, value: object, mask: object = -1) -> object:
         """`T.match_any_sync(v)`: the lanes that bring the same value."""
         _require(cx, name)
-        _whole_warp(mask, name)
-        found: Expr = Call(UINT64, function, (as_number(value, f"the value of {name}"),))
+        lanes = _lanes(cx, mask, name)
+        found: Expr = Call(UINT64, function, (as_number(value, f"the value of {name}"), *lanes))
         return cx.expression(Call(UINT32, "cast", (found,)))
 
     return run
@@ -132,8 +139,7 @@ def shuffle_elect(cx: Context, thread_extent: object) -> object:
 def sync_warp(cx: Context, mask: object = -1) -> object:
     """`T.sync_warp()`: waits for the lanes of the warp and orders their accesses to memory."""
     _require(cx, "T.sync_warp")
-    _whole_warp(-1 if mask is None else mask, "T.sync_warp")
-    perform(cx, Call(INT32, "sync_warp", ()))
+    perform(cx, Call(INT32, "sync_warp", _lanes(cx, -1 if mask is None else mask, "T.sync_warp")))
     return None
 
 
