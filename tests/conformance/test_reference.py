@@ -275,6 +275,78 @@ def test_some_threads_share_a_loop_as_all_do() -> None:
         small(statements.replace("tx < 32", "tx % 2 == 0"), params, x, np.zeros((3, 8), np.float32), threads=96)
 
 
+RING = """
+    tx = T.get_thread_binding()
+    S = T.alloc_shared((2, 16), "float32")
+    total = T.alloc_fragment((16,), "float32")
+    there = T.alloc_barrier([128, 128])
+    free = T.alloc_barrier([128, 128])
+    {first}
+        T.clear(total)
+        for k in T.serial(5):
+            T.barrier_wait(there[k % 2], k // 2 % 2)
+            for i in T.Parallel(16):
+                total[i] = total[i] * 2 + S[k % 2, i]
+            T.barrier_arrive(free[k % 2])
+        T.copy(total, Y)
+    {second}
+        for k in T.serial(5):
+            T.barrier_wait(free[k % 2], (k // 2 + 1) % 2)
+            {load}
+            {announce}
+"""
+LOADS = (
+    ("T.copy(X[k, :], S[k % 2, :])", "T.barrier_arrive(there[k % 2])"),
+    (
+        """if tx % 32 < 4:
+                T.ptx_cp_async(T.access_ptr(S[k % 2, tx % 32 * 4], "w", 4), T.access_ptr(X[k, tx % 32 * 4], "r", 4), 4,
+                               predicate=k < 9)""",
+        "T.cp_async_barrier_noinc(there[k % 2])",
+    ),
+)
+
+
+@pytest.mark.parametrize(("load", "announce"), LOADS)
+@pytest.mark.parametrize("arms", [("if tx < 128:", "else:"), ("with T.ws(0):", "with T.ws(1):")])
+def test_groups_of_threads_wait_for_one_another(arms: tuple[str, str], load: str, announce: str) -> None:
+    """The one that uses what the other loads comes first in the text, and neither gets ahead of the other."""
+    statements = RING.format(first=arms[0], second=arms[1], load=load, announce=announce)
+    params = 'X: T.Tensor((5, 16), "float32"), Y: T.Tensor((16,), "float32")'
+    x = RNG.integers(-9, 9, (5, 16)).astype(np.float32)
+    if "ws" in arms[0]:
+        statements = statements.replace("tx = T.get_thread_binding()", "tx = T.get_thread_binding() % 128")
+    expected = (x * 2 ** np.arange(4, -1, -1)[:, None]).sum(axis=0)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros(16, np.float32), threads=256), expected)
+    stuck = statements.replace(announce, "pass")
+    with pytest.raises(KernelFault, match="every group of threads waits"):
+        small(stuck, params, x, np.zeros(16, np.float32), threads=256)
+
+
+def test_named_barriers_order_groups_too() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((8,), "float32")
+        last = T.alloc_var("int32")
+        last = 7
+        if tx < 32:
+            T.sync_threads(3, 64)
+            for i in T.Parallel(8):
+                Y[i] = S[i] + 1
+            last = 5
+        elif tx < 64:
+            T.copy(X, S)
+            T.named_barrier_arrive(3, 64)
+        Y[8 + tx // 32] = last
+    """
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((11,), "float32")'
+    x = RNG.integers(-9, 9, (8,)).astype(np.float32)
+    found = small(statements, params, x, np.zeros(11, np.float32), threads=96)
+    np.testing.assert_array_equal(found, [*(x + 1), 5, 7, 7])
+    alone = statements.replace("T.named_barrier_arrive(3, 64)", "pass").replace("elif tx < 64", "if tx >= 32")
+    with pytest.raises(CannotInterpret, match="of a later statement"):
+        small(alone, params, x, np.zeros(11, np.float32), threads=96)
+
+
 def test_threads_copy_what_they_have_for_their_own() -> None:
     statements = """
         tx = T.get_thread_binding()

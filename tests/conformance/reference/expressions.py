@@ -54,6 +54,20 @@ class Values:
         self.variables: dict[tuple[str, str], Array] = {}
         self.thread: Array | None = None
 
+    def copy(self) -> Values:
+        """Variables of a group's own, of the same memory."""
+        found = Values(self.memory)
+        found.variables, found.thread = dict(self.variables), self.thread
+        return found
+
+    def take(self, other: Values, mask: Array) -> None:
+        """The variables that a group gave other values, for its threads."""
+        for key, value in other.variables.items():
+            old = self.variables.get(key)
+            if old is not value:
+                everywhere = old is None or mask.all()
+                self.variables[key] = value if everywhere else np.where(mask, value, old)
+
     def __getitem__(self, var: Var) -> Array:
         key = (var.name, var.role.value)
         if key not in self.variables:

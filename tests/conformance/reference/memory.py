@@ -171,10 +171,15 @@ class Memory:
             self._written(buffer, outer)
         data[outer] = values[inner]
 
-    def forget_private(self, buffers: tuple[Buffer, ...]) -> None:
-        """Private arrays that elements of a loop had for their own are undefined after it."""
-        for buffer in buffers:
-            if buffer.scope is Scope.LOCAL and buffer.of is None and len(self._data[id(buffer)]) > 1:
+    def private(self, buffers: tuple[Buffer, ...]) -> list[Buffer]:
+        """The private arrays of which there are several."""
+        locals_ = (buffer for buffer in buffers if buffer.scope is Scope.LOCAL and buffer.of is None)
+        return [buffer for buffer in locals_ if len(self._data[id(buffer)]) > 1]
+
+    def forget_private(self, buffers: tuple[Buffer, ...], kept: list[Buffer]) -> None:
+        """Private arrays that elements of a loop had for their own are undefined after it; the threads' are kept."""
+        for buffer in self.private(buffers):
+            if buffer not in kept:
                 self.allocate(buffer)
 
 

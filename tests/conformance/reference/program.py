@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from tests.conformance.reference.expressions import Values
+from tests.conformance.reference.groups import Barriers
 from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Binary, Call, Load, Var, is_of_thread, walk
+from tile2cu.core.expr import Address, Binary, Call, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -44,8 +46,9 @@ from tile2cu.core.program import (
 
 _ONE = np.ones(1, bool)
 # One statement after the other, all threads side by side: what orders them has nothing left to do.
-_BARRIERS = frozenset(("sync_warp", "mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_expect", "mbarrier_expect"))
-_BARRIERS |= {"fence_async_proxy", "barrier_sync", "barrier_arrive", "cp_async_arrive"}
+_NOTHING = frozenset(("sync_warp", "mbarrier_expect", "fence_async_proxy", "cp_async_commit", "cp_async_wait"))
+_ARRIVALS = frozenset(("mbarrier_arrive", "mbarrier_arrive_expect", "cp_async_arrive"))
+_WAITS = frozenset(("mbarrier_wait", "barrier_sync"))
 
 
 def interpret(program: Program, arguments: Mapping[str, object], *, seconds: float = 60.0) -> dict[str, Array]:
@@ -116,6 +119,22 @@ def _read_and_written(loop: Parallel) -> list[Buffer]:
     return [tile for name, tile in written.items() if name in others and tile.of is None and tile.reducer is None]
 
 
+def _side_by_side(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
+    """The statements one by one, and together those of T.ws that stand next to one another, one a group."""
+    found: list[tuple[Stmt, ...]] = []
+    for stmt in body:
+        group, before = group_of(stmt), {group_of(each) for each in found[-1]} if found else {None}
+        if group is not None and None not in before and group not in before:
+            found[-1] = (*found[-1], stmt)
+        else:
+            found.append((stmt,))
+    return found
+
+
+def _waits(stmt: Stmt) -> bool:
+    return isinstance(stmt, Effect) and stmt.call.function in _WAITS
+
+
 class Block:
     """One block's run. A mask says for which of the elements side by side a statement runs."""
 
@@ -125,16 +144,53 @@ class Block:
         self.lanes, self.deadline = lanes, deadline
         # Elements that left the innermost loop, and those that left its current turn.
         self.broken, self.left = np.zeros(lanes, bool), np.zeros(lanes, bool)
+        self.barriers, self.in_group = Barriers(), False
 
     def run(self, body: tuple[Stmt, ...], mask: Array) -> None:
         """Runs statements for the elements of the mask."""
-        for stmt in body:
+        for stmts in _side_by_side(body):
             live = mask & ~self.left
             if not live.any():
                 return
             if time.process_time() > self.deadline:
                 raise TimeoutError("the interpreter ran out of time")
-            self._run(stmt, live)
+            arms = self._arms(stmts, live)
+            if len(arms) > 1 and not self.in_group:
+                self._groups(arms)
+            else:
+                for stmt in stmts:
+                    self._run(stmt, live)
+
+    def _arms(self, stmts: tuple[Stmt, ...], mask: Array) -> list[tuple[tuple[Stmt, ...], Array]]:
+        """What groups of threads do side by side, with their threads: those of T.ws, or of a branch that not all take.
+
+        Nothing where nobody waits.
+        """
+        first = stmts[0]
+        if not isinstance(first, If) or not any(map(_waits, walk_stmts(stmts))):
+            return []
+        if group_of(first) is not None:
+            return [((stmt,), mask) for stmt in stmts]
+        arms: list[tuple[tuple[Stmt, ...], Array]] = []
+        rest: tuple[Stmt, ...] = (first,)
+        while len(rest) == 1 and isinstance(branch := rest[0], If) and mask.any():
+            taken = np.broadcast_to(self.values.of(branch.condition, mask).astype(bool), mask.shape)
+            arms.append((branch.then, mask & taken))
+            mask, rest = mask & ~taken, branch.orelse
+        return [arm for arm in (*arms, (rest, mask)) if arm[0] and arm[1].any()]
+
+    def _groups(self, arms: list[tuple[tuple[Stmt, ...], Array]]) -> None:
+        """Runs the arms side by side, each with variables of its own; afterwards each thread has its group's."""
+        blocks = [Block(self.memory, self.values.copy(), self.launch, self.lanes, self.deadline) for _ in arms]
+        for block in blocks:
+            block.barriers, block.in_group = self.barriers, True
+            block.broken, block.left = self.broken.copy(), self.left.copy()
+        self.barriers.side_by_side(
+            [partial(block.run, body, mask) for block, (body, mask) in zip(blocks, arms, strict=True)]
+        )
+        for block, (_, mask) in zip(blocks, arms, strict=True):
+            self.broken, self.left = self.broken | block.broken, self.left | block.left
+            self.values.take(block.values, mask)
 
     def _run(self, stmt: Stmt, mask: Array) -> None:
         if not (self._scalar(stmt, mask) or self._control(stmt, mask) or self.tiles.run(stmt, mask)):
@@ -185,15 +241,50 @@ class Block:
                 self._parallel(stmt, mask)
             case Sync() | Swizzle() | Print() | Await() | SetRegisters():
                 pass
-            case Effect(call=Call(function=name)) if name in _BARRIERS:
+            case Effect(call=Call(function=name)) if name.partition("<")[0] in _NOTHING:
                 pass
+            case Effect(call=Call(function=name) as call) if name in _ARRIVALS | _WAITS | {"barrier_arrive"}:
+                self._at_barrier(call, mask)
+            case Effect(call=Call(function=name) as call) if name.startswith("cp_async<"):
+                self._copy_async(call, mask)
             case _:
                 return False
         return True
 
+    def _copy_async(self, call: Call, mask: Array) -> None:
+        """Each thread copies elements that lie side by side; past the bytes that are given they are zero."""
+        dst, src, given = call.args
+        assert isinstance(dst, Address) and isinstance(src, Address)
+        assert isinstance(dst.buffer, Buffer) and isinstance(src.buffer, Buffer)
+        count = self.values.of(given, mask) // dst.dtype.bytes
+        (*to, column), (*of, place) = ([self.values.of(each, mask) for each in at.indices] for at in (dst, src))
+        for step in range(int(call.function[len("cp_async<") : -1]) // dst.dtype.bytes):
+            found = self.memory.load(src.buffer, [*of, place + step], mask & (step < count))
+            self.memory.store(dst.buffer, [*to, column + step], found, mask)
+
+    def _at_barrier(self, call: Call, mask: Array) -> None:
+        """Threads come to a barrier, wait at one, or both."""
+        threads = int(mask.sum()) if self.lanes > 1 else self.launch.threads
+        threads *= 1 if self.in_group else self.launch.groups
+        if call.function.startswith("barrier"):
+            number, needed = (self.values.number(arg, mask) for arg in call.args)
+            come = self.barriers.meet if call.function == "barrier_sync" else self.barriers.arrive
+            come(("", number), threads, needed)
+            return
+        place = call.args[0]
+        assert isinstance(place, Load) and isinstance(place.buffer, Buffer)
+        number = self.values.number(place.indices[0], mask)
+        barrier = place.buffer.name, number
+        if call.function == "mbarrier_wait":
+            self.barriers.wait(barrier, self.values.number(call.args[1], mask))
+        else:
+            self.barriers.arrive(barrier, threads, place.buffer.arrivals[number])
+
     def _branch(self, stmt: If, mask: Array) -> None:
         if group_of(stmt) is not None:  # each group's turn comes, in the order of the text
+            outside, self.in_group = self.in_group, True
             self.run(stmt.then, mask)
+            self.in_group = outside
             return
         taken = self.values.of(stmt.condition, mask).astype(bool)
         for arm, chosen in ((stmt.then, mask & taken), (stmt.orelse, mask & ~taken)):
@@ -251,6 +342,7 @@ class Block:
         if not count:
             return
         outside, variables = (self.lanes, self.broken, self.left, self.values.thread), dict(self.values.variables)
+        own = self.memory.private(self.launch.tiles)
         for key, value in variables.items():
             if len(value) > 1 and len(same := np.unique(value[mask])) == 1:
                 self.values.variables[key] = same
@@ -265,4 +357,4 @@ class Block:
         self.memory.end_loop()
         self.lanes, self.broken, self.left, self.values.thread = outside
         self.values.variables = variables
-        self.memory.forget_private(self.launch.tiles)
+        self.memory.forget_private(self.launch.tiles, own)
