@@ -161,6 +161,12 @@ CASES = {
         integers=inputs.small_integers,
         tolerance=2e-3,
     ),
+    "linear_int4_prefill": Case(
+        sizes=({"M": 70, "N": 72, "K": 320}, {"M": 1, "N": 5, "K": 32}, {"M": 300, "N": 130, "K": 96}),
+        reference=references.linear_int4,
+        random=inputs.four_bits,
+        tolerance=2e-3,
+    ),
     "dequant_gemm": Case(
         sizes=({"M": 70, "N": 72, "K": 320}, {"M": 1, "N": 5, "K": 32}),
         reference=references.dequant,

@@ -77,6 +77,7 @@ GOLDEN = (
         "cuda:sm_90a",
         {"block_M": 256, "block_N": 128, "block_K": 64, "num_stages": 4, "threads": 256},
     ),
+    Golden("cuda/sm_90a", "linear_int4_prefill.py", "cuda:sm_90a"),
     Golden("cuda/sm_100a", "gemm_relu.py", "cuda:sm_100a", {"block_K": 64, "threads": 256}),
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),

@@ -107,6 +107,14 @@ def test_linear_of_int4_weights(activation: bool) -> None:
     check_calls(kernel, *(calls.linear_int4(*size, activation=activation) for size in sizes))
 
 
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize("block_K", [32, 64])
+def test_linear_int4_prefill(target: str, block_K: int) -> None:  # noqa: N803
+    """A turn of one group, and of two; the last one of K = 96 has one."""
+    kernel = load("linear_int4_prefill.py", check=True, target=target, block_M=64, block_K=block_K, num_stages=2)
+    check_calls(kernel, *(calls.linear_int4(*size, activation=False) for size in ((70, 72, 96), (1, 5, 32))))
+
+
 def test_rope() -> None:
     kernel = load("rope.py", check=True, dim=64)
     check_calls(kernel, *(calls.rope(*size, 64) for size in ((1, 64, 2), (2, 70, 3), (1, 1, 1))))

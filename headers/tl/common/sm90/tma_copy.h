@@ -55,6 +55,30 @@ template <int n> TL_DEVICE void mbarrier_start(Barrier (&barriers)[n], const int
   mbarrier_init_fence();
 }
 
+// A shared tile into registers that lie as an accumulator's, of 16-bit elements four 8x8 matrices at a time. Who: the
+// threads that the layout names, whole warps.
+template <class Tile, class T, int M, int N, int along_m, int along_n>
+TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
+                                                      Fragment<T, WgmmaAccumulator<M, N, along_m, along_n>>& to) {
+  using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
+  using U = typename Tile::type;
+  if constexpr (sizeof(U) == 2 && Layout::n_tiles % 2 == 0 && Tile::chunk_bytes == 16) {
+    TL_UNROLL
+    for (int m = 0; m < Layout::m_tiles; ++m) {
+      TL_UNROLL
+      for (int col = 0; col < Layout::own_cols; col += 16) {  // 16 rows x 16 columns are the four matrices
+        uint32_t pairs[4];
+        ldmatrix_x4(pairs, from.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + col + lane() / 16 * 8));
+        T* const reg = to.reg + m * Layout::tile_registers + col / 2;
+        TL_UNROLL
+        for (int i = 0; i < 4; ++i) InRegisters<T, 2>{reg + 2 * i}.store(convert<T>(bit_cast<Vec<U, 2>>(pairs[i])));
+      }
+    }
+  } else {
+    load_fragment<vector_in<Layout, Tile>()>(from, to);
+  }
+}
+
 // Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
 template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
