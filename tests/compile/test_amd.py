@@ -67,6 +67,7 @@ def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
 ONE_SIDED = {
     "group": "threads that have a barrier of their own (T.ws); CDNA has one barrier a block",
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
+    "sync_grid": "a cooperative launch's; on AMD what follows T.sync_grid is a kernel of its own, or it is refused",
     "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
     "load_to_shared": "gfx950's loads past the registers; on NVIDIA it is cp_async",
     "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",

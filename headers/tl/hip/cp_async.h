@@ -19,8 +19,9 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
       store4(to, load4(from));
     return;
   }
-  for (int i = 0; i < source_bytes; ++i)
-    reinterpret_cast<unsigned char*>(words)[i] = static_cast<const unsigned char*>(from)[i];
+  TL_UNROLL
+  for (int i = 0; i < bytes; ++i)  // of registers, which have no addresses
+    if (i < source_bytes) words[i / 4] |= uint32_t(static_cast<const unsigned char*>(from)[i]) << 8 * (i % 4);
   TL_UNROLL
   for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
 }

@@ -33,6 +33,7 @@ struct Float8Instructions {
     return pack2(floats[0], floats[1], half());
   }
   static void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3);
+  static void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bool is_e4m3);
 
  private:
   static TL_DEVICE float saturated(float value, float highest) {
