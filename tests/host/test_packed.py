@@ -238,3 +238,23 @@ def test_quantisation_to_four_bits(tmp_path: Path) -> None:
     most = np.maximum(np.abs(wide).max(axis=2, keepdims=True), np.float32(1e-4)) / np.float32(6)
     expected = np.clip(wide / most, -6, 6).astype(ml_dtypes.float4_e2m1fn).astype(np.float64).reshape(50, 64)
     np.testing.assert_array_equal(unpacked(kernel(x), "float4_e2m1fn"), expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
+def test_single_elements_of_a_tensor(dtype: str, target: str, tmp_path: Path) -> None:
+    """Halves of one byte are written by different threads, and by different blocks where parts begin within a byte."""
+    statements = f"""
+        for i, j in T.Parallel(16, 15):
+            if j + bx * 15 < N:
+                Y[by * 16 + i, N - 1 - bx * 15 - j] = T.cast(X[by * 16 + i, bx * 15 + j], {dtype!r})
+        if bx == 0:
+            Z[by] = T.cast(X[by, 1], {dtype!r})
+    """
+    params = f"X: T.Tensor((M, N), 'float32'), Z: T.Tensor((8,), {dtype!r}), Y: T.Tensor((M, N), {dtype!r})"
+    grid = "T.ceildiv(N, 15), T.ceildiv(M, 16)"
+    kernel = load_body(tmp_path, statements, params, grid=grid, blocks="(bx, by)", arguments="M, N", target=target)
+    assert "each by an atomic operation" in kernel.source
+    x, z = numbers(dtype, 37, 46), np.zeros(4, np.uint8)
+    np.testing.assert_array_equal(unpacked(kernel(x.astype(np.float32), z), dtype), x[:, ::-1])
+    np.testing.assert_array_equal(unpacked(z, dtype)[:3], x[:3, 1])

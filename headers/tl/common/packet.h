@@ -84,6 +84,11 @@ template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> lo
 template <int width, class T, int n> TL_DEVICE void store_elements(PackedPointer<T> p, const Vec<T, n>& v) {
   store_elements<width>(p.byte(), packed(v));
 }
+// One element, whose neighbour in the byte another thread may write meanwhile.
+template <class T> TL_DEVICE void store_half(PackedPointer<T> p, T x) {
+  const int shift = static_cast<int>(p.index & 1) * 4;
+  replace_bits(p.byte(), static_cast<uint8_t>(15 << shift), static_cast<uint8_t>(x.bits() << shift));
+}
 // The widest access that moves n elements at p, when p is a multiple of `alignment` bytes.
 template <class T, int n> TL_BOTH constexpr int access_width(int alignment) {
   return smaller(smaller(power_of_two_in(bytes_of<T>(n)), 16), alignment);
@@ -95,8 +100,11 @@ template <class T> struct Element {
   bool inside;
   TL_DEVICE T load() const { return inside ? *p : T(0); }
   template <class X> TL_DEVICE void store(X x) const {
-    static_assert(!is_packed<T>, "elements that share a byte are written together");
-    if (inside) *p = convert<T>(value(x));
+    if constexpr (is_packed<T>) {
+      if (inside) store_half(p, convert<T>(value(x)));
+    } else {
+      if (inside) *p = convert<T>(value(x));
+    }
   }
   TL_DEVICE operator T() const { return load(); }
   template <class X> TL_DEVICE const Element& operator=(X x) const { return store(x), *this; }

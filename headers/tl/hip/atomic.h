@@ -33,6 +33,15 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return __builtin_bit_cast(T, seen);
 }
 
+// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile.
+TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
+  const auto address = reinterpret_cast<uintptr_t>(byte);
+  uint32_t* const word = reinterpret_cast<uint32_t*>(address & ~uintptr_t(3));
+  const int shift = static_cast<int>(address & 3) * 8;
+  __hip_atomic_fetch_and(word, ~(uint32_t(mask) << shift), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  __hip_atomic_fetch_or(word, uint32_t(bits & mask) << shift, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
 // An element in one step, which orders nothing else.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
   using Bits = typename hip::BitsOf<sizeof(T)>::type;

@@ -34,6 +34,9 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return host::bit_cast<T>(seen);
 }
 
+// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile.
+TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) { tl_engine_replace_bits(byte, mask, bits); }
+
 // An element in one step. Who waits for another thread's store lets it run.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
   using Bits = typename host::BitsOf<sizeof(T)>::type;

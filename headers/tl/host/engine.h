@@ -86,6 +86,7 @@ void tl_engine_yield(void);
 
 void tl_engine_load(void* value, const void* from, int bytes);
 void tl_engine_store(void* to, const void* value, int bytes);
+void tl_engine_replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits); /* in one step; reads nothing */
 float tl_engine_atomic_add_float(float* to, float value);
 int32_t tl_engine_atomic_add_int(int32_t* to, int32_t value);
 uint16_t tl_engine_atomic_add_16bit(void* to, uint16_t bits, int type); /* TL_ENGINE_HALF or TL_ENGINE_BFLOAT16 */

@@ -59,6 +59,15 @@ void tl_engine_store(void* to, const void* value, int bytes) {
   std::memcpy(to, value, std::size_t(bytes));
 }
 
+void tl_engine_replace_bits(std::uint8_t* byte, std::uint8_t mask, std::uint8_t bits) {
+  Worker& worker = current_worker();
+  if (worker.observes()) worker.access(byte, 1, true, TILE2CU_CALL_SITE, true, true);
+  std::uint8_t seen = __atomic_load_n(byte, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(byte, &seen, std::uint8_t((seen & ~mask) | (bits & mask)), false,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
 float tl_engine_atomic_add_float(float* to, float value) {
   observe_atomic(to, sizeof *to, TILE2CU_CALL_SITE);
   const auto old = exchange_updated<std::uint32_t>(to, [&](std::uint32_t bits) {

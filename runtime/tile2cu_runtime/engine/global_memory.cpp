@@ -125,7 +125,7 @@ void GlobalMemory::report_out_of_bounds(Worker& worker, std::size_t offset, std:
 }
 
 void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic,
-                         Site site) {
+                         Site site, bool blind) {
   const std::size_t begin = offset_of(address), end = begin + bytes;
   const std::uint32_t self = (worker.block_number + 1) & writer_mask;
   for (std::size_t offset = begin & ~std::size_t(1); offset < end; offset += 2) {
@@ -137,7 +137,7 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
     }
     const std::uint32_t writer = word & writer_mask;
     const bool foreign = writer != self && (word >> written_shift & touched);
-    if (TILE2CU_UNLIKELY((!is_write || is_atomic) && (word >> initialised_shift & touched) != touched)) {
+    if (TILE2CU_UNLIKELY((!is_write || (is_atomic && !blind)) && (word >> initialised_shift & touched) != touched)) {
       worker.report("uninitialised global read", {site}, [&] {
         return text("%s %s at {0} what nobody has written", worker.describe_current().c_str(),
                     is_atomic ? "updates" : "reads");

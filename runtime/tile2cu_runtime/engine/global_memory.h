@@ -24,7 +24,8 @@ class GlobalMemory {
 
   // Forgets which blocks wrote what: launches on one stream follow one another.
   void begin_launch();
-  void check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic, Site site);
+  void check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic, Site site,
+             bool blind = false);
 
  private:
   // Address space, not memory: pages appear when touched.

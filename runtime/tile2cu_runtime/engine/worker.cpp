@@ -224,7 +224,7 @@ void Worker::report_deadlock() {
 
 // ---- checking ---------------------------------------------------------------------------------------------
 
-void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic) {
+void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic, bool blind) {
   const std::size_t offset = shared_offset(address);
   if (offset < arena_bytes) {
     if (options.check) {
@@ -245,7 +245,7 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
   }
   auto& memory = GlobalMemory::instance();
   if (!memory.contains(address)) return;
-  if (options.check) memory.check(*this, address, bytes, is_write, is_atomic, site);
+  if (options.check) memory.check(*this, address, bytes, is_write, is_atomic, site, blind);
   if (options.statistics) requests.lane_access(*this, site, memory.offset_of(address), bytes, is_write, false);
 }
 

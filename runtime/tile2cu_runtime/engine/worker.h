@@ -88,7 +88,9 @@ struct Worker {
   template <class Message> void report(const char* kind, const Whereabouts& where, Message&& message) {
     launch.findings.add(kind, where, message);
   }
-  void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false);
+  // `blind`: an atomic that does not ask what was there.
+  void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false,
+              bool blind = false);
   bool observes() const { return options.check | options.statistics; }
   // Whether who wrote it, or those who access it, have had a fence between.
   bool has_fenced(const Granule& granule, const SharedAccess& access) const;

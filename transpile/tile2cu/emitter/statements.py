@@ -398,6 +398,9 @@ class Statements:
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         packets = [f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
+        if self.facts.get(op, "together") == 1:
+            rule = self.facts.rule(op, "together")
+            packets.append(f"two threads may write halves of one byte: each by an atomic operation  [{rule}]")
         shown = " ".join(str(view.parts) for view in body)
         comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
         if self.facts.get(op, "store_last"):

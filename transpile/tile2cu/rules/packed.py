@@ -88,12 +88,12 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
     examples=(Example(_EXAMPLE, 4, "together", "32"),),
 )
 def pairs(op: Copy | Parallel | Store, context: Context) -> Iterator[Decision]:
-    """Elements that share a byte are written by one thread, together.
+    """Elements that share a byte are written by one thread, together, or each by itself to a tensor, by atomics.
 
     Two threads that wrote halves of one byte would lose one of them, since each reads the byte and writes it back.
 
     Gives: the neighbours that a thread writes at once, of each operation that writes such elements to memory.
-    Errors: T2C-L015 where a thread writes a single one.
+    Errors: T2C-L015 where a thread writes a single one to a shared tile, or a copy does.
     """
     match op:
         case Copy() if _is_packed_memory(op.dst.buffer) and op.src.buffer.scope not in _IN_MEMORY:
@@ -104,8 +104,10 @@ def pairs(op: Copy | Parallel | Store, context: Context) -> Iterator[Decision]:
             )
         case Parallel():
             for access in _packed_stores(op.body):
-                yield op, "together", _require(access.buffer, access.span, context.facts.get(op, "vector") or 1)
-        case Store() if _is_packed_memory(op.buffer) and not _in_parallel(op, context):
+                vector = context.facts.get(op, "vector") or 1
+                alone = vector == 1 and access.buffer.scope is Scope.GLOBAL
+                yield op, "together", 1 if alone else _require(access.buffer, access.span, vector)
+        case Store() if op.buffer.dtype.is_packed and op.buffer.scope is Scope.SHARED and not _in_parallel(op, context):
             _require(op.buffer, op.span, 1)
         case _:
             pass
