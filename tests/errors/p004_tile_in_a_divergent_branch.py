@@ -9,7 +9,7 @@ def kernel(M, N, block=64):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
             L = T.alloc_fragment((64, 64), "float32")
             tx = T.get_thread_binding(0)
-            if tx < 96:
+            if tx < 50:
                 T.copy(X[bx * block, 0], L)
                 Y[bx, tx] = L[0, 0]
 
@@ -23,6 +23,6 @@ def kernel(M, N, block=64):
 # note: the branch depends on the thread
 #   --> p004_tile_in_a_divergent_branch.py:12:13
 #    |
-# 12 |             if tx < 96:
+# 12 |             if tx < 50:
 #    |             ^^^^^^^^^^^
-#   = help: move it out of the `if`, or give each branch as many threads, in whole warps: 128 and 128 of 256
+#   = help: move it out of the `if`, or give each branch whole warps, which no other branch has: 128 and 256 of 384

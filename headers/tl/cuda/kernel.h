@@ -12,6 +12,8 @@
 #define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
 
+#include "../common/groups.h"
+
 namespace tl {
 
 constexpr int warp_size = 32;
@@ -19,10 +21,12 @@ constexpr int warp_size = 32;
 // Emitted blocks are one-dimensional, so threadIdx.x is the thread's number in the block.
 TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
 
-// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block.
+// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block. It is
+// one number for all groups, or one for each.
 #ifdef TL_GROUP
-TL_DEVICE int group() { return thread_of_block() / TL_GROUP; }
-TL_DEVICE int thread() { return thread_of_block() % TL_GROUP; }
+TL_DEVICE int group() { return Groups<TL_GROUP>::group(thread_of_block()); }
+TL_DEVICE int thread() { return thread_of_block() - Groups<TL_GROUP>::first(thread_of_block()); }
+TL_DEVICE int group_threads() { return Groups<TL_GROUP>::size(thread_of_block()); }
 #else
 TL_DEVICE int thread() { return thread_of_block(); }
 #endif

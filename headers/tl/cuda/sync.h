@@ -22,7 +22,7 @@ TL_DEVICE void barrier_arrive(int id, int threads) {
 
 // The same among the threads that tile operations see: of the block, or of a group. The groups' barriers are the last.
 #ifdef TL_GROUP
-TL_DEVICE void sync_threads() { barrier_sync(15 - group(), TL_GROUP); }
+TL_DEVICE void sync_threads() { barrier_sync(15 - group(), group_threads()); }
 #else
 TL_DEVICE void sync_threads() { sync_block(); }
 #endif

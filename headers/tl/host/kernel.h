@@ -68,6 +68,8 @@ TL_ENGINE_VARIABLE uint3 threadIdx, blockIdx;
 TL_ENGINE_VARIABLE dim3 blockDim, gridDim;
 TL_ENGINE_VARIABLE int tl_engine_thread;  // linear in the block
 
+#include "../common/groups.h"
+
 #ifndef TL_WARP_SIZE
 #define TL_WARP_SIZE 32  // 64 for texts emitted for AMD's wave64
 #endif
@@ -76,10 +78,12 @@ namespace tl {
 constexpr int warp_size = TL_WARP_SIZE;
 TL_DEVICE int thread_of_block() { return tl_engine_thread; }
 
-// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block.
+// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block. It is
+// one number for all groups, or one for each.
 #ifdef TL_GROUP
-TL_DEVICE int group() { return thread_of_block() / TL_GROUP; }
-TL_DEVICE int thread() { return thread_of_block() % TL_GROUP; }
+TL_DEVICE int group() { return Groups<TL_GROUP>::group(thread_of_block()); }
+TL_DEVICE int thread() { return thread_of_block() - Groups<TL_GROUP>::first(thread_of_block()); }
+TL_DEVICE int group_threads() { return Groups<TL_GROUP>::size(thread_of_block()); }
 #else
 TL_DEVICE int thread() { return thread_of_block(); }
 #endif

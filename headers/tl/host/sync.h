@@ -17,7 +17,7 @@ TL_DEVICE void barrier_sync(int id, int threads) { tl_engine_barrier_sync(id, th
 TL_DEVICE void barrier_arrive(int id, int threads) { tl_engine_barrier_arrive(id, threads); }
 // Among the threads that tile operations see: of the block, or of a group.
 #ifdef TL_GROUP
-TL_DEVICE void sync_threads() { barrier_sync(15 - group(), TL_GROUP); }
+TL_DEVICE void sync_threads() { barrier_sync(15 - group(), group_threads()); }
 #else
 TL_DEVICE void sync_threads() { sync_block(); }
 #endif

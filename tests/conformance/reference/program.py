@@ -40,7 +40,7 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
-    group_of,
+    asked_warpgroups,
     walk_stmts,
 )
 
@@ -79,6 +79,9 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
     for launch in program.launches:
         _launch(launch, memory, values, deadline)
     return {tensor.name: stored(memory.data(tensor), tensor.dtype) for tensor in tensors}
+
+
+_WARPGROUP = 128  # threads, by which T.ws counts
 
 
 def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> None:
@@ -123,7 +126,7 @@ def _side_by_side(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
     """The statements one by one, and together those of T.ws that stand next to one another, one a group."""
     found: list[tuple[Stmt, ...]] = []
     for stmt in body:
-        group, before = group_of(stmt), {group_of(each) for each in found[-1]} if found else {None}
+        group, before = asked_warpgroups(stmt), {asked_warpgroups(each) for each in found[-1]} if found else {None}
         if group is not None and None not in before and group not in before:
             found[-1] = (*found[-1], stmt)
         else:
@@ -144,7 +147,8 @@ class Block:
         self.lanes, self.deadline = lanes, deadline
         # Elements that left the innermost loop, and those that left its current turn.
         self.broken, self.left = np.zeros(lanes, bool), np.zeros(lanes, bool)
-        self.barriers, self.in_group = Barriers(), False
+        self.barriers = Barriers()
+        self.in_group = 0  # threads of the group whose statements run; 0 outside of groups
 
     def run(self, body: tuple[Stmt, ...], mask: Array) -> None:
         """Runs statements for the elements of the mask."""
@@ -169,7 +173,7 @@ class Block:
         first = stmts[0]
         if not isinstance(first, If) or not any(map(_waits, walk_stmts(stmts))):
             return []
-        if group_of(first) is not None:
+        if asked_warpgroups(first) is not None:
             return [((stmt,), mask) for stmt in stmts]
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
         rest: tuple[Stmt, ...] = (first,)
@@ -183,7 +187,7 @@ class Block:
         """Runs the arms side by side, each with variables of its own; afterwards each thread has its group's."""
         blocks = [Block(self.memory, self.values.copy(), self.launch, self.lanes, self.deadline) for _ in arms]
         for block in blocks:
-            block.barriers, block.in_group = self.barriers, True
+            block.barriers, block.in_group = self.barriers, self.launch.threads
             block.broken, block.left = self.broken.copy(), self.left.copy()
         self.barriers.side_by_side(
             [partial(block.run, body, mask) for block, (body, mask) in zip(blocks, arms, strict=True)]
@@ -264,8 +268,7 @@ class Block:
 
     def _at_barrier(self, call: Call, mask: Array) -> None:
         """Threads come to a barrier, wait at one, or both."""
-        threads = int(mask.sum()) if self.lanes > 1 else self.launch.threads
-        threads *= 1 if self.in_group else self.launch.groups
+        threads = int(mask.sum()) if self.lanes > 1 else self.in_group or self.launch.threads
         if call.function.startswith("barrier"):
             number, needed = (self.values.number(arg, mask) for arg in call.args)
             come = self.barriers.meet if call.function == "barrier_sync" else self.barriers.arrive
@@ -281,8 +284,11 @@ class Block:
             self.barriers.arrive(barrier, threads, place.buffer.arrivals[number])
 
     def _branch(self, stmt: If, mask: Array) -> None:
-        if group_of(stmt) is not None:  # each group's turn comes, in the order of the text
-            outside, self.in_group = self.in_group, True
+        numbers = asked_warpgroups(stmt)
+        if numbers is not None:  # each group's turn comes, in the order of the text
+            outside, self.in_group = self.in_group, _WARPGROUP * len(numbers)
+            if self.lanes > 1:
+                mask = mask & np.isin(np.arange(self.lanes) // _WARPGROUP, numbers)
             self.run(stmt.then, mask)
             self.in_group = outside
             return

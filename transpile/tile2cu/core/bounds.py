@@ -64,7 +64,7 @@ class Bounds:
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
-        self._threads = launch.threads * launch.groups
+        self._threads = launch.block_threads
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)

@@ -124,9 +124,10 @@ _PIPELINE: Mapping[str, Explanation] = {
     ),
     "T2C-P004": Explanation(
         "an operation on a whole tile stands in a branch that only some threads take",
-        "The threads of the block share the elements of a tile. Where branches give equal shares of whole warps work, "
-        "each share is a group that works by itself, as under T.ws; a branch that does nothing but operations on whole "
-        "tiles is run by all threads. What mixes them with statements of single threads is neither.",
+        "The threads of the block share the elements of a tile. Where branches give shares of whole warps work, each "
+        "share is a group that works by itself, as under T.ws; a branch that does nothing but operations on whole "
+        "tiles is run by all threads. Groups are equal or have no thread in common, as each has a barrier and "
+        "fragments of its own, and what several of different sizes would do with one fragment is nobody's.",
     ),
 }
 
@@ -206,9 +207,9 @@ _EMISSION: Mapping[str, Explanation] = {
         "These know dense tensors of the common element types, and scalars that plain C++ has.",
     ),
     "T2C-E032": Explanation(
-        "one kernel of a text has groups of threads, another has not",
-        "T.ws makes each warpgroup of a kernel work by itself, and tile operations see the threads of one. That is "
-        "said once for a whole text.",
+        "one kernel of a text has groups of threads, another has not, or others",
+        "T.ws makes groups of a kernel's threads work by themselves, and tile operations see the threads of one. That "
+        "is said once for a whole text.",
     ),
     "T2C-E033": Explanation(
         "a kernel's name cannot be a C function's",

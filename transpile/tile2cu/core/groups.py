@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from tile2cu.core.accesses import buffers_written
-from tile2cu.core.dtype import INT32
+from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.core.program import (
     AtomicTile,
+    Buffer,
     Copy,
     Fill,
+    Gemm,
     If,
     Loop,
     Parallel,
@@ -30,34 +32,76 @@ def in_group(group: int) -> Expr:
     return binary("==", Call(INT32, "group", ()), int_const(group))
 
 
-def by_groups(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Operations on whole tiles that all groups come to: the first one does those that write memory.
+def in_warpgroups(numbers: tuple[int, ...]) -> Expr:
+    """The condition that a thread is of one of these warpgroups, as the user writes it: T.ws(0, 1)."""
+    return Call(BOOL, "warpgroups", tuple(map(int_const, numbers)))
 
-    Each group does those that write fragments, of which it has its own.
+
+def by_groups(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Operations on whole tiles that all groups come to: one of them does those that write memory.
+
+    It is the one that alone uses the fragments of the operation, or else the first. Each group does those that write
+    fragments, of which it has its own.
     """
+    return _by_users(body, fragment_users(body))
+
+
+def _by_users(body: tuple[Stmt, ...], users: dict[str, set[int]]) -> tuple[Stmt, ...]:
     done: list[Stmt] = []
-    for by_first, run in groupby(body, _is_done_once):
+    for group, run in groupby(body, lambda stmt: _does_alone(stmt, users)):
         stmts = tuple(run)
-        if by_first:
-            done.append(If(condition=in_group(0), then=stmts, once=True, span=stmts[0].span))
+        if group is None:
+            done += (_inside(stmt, users) for stmt in stmts)
         else:
-            done += map(_inside, stmts)
+            done.append(If(condition=in_group(group), then=stmts, once=True, span=stmts[0].span))
     return tuple(done)
 
 
-def _is_done_once(stmt: Stmt) -> bool:
-    """Whether it is an operation on a tile in memory."""
-    return isinstance(stmt, Copy | Fill | AtomicTile | Reduce | Scan | Parallel) and _writes_memory(stmt)
+def _does_alone(stmt: Stmt, users: dict[str, set[int]]) -> int | None:
+    """The group that does an operation on a tile in memory; None for other statements."""
+    if not is_operation(stmt) or not any(tile.scope in _MEMORY for tile in buffers_written(stmt)):
+        return None
+    found = {group for tile in fragments(stmt) for group in users.get(tile.memory.name, ())}
+    return min(found) if len(found) == 1 else 0
 
 
-def _inside(stmt: Stmt) -> Stmt:
+def _inside(stmt: Stmt, users: dict[str, set[int]]) -> Stmt:
     match stmt:
         case If() if group_of(stmt) is None:
-            return replace(stmt, then=by_groups(stmt.then), orelse=by_groups(stmt.orelse))
+            return replace(stmt, then=_by_users(stmt.then, users), orelse=_by_users(stmt.orelse, users))
         case Loop() | While():
-            return replace(stmt, body=by_groups(stmt.body))
+            return replace(stmt, body=_by_users(stmt.body, users))
         case _:
             return stmt
+
+
+def is_operation(stmt: Stmt) -> bool:
+    """Whether it is an operation on tiles that the threads of a group share."""
+    return isinstance(stmt, Copy | Fill | AtomicTile | Reduce | Scan | Parallel | Gemm)
+
+
+def fragments(stmt: Stmt) -> frozenset[Buffer]:
+    """The fragments that one statement reads or writes."""
+    return frozenset(tile for tile in buffers_read(stmt) | buffers_written(stmt) if tile.scope is Scope.FRAGMENT)
+
+
+def fragment_users(body: tuple[Stmt, ...], group: int | None = None) -> dict[str, set[int]]:
+    """Which groups use each fragment, by its name, in what they do by themselves."""
+    found: dict[str, set[int]] = {}
+    for stmt in body:
+        own = group_of(stmt)
+        match stmt:
+            case If():
+                arms, inside = (*stmt.then, *stmt.orelse), group if own is None else own
+            case Loop() | While():
+                arms, inside = stmt.body, group
+            case _:
+                arms, inside = (), group
+                for tile in fragments(stmt) if group is not None else ():
+                    found.setdefault(tile.memory.name, set()).add(group)  # type: ignore[arg-type]
+        for name, groups in fragment_users(arms, inside).items():
+            found.setdefault(name, set()).update(groups)
+    return found
 
 
 def outside_of_groups(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
@@ -72,7 +116,3 @@ def outside_of_groups(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
                     yield from outside_of_groups((*stmt.then, *stmt.orelse))
                 case _:
                     pass
-
-
-def _writes_memory(stmt: Stmt) -> bool:
-    return any(buffer.scope in _MEMORY for buffer in buffers_written(stmt))

@@ -449,7 +449,17 @@ class Launch:
     span: Span
     comments: tuple[str, ...] = ()
     groups: int = 1  # of threads that work each by itself
+    shares: tuple[int, ...] = ()  # the threads of each group, where they differ; `threads` are then the first one's
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The threads of each group, in their order."""
+        return self.shares or (self.threads,) * self.groups
+
+    @property
+    def block_threads(self) -> int:
+        return sum(self.sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -530,6 +540,15 @@ def group_of(stmt: Stmt) -> int | None:
     match stmt:
         case If(condition=Binary(op="==", lhs=Call(function="group"), rhs=group)):
             return int(static_value(group) or 0)
+        case _:
+            return None
+
+
+def asked_warpgroups(stmt: Stmt) -> tuple[int, ...] | None:
+    """Which warpgroups `with T.ws(...)` names, as the user wrote it; None for any other statement."""
+    match stmt:
+        case If(condition=Call(function="warpgroups", args=numbers)):
+            return tuple(int(static_value(number) or 0) for number in numbers)
         case _:
             return None
 

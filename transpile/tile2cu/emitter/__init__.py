@@ -96,21 +96,23 @@ def _written(settled: Settled, used: list[str]) -> Written:
     return Written(settled, printer, tensor_maps(settled, printer))
 
 
-def _group(launches: tuple[Settled, ...]) -> int:
-    """The threads of a group, where groups work by themselves; 0 where they do not."""
-    sizes = {each.launch.threads for each in launches if each.launch.groups > 1}
+def _group(launches: tuple[Settled, ...]) -> str:
+    """The threads of a group, or of each, where groups work by themselves; empty where they do not."""
+    in_groups = {each.launch.shares or (each.launch.threads,) for each in launches if each.launch.groups > 1}
     found = {
-        each.launch.threads if each.launch.groups > 1 or each.launch.threads in sizes else 0  # a block of one group
+        next((sizes for sizes in in_groups if each.launch.threads == sizes[0]), ())  # a block of one group
+        if each.launch.groups == 1
+        else each.launch.shares or (each.launch.threads,)
         for each in launches
     }
     if len(found) > 1:
         raise Tile2CuError(
             "T2C-E032",
-            "one kernel of the text has groups of threads (T.ws), another has not",
+            "one kernel of the text has groups of threads (T.ws), another has not, or others",
             launches[0].launch.span,
             help="write them as two functions",
         )
-    return found.pop()
+    return ", ".join(map(str, found.pop()))
 
 
 def _of_groups(settled: Settled) -> set[str]:

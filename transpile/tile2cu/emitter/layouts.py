@@ -64,7 +64,7 @@ class Layouts:
         """The layout for people; where warpgroups take turns, each has a tile of its own."""
         dealt = dealt_in(self.settled)
         if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, "layout"]:
-            return _about(layout, self.settled.launch.threads)
+            return _about(layout)
         rows, cols = layout.shape
         return (
             f"(T128 threads, V{layout.registers} values each) -> ({rows}, {cols}); each warpgroup holds a tile of its "
@@ -98,9 +98,9 @@ class Layouts:
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"
             case WgmmaAccumulator():
                 rows, cols = self._extents(layout)
-                groups = _warpgroups(layout.along_m, self.settled.launch.threads)
+                groups = self._warpgroups(layout.along_m)
                 if layout.along_n > 1:
-                    groups += f", {_warpgroups(layout.along_n, self.settled.launch.threads)}"
+                    groups += f", {self._warpgroups(layout.along_n)}"
                 return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
             case Blocked():
                 extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
@@ -114,6 +114,11 @@ class Layouts:
                 return f"tl::SplitColumns<{of}, {self._extents(layout)[2]}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
+
+    def _warpgroups(self, count: int) -> str:
+        """A number of warpgroups, said in the block's threads where it is all of them."""
+        launch = self.settled.launch
+        return "threads / 128" if 128 * count == launch.threads and not launch.shares else str(count)
 
     def _slice(self, layout: Slice) -> str:
         """A row or column slice, of a layout that has a name if there is one."""
@@ -137,10 +142,10 @@ def _has_registers(tile: Buffer) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None
 
 
-def _about(layout: FragmentLayout, threads: int) -> str:
+def _about(layout: FragmentLayout) -> str:
     """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
     shape = ", ".join(map(str, layout.shape))
-    text = f"(T{threads} threads, V{layout.registers} values each) -> ({shape})"
+    text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"
     match layout:
         case MmaAccumulator() | MmaOperandA():
             text += f"; {_warp_part(layout)}"
@@ -160,11 +165,6 @@ def _about(layout: FragmentLayout, threads: int) -> str:
         case _:
             pass
     return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
-
-
-def _warpgroups(count: int, threads: int) -> str:
-    """A number of warpgroups, said in the block's threads where it is all of them."""
-    return "threads / 128" if 128 * count == threads else str(count)
 
 
 def _warpgroup_part(layout: WgmmaAccumulator) -> str:

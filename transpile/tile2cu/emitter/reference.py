@@ -55,7 +55,7 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
-    group_of,
+    asked_warpgroups,
     walk_stmts,
 )
 from tile2cu.emitter.names import Names
@@ -129,7 +129,7 @@ def require_reference(program: Program) -> None:
                     help="emit it without --with-test",
                 )
             for expr in expressions(stmt):
-                if isinstance(stmt, Effect) or group_of(stmt) is not None or is_of_thread(expr):
+                if isinstance(stmt, Effect) or asked_warpgroups(stmt) is not None or is_of_thread(expr):
                     raise Tile2CuError(
                         "T2C-E030",
                         f"`{program.name}` speaks of single threads, so it has no reference",

@@ -44,13 +44,24 @@ def sizes(settled: Settled, printer: Printer) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
     declared = [] if settled.namespace else [*_constants(settled, printer)]
     declared += [*_stages(settled), *_loads(settled)]
-    declared.append(Declaration(f"constexpr int threads = {settled.launch.threads};", _threads_about(settled)))
-    if settled.launch.groups > 1:
-        about = "of so many threads each, which work by themselves: T.ws"
-        text = f"constexpr int groups = {settled.launch.groups}, block_threads = threads * groups;"
-        declared.append(Declaration(text, (about,)))
+    declared += _threads(settled)
     declared += [*_register_shares(settled), *_waves_per_simd(settled)]
     return Section(rule_line("sizes"), tuple(declared))
+
+
+def _threads(settled: Settled) -> Iterator[Declaration]:
+    """The threads of the block, or of its groups."""
+    launch = settled.launch
+    if launch.shares:
+        about = "of each group; groups work by themselves: T.ws"
+        yield Declaration(f"constexpr int threads[] = {{{', '.join(map(str, launch.shares))}}};", (about,))
+        total = " + ".join(f"threads[{group}]" for group in range(launch.groups))
+        yield Declaration(f"constexpr int block_threads = {total};")
+        return
+    yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(settled))
+    if launch.groups > 1:
+        about = "of so many threads each, which work by themselves: T.ws"
+        yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
 
 
 def _constants(settled: Settled, printer: Printer) -> Iterator[Declaration]:

@@ -88,7 +88,7 @@ class Statements:
         self._first_reader = first.reader if first is not None else None
         self._elsewhere = (*hoisted(settled), *first_loads(settled))
         self.staged: dict[int, StagedTile] = {}
-        self._in_group = False
+        self._group: int | None = None  # of threads, whose statements are printed
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -213,17 +213,22 @@ class Statements:
     def _conditional(self, stmt: While | If) -> StatementView:
         group = group_of(stmt)
         if group is not None and isinstance(stmt, If):
-            outside, self._in_group = self._in_group, True
+            outside, self._group = self._group, group
             body = self.body(stmt.then)
-            self._in_group = outside
+            self._group = outside
             return StatementView("branch", {"condition": f"tl::group() == {group}"}, body=body)
         parts = {"condition": self.printer.text(stmt.condition)}
         if isinstance(stmt, While):
             return StatementView("while", parts, body=self.body(stmt.body))
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
 
+    @property
+    def _threads(self) -> str:
+        """How many threads share an operation: the block's, or a group's."""
+        return f"threads[{self._group or 0}]" if self.settled.launch.shares else "threads"
+
     def _barrier_call(self, *, ends_reads: bool = False) -> str:
-        if self.settled.launch.groups > 1 and not self._in_group:
+        if self.settled.launch.groups > 1 and self._group is None:
             return "tl::sync_block()"
         if not is_producer(self.settled):
             return "tl::sync_threads()"
@@ -231,7 +236,7 @@ class Statements:
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
         arguments = f"{self._operand(op.src, op.dst)}, {self._operand(op.dst, op.src)}"
-        template = "" if op.src.buffer.scope is Scope.FRAGMENT else "threads"
+        template = "" if op.src.buffer.scope is Scope.FRAGMENT else self._threads
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
 
     def _effect(self, stmt: Effect) -> StatementView:
@@ -260,7 +265,7 @@ class Statements:
         if op.src.scope is Scope.FRAGMENT:
             arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
         name = f"{name}_reversed" if op.reverse else name
-        return {"name": name, "template": f"{op.dim}, threads", "arguments": arguments}
+        return {"name": name, "template": f"{op.dim}, {self._threads}", "arguments": arguments}
 
     def _scalar(self, stmt: Store | Let | Locate | Declare | Assign | Atomic) -> str:
         """An assignment or declaration of one value."""
@@ -317,7 +322,7 @@ class Statements:
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
         return {
             "name": self.facts[op, "call"],
-            "template": "" if fragment else "threads",
+            "template": "" if fragment else self._threads,
             "arguments": f"{src}, {dst}",
         }
 
@@ -356,7 +361,7 @@ class Statements:
         value = "" if op.is_clear else ", " + self.printer.text(op.value, buffer.dtype)
         return {
             "name": "clear" if op.is_clear else "fill",
-            "template": "threads" if buffer.scope is Scope.SHARED else "",
+            "template": self._threads if buffer.scope is Scope.SHARED else "",
             "arguments": self.tile(op.dst) + value,
         }
 
@@ -370,7 +375,7 @@ class Statements:
         arguments += ["tl::accumulate"] * (not op.clear)
         if self.facts[op, "workspace"] > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
-        template = f"{op.dim}, threads" if op.src.scope is Scope.SHARED else str(op.dim)
+        template = f"{op.dim}, {self._threads}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 

@@ -96,7 +96,7 @@ def producer_threads(settled: Settled) -> int:
 
     headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
     if not is_producer(settled):
-        return settled.launch.threads * (settled.launch.groups - 1)
+        return settled.launch.block_threads - settled.launch.threads
     return 32 if settled.facts.get(settled.launch, "registers") is None else 128
 
 

@@ -88,7 +88,7 @@ class KernelView:
     namespace: str
     provenance: tuple[str, ...]
     contract: tuple[str, ...]
-    group: int
+    group: str
     together: bool
     pasted: tuple[Section, ...]
     sizes: Section

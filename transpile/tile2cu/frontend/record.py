@@ -52,7 +52,6 @@ class _OpenLaunch:
     threads: tuple[int, ...]
     place: Place
     tiles: list[Buffer] = field(default_factory=list)
-    group: int = 0  # threads of a group, where T.ws makes some
 
 
 @dataclass(eq=False)
@@ -120,11 +119,6 @@ class Recorder:
         for block in self._blocks:
             yield from walk_stmts(tuple(block))
 
-    def work_in_groups(self, threads: int) -> None:
-        """The threads of the open launch work in groups of so many."""
-        assert self._launch is not None
-        self._launch.group = threads
-
     def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
         """Start a statement of the user's file: what is emitted next stands there."""
         self._span = span
@@ -191,8 +185,7 @@ class Recorder:
         whole = Launch(
             grid=grid,
             blocks=blocks,
-            threads=opened.group or count,
-            groups=count // opened.group if opened.group else 1,
+            threads=count,
             tiles=tuple(opened.tiles),
             body=tuple(body),
             span=place.span,

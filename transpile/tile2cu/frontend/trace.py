@@ -4,7 +4,7 @@ import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
-from tile2cu.core.groups import in_group
+from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import Break, Buffer, Continue, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
@@ -287,7 +287,7 @@ def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> No
         trace_block(cx, node.body, inner)
     cx.recorder.depth -= 1
     inner.end_frame()
-    branch = If(condition=in_group(frame.group), then=tuple(body), span=at.span, comments=at.comments)
+    branch = If(condition=in_warpgroups(frame.numbers), then=tuple(body), span=at.span, comments=at.comments)
     cx.recorder.emit(branch)
 
 

@@ -240,9 +240,9 @@ class AttrFrame:
 
 @dataclass(frozen=True, eq=False)
 class GroupFrame:
-    """`T.ws(group)`, before `with` enters it."""
+    """`T.ws(...)` of some warpgroups, before `with` enters it."""
 
-    group: int
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,9 +116,10 @@ def _writes_its_pipeline(launch: Launch, context: Context) -> bool:
 
 
 def _wgmma_refusal(op: Gemm, launch: Launch, context: Context) -> str:
-    if launch.threads % _WARPGROUP:
-        return f"{launch.threads} threads are no whole warpgroups"
-    return product_refusal(op, context)
+    threads = context.of(op).threads
+    if threads % _WARPGROUP or any(sum(launch.sizes[:group]) % _WARPGROUP for group in range(launch.groups)):
+        return f"{threads} threads, or those before them, are no whole warpgroups"
+    return product_refusal(op, context.of(op))
 
 
 def _share_a_fragment(op: Gemm, other: Gemm) -> bool:

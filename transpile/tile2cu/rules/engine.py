@@ -4,7 +4,7 @@ A rule is a plain function and a frozen record. `rules/__init__.py` lists all of
 tried; there are no priorities and nothing registers itself on import.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -12,8 +12,21 @@ from typing import Any
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
-from tile2cu.core.groups import by_groups
-from tile2cu.core.program import Buffer, Launch, Program, Scope, Stmt, syncs_grid, walk_stmts
+from tile2cu.core.groups import by_groups, fragments
+from tile2cu.core.program import (
+    Buffer,
+    If,
+    Launch,
+    Loop,
+    Program,
+    Scope,
+    Stmt,
+    While,
+    group_of,
+    syncs_grid,
+    walk_stmts,
+)
+from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.mask import masks_after_products
@@ -21,7 +34,7 @@ from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.views import views_through_shared
-from tile2cu.rules.rewrite.waits import without_idle_waits
+from tile2cu.rules.rewrite.waits import without_idle_waits, without_waits
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
@@ -61,13 +74,25 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """All that a rule may look at."""
+    """All that a rule may look at. `threads` share the tiles of what it looks at: those of the block, or of a group."""
 
     program: Program
     launch: Launch
     target: Target
     facts: Facts
     bounds: Bounds
+    threads: int
+    sharing: Mapping[int, int]  # threads, by ids of statements and fragments, where groups have different sizes
+
+    @classmethod
+    def start(cls, program: Program, launch: Launch, target: Target) -> "Context":
+        """Before anything is decided."""
+        return cls(program, launch, target, Facts(), Bounds(launch), launch.threads, _sharing(launch))
+
+    def of(self, subject: Subject) -> "Context":
+        """The same, as the group sees it that a statement or a fragment belongs to."""
+        threads = self.sharing.get(id(subject), self.launch.threads)
+        return self if threads == self.threads else replace(self, threads=threads)
 
     @property
     def statements(self) -> Iterator[Stmt]:
@@ -125,19 +150,37 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     """
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
-    launch = without_idle_waits(launch, wgmma=bool(target.wgmma))
-    launch = without_unused(by_thread(launch, groups=not target.mfma))
+    if not target.wgmma:
+        launch = without_waits(launch)
+    launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
         try:
-            return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
+            return _decide(Context.start(program, launch, target), rules)
         except Elsewhere as error:
             rewritten = through_shared(launch, error.op, error.tile, error.why)
             if rewritten is None:
                 raise
             launch = normal_form(rewritten)
-    return _decide(Context(program, launch, target, Facts(), Bounds(launch)), rules)
+    return _decide(Context.start(program, launch, target), rules)
+
+
+def _sharing(launch: Launch) -> dict[int, int]:
+    """How many threads share each statement of a group, and each of its fragments."""
+    found: dict[int, int] = {}
+
+    def note(body: tuple[Stmt, ...], threads: int) -> None:
+        for stmt in body:
+            group = group_of(stmt)
+            inside = threads if group is None else launch.sizes[group]
+            found[id(stmt)] = inside
+            found.update((id(tile), inside) for tile in fragments(stmt) if not isinstance(stmt, If | Loop | While))
+            note((*stmt.then, *stmt.orelse) if isinstance(stmt, If) else getattr(stmt, "body", ()), inside)
+
+    if launch.shares:
+        note(launch.body, launch.threads)
+    return found
 
 
 def _by_groups(launch: Launch) -> Launch:
@@ -175,7 +218,7 @@ def _apply(rule: Rule, subject: Subject, context: Context) -> bool:
     if not isinstance(subject, rule.on):
         return False
     new = False
-    for about, what, value in rule.apply(subject, context):
+    for about, what, value in rule.apply(subject, context.of(subject)):
         try:
             new |= context.facts.settle(Fact(about, what, value, rule.id, subject.span))
         except Tile2CuError as error:

@@ -137,7 +137,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
         m, n, k = op.mnk
         warps: Warps = context.facts[op, "warps"]
         groups = warps.m // 4
-        each = warpgroups(context.launch) // _sharing(op, context)
+        each = context.threads // _WARPGROUP // _sharing(op, context)
         yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n, copies=each)
         if op.a.buffer.scope is Scope.FRAGMENT:
             yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n)
@@ -224,7 +224,7 @@ def rows_when(tensor: Buffer) -> Multiple:
 def _sharing(op: Gemm, context: Context) -> int:
     """How many warpgroups share a product."""
     dealt = dealt_of(context)
-    return 1 if dealt is not None and op in dealt.products else warpgroups(context.launch)
+    return 1 if dealt is not None and op in dealt.products else context.threads // _WARPGROUP
 
 
 def warpgroups(launch: Launch) -> int:
@@ -266,7 +266,7 @@ def _scan_refusal(op: Scan) -> str:
 def product_refusal(op: Gemm, context: Context) -> str:
     """Why a product cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk
-    groups = warpgroups(context.launch)
+    groups = context.threads // _WARPGROUP
     line = f"the product in line {op.span.line}"
     row = _instruction(op, context)
     if op.metadata is not None:

@@ -11,6 +11,7 @@ S = T.alloc_shared((64,), "float32")
 with T.ws(0):
     T.dec_max_nreg(40)
     T.clear(S)"""
+_ALONE = "registers change hands between warpgroups, and the block has one group of them"
 _OF_A_MULTIPROCESSOR = 64 * 1024
 _WARPGROUP = 128
 _FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
@@ -21,7 +22,7 @@ _FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
     phase=Phase.PIPELINE,
     on=Launch,
     source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
-    examples=(Example(_SHARES, 3, "hands_over", "256", target="cuda:sm_90a"),),
+    examples=(Example(_SHARES, 3, "not setmaxnreg", _ALONE, target="cuda:sm_90a"),),
 )
 def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     """Groups get the registers that T.set_max_nreg says, if all shares together are what the block starts with.
@@ -34,7 +35,7 @@ def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     found = list(_statements(launch.body, None, inside=False))
     if not found:
         return
-    started_with = min(_OF_A_MULTIPROCESSOR // (launch.threads * launch.groups) // _STEP * _STEP, _MOST)
+    started_with = min(_OF_A_MULTIPROCESSOR // launch.block_threads // _STEP * _STEP, _MOST)
     reason = _refusal(launch, found, started_with)
     for stmt, _, _ in found:
         if reason:
@@ -68,9 +69,10 @@ def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> I
 def _refusal(launch: Launch, found: list[_Found], started_with: int) -> str:
     """Why the block's registers cannot be shared as the user says; empty if they can."""
     shares = {group: stmt.count for stmt, group, _ in found}
-    total = launch.threads * launch.groups
-    if launch.threads % _WARPGROUP:
-        return f"registers change hands by warpgroups, and a group has {launch.threads} threads"
+    if launch.groups == 1:
+        return _ALONE
+    if any(size % _WARPGROUP for size in launch.sizes):
+        return f"registers change hands between warpgroups, and groups have {launch.sizes} threads"
     for stmt, group, inside in found:
         line = f"line {stmt.span.line}"
         if group is None or inside:
@@ -82,7 +84,9 @@ def _refusal(launch: Launch, found: list[_Found], started_with: int) -> str:
             return f"{line} asks for {wish}, {stmt.count} registers, and a thread starts with {started_with}"
     if len(shares) < len(found):
         return "a group sets its registers twice"
-    asked = sum(shares.get(group, started_with) for group in range(launch.groups)) * launch.threads
-    if asked > started_with * total:
-        return f"the groups ask for {asked:,} registers, and the block starts with {started_with * total:,}"
+    asked = sum(shares.get(group, started_with) * size for group, size in enumerate(launch.sizes))
+    if asked > started_with * launch.block_threads:
+        return (
+            f"the groups ask for {asked:,} registers, and the block starts with {started_with * launch.block_threads:,}"
+        )
     return ""

@@ -14,7 +14,6 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.pipeline import dealt_of
 
 Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
-_ONCE = -1  # in place of a group: what one group did for all
 
 
 @dataclass
@@ -124,13 +123,13 @@ class _Walker:
         tiles that they hand over by barriers of the user's."""
         if self.group is not None:
             return {name for name, group in table if group == self.group}
-        return {name for name, group in table if group in (None, _ONCE) or name not in self.handed_over}
+        return {name for name, group in table if _of_all(group) or name not in self.handed_over}
 
     def done(
         self, written: dict[str, Buffer], read: dict[str, Buffer], atomic: frozenset[str] = frozenset()
     ) -> _Pending:
         """What the current threads have just done; with tiles in `atomic`, in single steps."""
-        users = (self.group, _ONCE) if self.once else (self.group,)
+        users = (self.group, _once(self.group)) if self.once else (self.group,)
         return _Pending(
             {(name, user): buffer for name, buffer in written.items() for user in users},
             {(name, user): buffer for name, buffer in read.items() for user in users},
@@ -238,9 +237,9 @@ class _Walker:
     def hazards_of_group(self, stmt: If, group: int, pending: _Pending) -> dict[str, Hazard]:
         """What a group's work meets that others have done."""
         reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
-        own = (group, _ONCE) if group == 0 else (group,)  # what was done once, the first group did
+        own = (group, _once(group))
         by_user = frozenset() if stmt.once else self.handed_over
-        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or key[1] in (None, _ONCE)))
+        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or _of_all(key[1])))
         return self.hazards(reads, writes, others)
 
     def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
@@ -334,6 +333,16 @@ class _Walker:
 def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
     """The buffers of all statements of a branch."""
     return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
+
+
+def _once(group: int | None) -> int:
+    """In place of a group: what it did for all."""
+    return -1 - (group or 0)
+
+
+def _of_all(group: int | None) -> bool:
+    """Whether the whole block did it, or one group for all."""
+    return group is None or group < 0
 
 
 def _is_of_groups(stmt: Stmt) -> bool:

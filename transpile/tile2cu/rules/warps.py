@@ -36,7 +36,7 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     target = context.target
     whole = launch.threads % target.warp_size == 0
-    if not (whole or _work_alone(context)) or not 0 < launch.threads * launch.groups <= target.max_threads:
+    if not (whole or _work_alone(context)) or not 0 < launch.block_threads <= target.max_threads:
         raise Tile2CuError(
             "T2C-L021",
             f"a block cannot have {launch.threads} threads",
@@ -204,7 +204,7 @@ def _on_wgmma(op: Gemm, context: Context) -> bool:
 def _partitions(op: Gemm, context: Context) -> list[Warps]:
     """All ways in which the block's warps tile the product exactly."""
     m, n, _ = op.mnk
-    count: int = context.facts[context.launch, "warps"]
+    count = context.threads // context.target.warp_size
     columns = 16 if context.target.mfma else 8
     fits = [
         Warps(rows, count // rows)
@@ -217,6 +217,6 @@ def _partitions(op: Gemm, context: Context) -> list[Warps]:
             f"{count} warps cannot share a product of {m} x {n}",
             op.span,
             notes=(Note(f"each warp owns a multiple of 16 rows and of {columns} columns, and all parts are equal"),),
-            help=f"change the tile of `{op.c.buffer.name}` or `threads={context.launch.threads}`",
+            help=f"change the tile of `{op.c.buffer.name}` or `threads={context.threads}`",
         )
     return fits

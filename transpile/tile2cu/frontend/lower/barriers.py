@@ -88,16 +88,15 @@ def tma_copy(cx: Context, src: object, dst: object, *, barrier: object = None, *
 
 
 def ws(cx: Context, *groups: object) -> object:
-    """`with T.ws(g):`: for the threads of warpgroup g, 128 g to 128 g + 127."""
+    """`with T.ws(g, ...):`: for the threads of warpgroups g, ..., of which each has 128 g to 128 g + 127."""
     cx.recorder.require_kernel("T.ws")
     numbers = [as_count(group, "a group of T.ws") for group in groups]
     threads = prod(cx.recorder.thread_shape)
     if threads % _GROUP or any(number >= threads // _GROUP for number in numbers):
         raise Fault("T2C-F023", f"T.ws counts groups of {_GROUP} threads; the block has {threads} threads")
-    if len(numbers) != 1:
-        raise Fault("T2C-F011", "T.ws of several groups is not supported yet", help="write a block for each group")
-    cx.recorder.work_in_groups(_GROUP)
-    return GroupFrame(numbers[0])
+    if not numbers:
+        raise Fault("T2C-F023", "T.ws names no group of threads")
+    return GroupFrame(tuple(sorted(set(numbers))))
 
 
 def fence_proxy_async(cx: Context) -> object:

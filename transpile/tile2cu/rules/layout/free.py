@@ -60,7 +60,7 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     for op in context.statements:
         if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
             vector = _vector(op.src.static_shape, _bits_in_memory(op.src, context), _most_in_one(op.src, context))
-            yield op.src, "layout", _within_warps(op.src.static_shape, vector, context)
+            yield op.src, "layout", _within_warps(op.src.static_shape, vector, context.of(op.src))
             return
 
 
@@ -95,7 +95,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
         vector = _vector(tile.static_shape, _bits_in_memory(tile, context))
-        yield tile, "layout", _fewest_registers(tile.static_shape, vector, context)
+        yield tile, "layout", _fewest_registers(tile.static_shape, vector, context.of(tile))
 
 
 @rule(
@@ -239,7 +239,7 @@ def _within_warps(shape: tuple[int, ...], vector: int, context: Context) -> Bloc
 
 def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:
     """Threads over the tile so that neighbours read at least 128 bytes side by side, and few threads are idle."""
-    threads, chunks = context.launch.threads, shape[-1] // vector
+    threads, chunks = context.threads, shape[-1] // vector
     usual = blocked(shape, vector, context, lanes=threads)
     others = [
         _over_rows(shape, vector, context, lanes)
@@ -256,7 +256,7 @@ def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> 
 
 def blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -> Blocked:
     """Threads over the tile: up to `lanes` along a row, more when there are fewer rows than threads left."""
-    threads = context.launch.threads
+    threads = context.threads
     along_row = min(lanes, _power_of_two_up(-(-shape[-1] // vector)), _largest_power_of_two(threads))
     rows = prod(shape[:-1])
     while threads // along_row > rows and along_row * vector < shape[-1] and 2 * along_row <= threads:
@@ -266,7 +266,7 @@ def blocked(shape: tuple[int, ...], vector: int, context: Context, lanes: int) -
 
 def _over_rows(shape: tuple[int, ...], vector: int, context: Context, along_row: int) -> Blocked:
     """So many threads along a row, the others over the rows."""
-    threads = context.launch.threads
+    threads = context.threads
     grid = [along_row]
     left = threads // along_row
     for extent in reversed(shape[:-1]):

@@ -64,7 +64,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     if layout is None or op.src.scope is not Scope.FRAGMENT or op.dst.scope is not Scope.FRAGMENT:
         return
     if op.src.rank == 1 and op.dst.static_shape == (1,):
-        yield op.dst, "layout", Replicated((1,), context.launch.threads)
+        yield op.dst, "layout", Replicated((1,), context.threads)
         return
     kept = slice_of(layout, tuple(dim for dim in range(op.src.rank) if dim != op.dim))
     if kept is None:
@@ -176,7 +176,7 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     for access in element_accesses(launch.body):
         if access.buffer.scope is Scope.FRAGMENT and not any(_is_spread(index) for index in access.indices):
-            yield access.buffer, "layout", Replicated(access.buffer.static_shape, launch.threads)
+            yield access.buffer, "layout", Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
 
 
 def fragment_accesses(op: Parallel) -> list[Access]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.bounds import Bounds
@@ -26,13 +27,14 @@ from tile2cu.core.program import (
     SetRegisters,
     Stmt,
     While,
-    group_of,
+    asked_warpgroups,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, under_comments
 
 _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
+_WARPGROUP = 128  # threads, by which T.ws counts
 _GROUPS = 12  # at most: each has a named barrier of its own (headers/tl/cuda/sync.h)
 _BY_ALL = "by all threads of the block, whoever came here: it does not matter who computes an element"
 
@@ -40,8 +42,8 @@ _BY_ALL = "by all threads of the block, whoever came here: it does not matter wh
 def by_thread(launch: Launch, *, groups: bool) -> Launch:
     """The launch without operations on whole tiles that only some of the threads come to.
 
-    Where branches give equal shares of the threads work, each share is a group as T.ws makes them; this asks for
-    barriers of parts of a block: `groups`. A branch that does nothing but operations on whole tiles may be run by all
+    Where branches give shares of the threads work, each share is a group as T.ws makes them; this asks for barriers of
+    parts of a block: `groups`. A branch that does nothing but operations on whole tiles may be run by all
     threads, one arm after the other. It computes the same: the value of a tile does not depend on how many threads
     compute it, each arm has a thread that takes it, and no barrier of the user's orders the arms, so that any order
     of them is one that the branch allows.
@@ -49,13 +51,16 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
     Errors: T2C-P004 where neither can be.
     """
     reader = _Reader(launch)
-    branches = list(reader.branches(launch.body, range(launch.threads * launch.groups)))
+    branches = list(reader.branches(launch.body, range(launch.threads)))
     if not branches:
         return launch
-    size = reader.group_size(branches) if groups else None
-    body = _Writer(reader, branches, size).body(launch.body)
-    total = launch.threads * launch.groups
-    return replace(launch, body=body, threads=size or launch.threads, groups=total // (size or launch.threads))
+    found = reader.groups(branches, by_branches=groups)
+    body = _Writer(reader, branches, found).body(launch.body)
+    sizes = tuple(map(len, found))
+    if not sizes:
+        return replace(launch, body=body)
+    shares = sizes if len(set(sizes)) > 1 else ()
+    return replace(launch, body=body, threads=sizes[0], groups=len(sizes), shares=shares)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class _Branch:
     stmt: If
     then: range | None
     orelse: range | None
+    asked: bool = False  # by T.ws
 
     @property
     def both(self) -> tuple[tuple[Body, range | None], ...]:
@@ -84,23 +90,31 @@ class _Reader:
 
     def of_thread(self, stmt: If) -> bool:
         """Whether the branch asks which thread comes."""
-        return group_of(stmt) is None and _THREAD in walk(self.bounds.expanded(stmt.condition))
+        return asked_warpgroups(stmt) is not None or _THREAD in walk(self.bounds.expanded(stmt.condition))
 
-    def branches(self, body: Body, threads: range) -> Iterator[_Branch]:
-        """The branches on the thread that hold operations on whole tiles, outermost first."""
+    def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
+        """The branches on the thread that hold operations on whole tiles, outermost first; `threads` come there."""
         for stmt in body:
-            together = any(_is_tile_work(part) or isinstance(part, SetRegisters) for part in walk_stmts((stmt,)))
-            if not together or _is_tile_work(stmt):
+            if _is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
                 continue
             if isinstance(stmt, If) and self.of_thread(stmt):
-                branch = _Branch(stmt, *self.split(stmt.condition, threads))
+                branch = self.branch(stmt, threads)
                 yield branch
                 for arm, taken in branch.arms:
-                    yield from self.branches(arm, taken or range(0))
+                    yield from self.branches(arm, taken)
             else:
                 parts = (stmt.then, stmt.orelse) if isinstance(stmt, If) else (getattr(stmt, "body", ()),)
                 for part in parts:
                     yield from self.branches(part, threads)
+
+    def branch(self, stmt: If, threads: range | None) -> _Branch:
+        """The branch, with the threads that take its arms."""
+        numbers = asked_warpgroups(stmt)
+        if numbers is None:
+            return _Branch(stmt, *((None, None) if threads is None else self.split(stmt.condition, threads)))
+        among = range(self.launch.threads) if threads is None else threads
+        taken = [thread for thread in among if thread // _WARPGROUP in numbers]
+        return _Branch(stmt, _as_range(taken), range(0), asked=True)
 
     def split(self, condition: Expr, threads: range) -> tuple[range | None, range | None]:
         """Those of the threads for which the condition holds, and the others, where they follow one another."""
@@ -124,18 +138,31 @@ class _Reader:
                 found += self.work(getattr(stmt, "body", ()))
         return found
 
-    def group_size(self, branches: Iterable[_Branch]) -> int | None:
-        """How many threads a group has, where the arms make groups; None where all threads may do their work."""
-        working = [arm for branch in branches for arm in branch.arms if self.work(arm[0])]
-        if len(working) < 2 and all(map(is_only_tile_work, (body for body, _ in working))):
-            return None
-        total = self.launch.threads * self.launch.groups
+    def groups(self, branches: list[_Branch], *, by_branches: bool) -> tuple[range, ...]:
+        """The threads of each group, where T.ws or the arms make groups; none where all threads may do their work."""
+        asked = [branch.then for branch in branches if branch.asked]
+        shares = _apart(asked)
+        if asked and (shares is None or len(shares) > _GROUPS):
+            raise _overlapping(branches)
+        working = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(arm[0])]
         sizes = {0 if taken is None else len(taken) for _, taken in working}
-        size = min(sizes, default=0)
-        fits = len(sizes) == 1 and size > 0 and size % _WARP == 0 and 1 < total // size <= _GROUPS
-        aligned = fits and total % size == 0 and all(taken and taken.start % size == 0 for _, taken in working)
-        same = self.launch.groups == 1 or size == self.launch.threads
-        return size if aligned and same and not self.handed_on(working) else None
+        by_all = (len(working) < 2 or len(sizes) > 1) and all(is_only_tile_work(body) for body, _ in working)
+        if not by_branches or not working or (by_all and not asked):
+            return self.even(shares or ())
+        both = _apart([*asked, *(taken for _, taken in working)])
+        fits = both is not None and len(self.even(both)) <= _GROUPS and not self.handed_on(working)
+        return self.even(both if fits and both is not None else shares or ())
+
+    def even(self, shares: tuple[range, ...]) -> tuple[range, ...]:
+        """The groups, with one for the threads that are in none; of one size where that is possible."""
+        if not shares:
+            return ()
+        total, size = self.launch.threads, len(shares[0])
+        aligned = all(len(share) == size and share.start % size == 0 for share in shares)
+        if aligned and total % size == 0:
+            return tuple(range(first, first + size) for first in range(0, total, size))
+        ends = sorted({0, total, *(share.start for share in shares), *(share.stop for share in shares)})
+        return tuple(range(first, stop) for first, stop in pairwise(ends))
 
     def handed_on(self, working: list[tuple[Body, range | None]]) -> bool:
         """Whether a fragment that an arm writes is read outside of the arms: a group has fragments of its own."""
@@ -147,10 +174,11 @@ class _Reader:
 
 
 class _Writer:
-    """Writes the statements again; with a `size`, arms of so many threads belong to groups."""
+    """Writes the statements again; arms of the threads of a group belong to it."""
 
-    def __init__(self, reader: _Reader, branches: list[_Branch], size: int | None) -> None:
-        self.reader, self.size = reader, size
+    def __init__(self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...]) -> None:
+        self.reader, self.groups = reader, groups
+        self.inside: range | None = None  # the group whose statements are written
         self.known = {id(branch.stmt): branch for branch in branches}
 
     def body(self, body: Body) -> Body:
@@ -187,9 +215,7 @@ class _Writer:
     def by_all(self, branch: _Branch) -> bool:
         """Whether all threads do what both arms do."""
         arms = [body for body, _ in branch.arms]
-        grouped = self.size is not None and any(
-            taken is not None and len(taken) == self.size for _, taken in branch.arms
-        )
+        grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
         return (
             not grouped
             and branch.then is not None
@@ -203,9 +229,8 @@ class _Writer:
     def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
         if not body or (taken is not None and not taken):
             return
-        if self.is_group(taken):
-            at = body[0].span if body is branch.stmt.orelse else branch.stmt.span
-            yield If(condition=self.in_group(taken), then=self.body(self.asked_once(body, taken)), span=at)
+        if taken is not None and taken in self.groups:
+            yield from self.of_group(body, taken, branch)
             return
         work = next(filter(_is_tile_work, self.reader.work(body)), None)
         if work is not None:
@@ -216,20 +241,22 @@ class _Writer:
             else:
                 yield If(condition=condition, then=(stmt,), span=stmt.span)
 
+    def of_group(self, body: Body, taken: range, branch: _Branch) -> Body:
+        """What a group does; it is asked once."""
+        outside, self.inside = self.inside, taken
+        body = self.body(self.asked_once(body, taken))
+        self.inside = outside
+        if outside == taken or not body or len(self.groups) == 1:
+            return body
+        at = branch.stmt.orelse[0].span if branch.stmt.orelse and branch.then != taken else branch.stmt.span
+        return (If(condition=in_group(self.groups.index(taken)), then=body, span=at),)
+
     def asked_once(self, body: Body, taken: range | None) -> Body:
         """The arm without a branch around all of it that asks again what is known: all of the threads take it."""
         (first, *rest) = body
         if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
             return body
         return self.asked_once(first.then, taken)
-
-    def is_group(self, taken: range | None) -> bool:
-        """Whether the threads are a group."""
-        return self.size is not None and taken is not None and len(taken) == self.size and taken.start % self.size == 0
-
-    def in_group(self, taken: range | None) -> Expr:
-        assert self.size is not None and taken is not None
-        return in_group(taken.start // self.size)
 
 
 def is_only_tile_work(body: Body) -> bool:
@@ -244,6 +271,34 @@ def is_only_tile_work(body: Body) -> bool:
 
 def _parts(stmt: Loop | If) -> Body:
     return stmt.body if isinstance(stmt, Loop) else (*stmt.then, *stmt.orelse)
+
+
+def _needs_its_threads(stmt: Stmt) -> bool:
+    """Whether a branch with this statement may be one of a group of threads."""
+    return _is_tile_work(stmt) or isinstance(stmt, SetRegisters) or asked_warpgroups(stmt) is not None
+
+
+def _apart(asked: Iterable[range | None]) -> tuple[range, ...] | None:
+    """Sets of whole warps that are equal or have nothing in common, each once, in order; None where they are not."""
+    found: list[range] = []
+    for share in asked:
+        if share is None or len(share) % _WARP or share.start % _WARP:
+            return None
+        if any(share != other and share.start < other.stop and other.start < share.stop for other in found):
+            return None
+        found += [share] if len(share) and share not in found else []
+    return tuple(sorted(found, key=lambda share: share.start))
+
+
+def _overlapping(branches: list[_Branch]) -> Tile2CuError:
+    first, *others = (branch.stmt for branch in branches if branch.asked)
+    return Tile2CuError(
+        "T2C-P004",
+        "the groups of T.ws overlap, or leave out groups in their middle",
+        others[0].span if others else first.span,
+        notes=(Note("a group has a barrier and fragments of its own", first.span),),
+        help="name the same groups together everywhere: T.ws(0) and T.ws(1, 2), or T.ws(0), T.ws(1) and T.ws(2)",
+    )
 
 
 def _is_tile_work(stmt: Stmt) -> bool:
@@ -284,5 +339,5 @@ def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
         "only some threads of the block come to this operation on a whole tile",
         work.span,
         notes=(Note("the branch depends on the thread", branch.stmt.span),),
-        help="move it out of the `if`, or give each branch as many threads, in whole warps: 128 and 128 of 256",
+        help="move it out of the `if`, or give each branch whole warps, which no other branch has: 128 and 256 of 384",
     )

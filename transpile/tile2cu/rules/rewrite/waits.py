@@ -6,30 +6,31 @@ from tile2cu.core.program import Await, Gemm, If, Launch, Loop, LoopKind, Scope,
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 
-def without_idle_waits(launch: Launch, *, wgmma: bool) -> Launch:
-    """The launch without waits that have nothing to wait for, and without T.set_max_nreg where no chip reads it.
+def without_waits(launch: Launch) -> Launch:
+    """The launch without T.wait_wgmma and T.set_max_nreg, of which a chip without wgmma has none."""
+    return _without(launch, (Await, SetRegisters))
 
-    A kernel that tile2cu pipelines waits for each product where it stands.
-    """
-    dropped: tuple[type, ...] = (Await, SetRegisters) if not wgmma else (Await,) if not _waits(launch) else ()
+
+def without_idle_waits(launch: Launch) -> Launch:
+    """The launch without waits that have nothing to wait for: a loop that tile2cu pipelines waits for each product."""
+    stmts = tuple(walk_stmts(launch.body))
+    begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
+    pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
+    by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
+    return launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
+
+
+def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
+    """The launch without these statements, and without branches that hold nothing else."""
 
     def change(body: Body, place: int) -> Body | None:
         stmt = body[place]
         if isinstance(stmt, dropped):
             return ()
-        return () if isinstance(stmt, If) and stmt.then and _all_are(dropped, (*stmt.then, *stmt.orelse)) else None
+        empty = (
+            isinstance(stmt, If) and stmt.then and all(isinstance(part, dropped) for part in (*stmt.then, *stmt.orelse))
+        )
+        return () if empty else None
 
-    return replace(launch, body=in_body(launch.body, change)) if dropped else launch
-
-
-def _waits(launch: Launch) -> bool:
-    """Whether products may be in flight until the user waits for them."""
-    stmts = tuple(walk_stmts(launch.body))
-    begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
-    pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
-    by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
-    return begun and (by_hand or not pipelined)
-
-
-def _all_are(kinds: tuple[type, ...], body: Body) -> bool:
-    return all(isinstance(stmt, kinds) for stmt in body)
+    body = in_body(launch.body, change)
+    return launch if body is launch.body else replace(launch, body=body)

@@ -1,0 +1,125 @@
+"""Groups of threads of different sizes: T.ws of several warpgroups, and branches with unequal shares."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+from tile2cu_runtime import Kernel
+
+RNG = np.random.default_rng(0)
+GEMM = 'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")'
+PRODUCER = """
+    A_shared = T.alloc_shared((2, 128, 32), "float16")
+    B_shared = T.alloc_shared((2, 32, 64), "float16")
+    C_local = T.alloc_fragment((128, 64), "float32")
+    ready = T.alloc_barrier([128, 128])
+    done = T.alloc_barrier([256, 256])
+    {first}
+    for ko in range(T.ceildiv(K, 32)):
+        with T.ws({producer}):
+            T.barrier_wait(done[ko % 2], ko // 2 % 2 ^ 1)
+            T.tma_copy(A[by * 128, ko * 32], A_shared[ko % 2, :, :], barrier=ready[ko % 2])
+            T.tma_copy(B[ko * 32, bx * 64], B_shared[ko % 2, :, :], barrier=ready[ko % 2])
+            T.barrier_arrive(ready[ko % 2])
+        with T.ws({consumers}):
+            T.barrier_wait(ready[ko % 2], ko // 2 % 2)
+            T.gemm(A_shared[ko % 2, :, :], B_shared[ko % 2, :, :], C_local)
+            T.barrier_arrive(done[ko % 2])
+    {last}
+"""
+ROWS = """
+    S = T.alloc_shared((16, 256), "float32")
+    part = T.alloc_fragment((16, 256), "float32")
+    total = T.alloc_fragment((16,), "float32")
+    least = T.alloc_shared((16,), "float32")
+    tx = T.get_thread_binding()
+    T.copy(X[bx * 16, 0], S)
+    if tx < {split}:
+        T.copy(S, part)
+        T.reduce_sum(part, total, dim=1)
+        for i in T.Parallel(16):
+            Y[bx * 16 + i, 0] = total[i]
+        Z[bx, tx] = tx
+    else:
+        T.copy(S, part)
+        T.reduce_min(part, total, dim=1)
+        T.copy(total, least)
+        for i in T.Parallel(16):
+            Y[bx * 16 + i, 1] = least[i] * 2
+        Z[bx, tx] = tx * 2
+"""
+
+
+def gemm(folder: Path, statements: str, *, threads: int = 384) -> Kernel:
+    return load_body(
+        folder,
+        statements,
+        GEMM,
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 128)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        threads=threads,
+        target="cuda:sm_90a",
+    )
+
+
+def operands(m: int = 200, n: int = 72, k: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    return a, b
+
+
+@pytest.mark.parametrize(("producer", "consumers"), [("0", "1, 2"), ("2", "0, 1"), ("1", "2, 3")])
+@pytest.mark.parametrize("inside", [True, False], ids=["by the group", "by all"])
+def test_one_group_loads_for_one_twice_as_large(producer: str, consumers: str, inside: bool, tmp_path: Path) -> None:
+    """What all groups come to and meets the accumulator is done by those that hold it."""
+    clear, store = "T.clear(C_local)", "T.copy(C_local, C[by * 128, bx * 64])"
+    if inside:
+        clear, store = (f"with T.ws({consumers}):\n        {line}" for line in (clear, store))
+    statements = PRODUCER.format(producer=producer, consumers=consumers, first=clear, last=store)
+    kernel = gemm(tmp_path, statements, threads=512 if "3" in consumers else 384)
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
+    assert "tl::WgmmaAccumulator<128, 64, 2>" in kernel.source
+    assert "sync_block" not in kernel.source.partition("blockIdx.y;")[2], "the user's barriers are enough"
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize(("split", "threads"), [(64, 192), (128, 192), (32, 128)])
+def test_branches_of_unequal_shares(target: str, split: int, threads: int, tmp_path: Path) -> None:
+    """Each group reduces a fragment of the same name by itself, of other elements in its threads."""
+    params = f'X: T.Tensor((M, 256), "float32"), Z: T.Tensor((4, {threads}), "int32"), Y: T.Tensor((M, 2), "float32")'
+    kernel = load_body(
+        tmp_path,
+        ROWS.format(split=split),
+        params,
+        grid="T.ceildiv(M, 16)",
+        arguments="M",
+        threads=threads,
+        target=target,
+    )
+    x, z = RNG.integers(-99, 99, (50, 256)).astype(np.float32), np.zeros((4, threads), np.int32)
+    y = kernel(x, z)
+    np.testing.assert_array_equal(y, np.stack([x.sum(1), 2 * x.min(1)], 1))
+    np.testing.assert_array_equal(z, np.tile(np.arange(threads) * np.where(np.arange(threads) < split, 1, 2), (4, 1)))
+    assert f"constexpr int threads[] = {{{split}, {threads - split}}};" in kernel.source
+
+
+def test_a_whole_block_is_one_group(tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((128, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_local = T.alloc_fragment((128, 64), "float32")
+        with T.ws(0, 1):
+            T.clear(C_local)
+            for ko in range(T.ceildiv(K, 32)):
+                T.copy(A[by * 128, ko * 32], A_shared)
+                T.copy(B[ko * 32, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * 128, bx * 64])
+    """
+    kernel = gemm(tmp_path, statements, threads=256)
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
+    assert "TL_GROUP" not in kernel.source
