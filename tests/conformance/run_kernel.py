@@ -112,34 +112,54 @@ def run_program(program: Program, emitted: Emitted, *, seconds: float = RUN_SECO
 
 
 def _search(program: Program, kernel: Kernel, seconds: float) -> Outcome:
-    """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them."""
+    """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them.
+
+    Those with which results hang on what nobody wrote are the last resort.
+    """
     deadline, why = time.process_time() + SEARCH_SECONDS, ""
+    doubtful: list[tuple[dict[str, object], dict[str, np.ndarray], str]] = []
     choices = collections.deque(making.choices(program))
-    while choices:
+    while choices and time.process_time() < deadline:
         choice = choices.popleft()
         try:
-            arguments = making.make(program, choice)
-            expected = interpret(program, arguments, seconds=seconds)
-        except (KernelFault, TimeoutError, making.TooLarge) as error:
-            why = why or f"{type(error).__name__}: {error}"
+            arguments, expected = _meaning(program, choice, seconds)
+        except _Meaningless as error:
+            why = why or str(error)
+            continue
         except CannotInterpret as error:
             return Outcome("compiled", f"cannot interpret {error}", str(choice))
+        if any(np.isnan(exact.astype(np.float64)).any() for exact in expected.values()):
+            doubtful += [] if doubtful else [(arguments, expected, str(choice))]
+            continue
+        outcome = _compare(program, kernel, arguments, expected, str(choice))
+        if outcome is not None and outcome.status == "ran" and hangs_on_rounding(program, arguments, choice):
+            why = why or "the results hang on rounding"
+            if not choice.fractions:
+                choices.appendleft(replace(choice, fractions=True))
+        elif outcome is not None:
+            return outcome
         else:
-            if all(_same(exact, arguments[name]) for name, exact in expected.items()):
-                why = why or "nothing is written"
-                continue
-            outcome = _compare(program, kernel, arguments, expected, str(choice))
-            if outcome is not None and outcome.status == "ran" and hangs_on_rounding(program, arguments, choice):
-                why = why or "the results hang on rounding"
-                if not choice.fractions:
-                    choices.appendleft(replace(choice, fractions=True))
-                continue
-            if outcome is not None:
-                return outcome
             why = why or "the launcher refuses the sizes"
-        if time.process_time() > deadline:
-            break
-    return Outcome("compiled", f"{UNRUN}: {why}")
+    last = _compare(program, kernel, *doubtful[0]) if doubtful else None
+    return last or Outcome("compiled", f"{UNRUN}: {why}")
+
+
+class _Meaningless(Exception):
+    """With these arguments the kernel computes nothing, or what it must not."""
+
+
+def _meaning(
+    program: Program, choice: making.Choice, seconds: float
+) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+    """Arguments, and what the tensors hold afterwards. Errors: _Meaningless, CannotInterpret."""
+    try:
+        arguments = making.make(program, choice)
+        expected = interpret(program, arguments, seconds=seconds)
+    except (KernelFault, TimeoutError, making.TooLarge) as error:
+        raise _Meaningless(f"{type(error).__name__}: {error}") from None
+    if all(_same(exact, arguments[name]) for name, exact in expected.items()):
+        raise _Meaningless("nothing is written")
+    return arguments, expected
 
 
 def hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:

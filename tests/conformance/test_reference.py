@@ -405,6 +405,24 @@ def test_views_have_shapes_of_run_time_sizes() -> None:
     np.testing.assert_array_equal(actual, 2 * x)
 
 
+def test_memory_may_be_used_again_as_another_type() -> None:
+    statements = """
+        S = T.alloc_shared((8, 16), "float16")
+        V = T.view(S, shape=(8, 8), dtype="float32")
+        T.copy(X, S)
+        for i, j in T.Parallel(8, 8):
+            Y[i, j] = S[i, 2 * j]
+        T.copy(Y, V)
+        for i, j in T.Parallel(8, 8):
+            Y[i, j] = V[i, j] * 2
+    """
+    params = 'X: T.Tensor((8, 16), "float16"), Y: T.Tensor((8, 8), "float32")'
+    x = RNG.integers(-9, 9, (8, 16)).astype(np.float16)
+    np.testing.assert_array_equal(small(statements, params, x, np.zeros((8, 8), np.float32)), x[:, ::2] * 2)
+    with pytest.raises(CannotInterpret, match="the bits of S as float32"):
+        small(statements.replace("T.copy(Y, V)", "pass"), params, x, np.zeros((8, 8), np.float32))
+
+
 def test_a_turn_reads_what_a_fragment_held_before_the_loop_or_what_it_wrote_itself() -> None:
     statements = """
         S = T.alloc_fragment((5,), "int32")

@@ -41,6 +41,25 @@ def test_a_wrong_kernel_ran() -> None:
 
 
 @pytest.mark.needs("g++")
+def test_arguments_with_which_nothing_unwritten_is_read_come_first() -> None:
+    """Rows are only loaded where an index is small: with zeros for indices all are."""
+    body = """
+        S = T.alloc_shared((16, 16), "float32")
+        for i, j in T.Parallel(16, 16):
+            if at[i] < limit[0] + 1:
+                S[i, j] = X[i, j]
+        for i, j in T.Parallel(16, 16):
+            Y[i, j] = S[15 - i, j] * 2
+    """
+    params = 'at: T.Tensor((16,), "int32"), limit: T.Tensor((1,), "int32"), X: T.Tensor((16, 16), "float32"), '
+    params += 'Y: T.Tensor((16, 16), "float32")'
+    found = outcome(body, body, params)
+    assert found.status == "correct" and "zeros integers" in found.choice
+    never = body.replace("at[i] < limit[0] + 1", "i < 3")
+    found = outcome(never, never, params)
+    assert found.status == "compiled" and "never written" in found.message
+
+
 def test_a_race_is_reported() -> None:
     racy = """
         S = T.alloc_shared((2,), "float32")

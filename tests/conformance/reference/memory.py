@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, rounded, undefined
+from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
 
@@ -32,6 +33,8 @@ class Memory:
         self._block = 0
         # Of fragments in a loop over elements: what they held before it, and which turn wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
+        # The type that each shared tile was written as last: memory of which a view shows another type is used again.
+        self._seen_as: dict[int, DType] = {}
 
     def begin_loop(self, fragments: list[Buffer]) -> None:
         """A loop over elements begins that writes these: a turn reads what was there before, or what it wrote."""
@@ -46,7 +49,7 @@ class Memory:
 
     def begin_block(self, block: int) -> None:
         """What follows is done by another block."""
-        self._block = block
+        self._block, self._seen_as = block, {}
 
     def give(self, buffer: Buffer, data: Array) -> None:
         """The contents of a tensor."""
@@ -62,12 +65,25 @@ class Memory:
     def _of(self, buffer: Buffer) -> Array:
         """What a buffer holds; a view shares its elements with what it shows."""
         if buffer.of is not None:
-            if buffer.dtype != buffer.of.dtype or buffer.scope is Scope.LOCAL:
-                raise CannotInterpret(f"{buffer.name}, the bits of {buffer.of.name} as {buffer.dtype}")
-            return self._of(buffer.of).reshape([self._extent(extent) for extent in buffer.shape])
+            shape = [self._extent(extent) for extent in buffer.shape]
+            if buffer.dtype == buffer.of.dtype and buffer.scope is not Scope.LOCAL:
+                return self._of(buffer.of).reshape(shape)
+            if buffer.scope is not Scope.SHARED:
+                raise self._bits(buffer)
+            if id(buffer) not in self._data:
+                self._data[id(buffer)] = undefined(tuple(shape), buffer.dtype)
+            return self._data[id(buffer)]
         if id(buffer) not in self._data:
             raise CannotInterpret(f"the buffer {buffer.name}")
         return self._data[id(buffer)]
+
+    def _bits(self, buffer: Buffer) -> CannotInterpret:
+        return CannotInterpret(f"{buffer.name}, the bits of {buffer.memory.name} as {buffer.dtype}")
+
+    def _seen(self, buffer: Buffer) -> None:
+        """A tile is read: as the type that was written there last, if it is seen as several."""
+        if buffer.scope is Scope.SHARED and self._seen_as.setdefault(id(buffer.memory), buffer.dtype) != buffer.dtype:
+            raise self._bits(buffer)
 
     def _extent(self, extent: Expr) -> int:
         """An extent of a view."""
@@ -75,7 +91,11 @@ class Memory:
         return self.size_of(extent) if number is None else int(number)
 
     def _written(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
-        """Elements of a tensor are written: no other block may have written them."""
+        """Elements are written; of a tensor, no other block may have written them."""
+        if buffer.scope is Scope.SHARED:
+            if self._seen_as.get(id(buffer.memory), buffer.dtype) != buffer.dtype:
+                self._of(buffer)[...] = undefined((1,), buffer.dtype)
+            self._seen_as[id(buffer.memory)] = buffer.dtype
         if self._writers is not None and buffer.scope is Scope.GLOBAL:
             base = self._of(buffer.memory)
             writers = self._writers.setdefault(id(buffer.memory), np.full(base.shape, -1, np.int32))
@@ -84,7 +104,8 @@ class Memory:
             writers[chosen] = self._block
 
     def _is_read(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
-        """Elements of a tensor are read: no other block may have written them in this launch."""
+        """Elements are read; of a tensor, no other block may have written them in this launch."""
+        self._seen(buffer)
         if self._writers is not None and (writers := self._writers.get(id(buffer.memory))) is not None:
             self._check(buffer, writers.reshape(self._of(buffer).shape)[chosen])
 
@@ -95,6 +116,10 @@ class Memory:
 
     def data(self, buffer: Buffer) -> Array:
         """All of a buffer; a private array must be the same for all."""
+        self._seen(buffer)
+        return self._whole(buffer)
+
+    def _whole(self, buffer: Buffer) -> Array:
         data = self._of(buffer)
         if buffer.scope is not Scope.LOCAL:
             return data
@@ -128,6 +153,7 @@ class Memory:
 
     def update(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array, combine: np.ufunc) -> None:
         """An atomic update of elements; several may meet at one."""
+        self._seen(buffer)
         data, places = self._places(buffer, indices, mask)
         inside = self._inside(buffer, data, places, mask)
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
@@ -155,7 +181,7 @@ class Memory:
 
     def box(self, buffer: Buffer, ranges: Box, *, atomic: bool = False) -> Array:
         """The elements of a box; 0 where it lies outside of a tensor."""
-        data = self.data(buffer)
+        data = self._whole(buffer)
         found = np.zeros([len(part) for part in ranges], data.dtype)
         inner, outer = _overlap(buffer, data, ranges)
         if not atomic:
@@ -165,7 +191,7 @@ class Memory:
 
     def set_box(self, buffer: Buffer, ranges: Box, values: Array, *, atomic: bool = False) -> None:
         """Writes a box; what lies outside of a tensor is dropped."""
-        data = self.data(buffer)
+        data = self._whole(buffer)
         inner, outer = _overlap(buffer, data, ranges)
         if not atomic:
             self._written(buffer, outer)
