@@ -288,7 +288,7 @@ def latent_attentions() -> Iterator[Workload]:
         yield Workload(
             suite="mla_decode",
             name=name,
-            inputs=[q, q_pe, kv, k_pe],
+            inputs=[q, q_pe, kv, k_pe, torch.full((batch,), keys, device="cuda", dtype=torch.int32)],
             output=torch.empty_like(q),
             peers={"torch/bmm": matmuls},
             reference=torch.stack([each.softmax(-1) @ kv[i].float() for i, each in enumerate(scores)]),

@@ -6,8 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.host.kernels import load_body
-from tile2cu_runtime import CheckError
+from tile2cu_runtime import CheckError, load_kernel
 
 RNG = np.random.default_rng(7)
 
@@ -238,6 +239,27 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
         expected += total + scores @ keys
     np.testing.assert_array_equal(kernel(q, kv), expected + total)
     assert "tl::announce<threads>(tl::turn_handed_over, k);" in kernel.source
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("    tl::await<threads>(tl::turn_handed_over, k);", ""),
+        ("tl::gemm_wait<0>(O);\n      pipeline.release(k);", "pipeline.release(k);\n      tl::gemm_wait<0>(O);"),
+    ],
+    ids=["not awaited", "released early"],
+)
+def test_the_engine_sees_what_warpgroups_need_of_each_other(line: str, instead: str, tmp_path: Path) -> None:
+    params = 'Q: T.Tensor((M, 128), "float16"), KV: T.Tensor((L, 128), "float16"), C: T.Tensor((M, 128), "float32")'
+    sizes = {"grid": "T.ceildiv(M, 64)", "arguments": "M, L", "threads": 256, "M": 64, "L": 300}
+    load_body(tmp_path, DEALT.format(rows=64), params, target="cuda:sm_90a", **sizes)  # type: ignore[arg-type]
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", M=64, L=300).values()
+    assert line in emitted.source
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text.replace(line, instead))
+    kernel = load_kernel(tmp_path / "small.cu", device="cpu", check=True)
+    with pytest.raises(CheckError):
+        kernel(np.ones((64, 128), np.float16), np.ones((300, 128), np.float16))
 
 
 def test_boxes_of_a_tensor_without_elements_are_reported(tmp_path: Path) -> None:

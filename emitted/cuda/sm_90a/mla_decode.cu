@@ -200,18 +200,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // mla_decode.py:90  Each warp has some columns of the scores, and needs all of them for its columns of the
     // output.
     tl::copy(acc_s, S_own);
-    tl::hand_over(S_own, S_shared);
     tl::hand_over(scores_max, scores_max_handed);
     tl::hand_over(scores_scale, scores_scale_handed);
     tl::hand_over(logsum, logsum_handed);
+    tl::hand_over(S_own, S_shared);
     tl::announce<threads>(tl::turn_handed_over, k);
   };
   auto take_over_S = [&](int k) {
     tl::await<threads>(tl::turn_handed_over, k);
-    tl::take_over(S_shared, S_taken);
     tl::take_over(scores_max_handed, scores_max);
     tl::take_over(scores_scale_handed, scores_scale);
     tl::take_over(logsum_handed, logsum);
+    tl::take_over(S_shared, S_taken);
   };
   auto prepare_acc_o = [&] {
     // mla_decode.py:91  for i, j in T.Parallel(block_H, dim):

@@ -92,8 +92,8 @@ def _hand_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
     names, line = statements.printer.names, dealt.store.span.line
     *between, store = statements.body((*dealt.between, dealt.store))
     copy = _line(f"tl::copy({names(dealt.store.src.buffer.name)}, {parts['own']});", line, store.comments)
-    handed = [(parts["own"], names(dealt.tile.name))]
-    handed += [(names(tile.name), names(f"{tile.name}_handed")) for tile in dealt.handed]
+    handed = [(names(tile.name), names(f"{tile.name}_handed")) for tile in dealt.handed]
+    handed.append((parts["own"], names(dealt.tile.name)))
     lines = [_line(f"tl::hand_over({fragment}, {place});", line) for fragment, place in handed]
     event = _line(f"tl::announce<threads>(tl::turn_handed_over, {parts['turn']});", line)
     body = (*between, replace(copy, gap=store.gap), *lines, event)
@@ -102,8 +102,8 @@ def _hand_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
 
 def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
     names, line = statements.printer.names, dealt.store.span.line
-    taken = [(names(dealt.tile.name), parts["taken"])]
-    taken += [(names(f"{tile.name}_handed"), names(tile.name)) for tile in dealt.handed]
+    taken = [(names(f"{tile.name}_handed"), names(tile.name)) for tile in dealt.handed]
+    taken.append((names(dealt.tile.name), parts["taken"]))  # last: more follows from the others
     event = _line(f"tl::await<threads>(tl::turn_handed_over, {parts['turn']});", line)
     lines = [_line(f"tl::take_over({place}, {fragment});", line) for place, fragment in taken]
     return _part(parts["take_over"], parts["turn"], (event, *lines))
