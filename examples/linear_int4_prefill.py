@@ -10,11 +10,22 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def linear_int4_prefill(
-    M, N, K, group=32, block_M=256, block_N=128, block_K=64, num_stages=4, threads=256, dtype="float16"
+    M,
+    N,
+    K,
+    weights="int4",
+    group=32,
+    block_M=256,
+    block_N=128,
+    block_K=64,
+    num_stages=4,
+    threads=256,
+    dtype="float16",
 ):
-    """Y = X @ W^T, where W[n, k] = (nibble - 8) * S[n, k // group]; a turn lies within a group, or is two of them.
+    """Y = X @ W^T, where W[n, k] is S[n, k // group] times nibble - 8, or the number that it is in fp4 (e2m1).
 
-    The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group.
+    The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group. A turn lies in
+    one group, or is two of them.
     """
     accum_dtype = "float32"
     assert group % block_K == 0 or block_K == 2 * group
@@ -44,15 +55,21 @@ def linear_int4_prefill(
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[by * block_M, ko * block_K], X_shared)
                 T.copy(W[bx * block_N, ko * (block_K // 2)], packed)
-                g = (ko + 1) * block_K // group
+                g = (ko + 1) * (block_K // group) if block_K > group else (ko + 1) // (group // block_K)
                 T.copy(next_first, first)
                 T.copy(next_second, second)
                 T.copy(S[bx * block_N : (bx + 1) * block_N, g], next_first)
                 T.copy(S[bx * block_N : (bx + 1) * block_N, g + 1], next_second)
                 for i, j in T.Parallel(block_N, block_K):
-                    nibble = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
                     scale = T.if_then_else(j < group, first[i], second[i])
-                    W_local[i, j] = T.cast(T.cast(nibble, "int32") - 8, dtype) * scale
+                    if weights == "fp4":
+                        # Sign, 2 bits of exponent and 1 of mantissa at their places in a half, whose exponent is 14 less.
+                        high = T.cast(packed[i, j // 2], "int32") << (12 - 4 * (j % 2))
+                        bits = T.cast(high & 0x8000 | high >> 3 & 0x0E00, "uint16")
+                        W_local[i, j] = T.cast(T.reinterpret(bits, "float16") * 16384, dtype) * scale
+                    else:
+                        nibble = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
+                        W_local[i, j] = T.cast(T.cast(nibble, "int32") - 8, dtype) * scale
                 T.gemm(W_local, X_shared, Y_local, transpose_B=True)
 
             for i, j in T.Parallel(block_N, block_M):

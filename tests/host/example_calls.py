@@ -9,6 +9,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+import references
 from tile2cu_runtime import Kernel
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -114,13 +115,14 @@ def gelu(x: Array) -> Array:
     return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def linear_int4(m: int, n: int, k: int, *, activation: bool) -> Call:
+def linear_int4(m: int, n: int, k: int, *, activation: bool, weights: str = "int4") -> Call:
     rng = np.random.default_rng(n)
     x, scales = normals(rng, (m, k)), (rng.random((n, k // 32)) / 8).astype(np.float16)
     packed = rng.integers(0, 256, (n, k // 2)).astype(np.uint8)
     nibbles = np.stack([packed & 15, packed >> 4], axis=-1).reshape(n, k).astype(np.float64)
     wide_x, wide_scales = wide(x, scales)
-    product = wide_x @ ((nibbles - 8) * np.repeat(wide_scales, 32, axis=1)).T
+    values = references.FP4[nibbles.astype(int)] if weights == "fp4" else nibbles - 8
+    product = wide_x @ (values * np.repeat(wide_scales, 32, axis=1)).T
     return Call(inputs=(x, packed, scales), expected=(gelu(product) if activation else product,), tolerance=1e-3)
 
 

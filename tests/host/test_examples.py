@@ -108,11 +108,13 @@ def test_linear_of_int4_weights(activation: bool) -> None:
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
-@pytest.mark.parametrize("block_K", [32, 64])
-def test_linear_int4_prefill(target: str, block_K: int) -> None:  # noqa: N803
+@pytest.mark.parametrize(("weights", "block_K"), [("int4", 32), ("int4", 64), ("fp4", 64)])
+def test_linear_int4_prefill(target: str, weights: str, block_K: int) -> None:  # noqa: N803
     """A turn of one group, and of two; the last one of K = 96 has one."""
-    kernel = load("linear_int4_prefill.py", check=True, target=target, block_M=64, block_K=block_K, num_stages=2)
-    check_calls(kernel, *(calls.linear_int4(*size, activation=False) for size in ((70, 72, 96), (1, 5, 32))))
+    bindings = {"weights": weights, "block_M": 64, "block_K": block_K, "num_stages": 2}
+    kernel = load("linear_int4_prefill.py", check=True, target=target, **bindings)
+    sizes = ((70, 72, 96), (1, 5, 32))
+    check_calls(kernel, *(calls.linear_int4(*size, activation=False, weights=weights) for size in sizes))
 
 
 def test_rope() -> None:
