@@ -43,7 +43,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (960 are padding) --------------------------------------
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (952 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -55,6 +55,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -73,12 +75,8 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
-           const __grid_constant__ tl::TensorMap Output_map, const tl::half* __restrict__ Q_data, int batch,
-           int seq_len, int heads) {
-  // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, dim);
+    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map, int seq_len) {
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -87,6 +85,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   // attention.py:64  A causal block stops at its last query: all later keys are masked.
   const int loop_range = tl::ceildiv(seq_len, block_N);
+
+  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
+  // shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // attention.py:57  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+    tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
+  };
 
   // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
@@ -99,11 +105,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[k % num_stages], K_shared_ring.acquire(k));
     tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[k % num_stages], V_shared_ring.acquire(k));
   };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 2 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
+  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
+  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
+  // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
+    first_tiles.produce(load_first);
     return tl::produce<threads>(turns, load);
   }
   tl::take_registers<consumer_registers>();
@@ -112,8 +120,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention.py:57-59
-  tl::copy<threads>(Q(bz, tl::all, by, tl::all).tile(bx * block_M, 0), Q_shared);
+  // attention.py:58-59
   tl::fill(acc_o, 0.0f);
   tl::fill(logsum, 0.0f);
 
@@ -121,8 +128,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // inf - inf.
   tl::fill(scores_max, -tl::infinity<float>);
 
-  // Q_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled Q_shared
   // With a window it starts at the first key that its first query sees.
   // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
@@ -221,10 +227,10 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(
       kernel, grid, threads + tl::producer_warpgroup, stream,
+      tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads / group, dim),
-      tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim),
-      static_cast<const tl::half*>(Q), batch, seq_len, heads);
+      tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim), seq_len);
 }
 
 #endif  // __CUDACC_RTC__

@@ -35,7 +35,7 @@ constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
-// ---- shared memory: 66,560 of 232,448 bytes a block may use (960 are padding) ---------------------------------------
+// ---- shared memory: 66,560 of 232,448 bytes a block may use (952 are padding) ---------------------------------------
 struct Shared {
   // 16,384 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -47,6 +47,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 66560, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -66,13 +68,11 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
-           const __grid_constant__ tl::TensorMap Output_map, const tl::half* __restrict__ Q_data,
+    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
            float* __restrict__ Lse_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, dim);
   const auto Lse = tl::tensor<RowStart>(Lse_data, batch, heads, tl::ragged(seq_len));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
@@ -86,6 +86,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // attention_backward.py:51  A causal block stops at its last query: all later keys are masked.
   const int last = tl::min(seq_len, (bx + 1) * block_M);
 
+  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
+  // shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // attention_backward.py:45  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+    tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
+  };
+
   // attention_backward.py:53  for k in T.Pipelined(T.ceildiv(last, block_N), num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
@@ -97,22 +105,24 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::tma_load(K_map, tl::at(bz, k * block_N, by, 0), K_shared[k % num_stages], K_shared_ring.acquire(k));
     tl::tma_load(V_map, tl::at(bz, k * block_N, by, 0), V_shared[k % num_stages], V_shared_ring.acquire(k));
   };
-  // One warp more than the 256 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return tl::produce<threads>(turns, load);
+  // One warp more than the 256 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
+  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
+  // [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    first_tiles.produce(load_first);
+    return tl::produce<threads>(turns, load);
+  }
 
   tl::Fragment<float, acc_s_layout> acc_s, acc_o;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention_backward.py:45-48
-  tl::copy<threads>(Q(bz, tl::all, by, tl::all).tile(bx * block_M, 0), Q_shared);
+  // attention_backward.py:46-48
   tl::fill(acc_o, 0.0f);
   tl::fill(logsum, 0.0f);
   tl::fill(scores_max, -tl::infinity<float>);
 
-  // Q_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled Q_shared
   // attention_backward.py:53  for k in T.Pipelined(T.ceildiv(last, block_N), num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // attention_backward.py:64  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
@@ -212,10 +222,11 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(
       chosen, grid, threads + tl::producer_threads, stream,
+      tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim),
-      static_cast<const tl::half*>(Q), static_cast<float*>(Lse), batch, seq_len, heads);
+      static_cast<float*>(Lse), batch, seq_len, heads);
 }
 
 #endif  // __CUDACC_RTC__

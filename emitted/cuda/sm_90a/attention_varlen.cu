@@ -43,7 +43,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 164,864 of 232,448 bytes a block may use (960 are padding) --------------------------------------
+// ---- shared memory: 164,864 of 232,448 bytes a block may use (952 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -53,6 +53,8 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
+  // 8 bytes; completes when the tiles that are loaded before the first turn are there
+  tl::Barrier first_tiles_full;
 };
 static_assert(sizeof(Shared) == 164864, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -71,13 +73,12 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
-           const tl::half* __restrict__ Q_data, const int* __restrict__ cu_seqlens_data,
+    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+           const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ cu_seqlens_data,
            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens, int heads,
            int batch) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, tl::ragged(tokens), heads, dim);
   const auto cu_seqlens = tl::tensor<tl::RowStart<16>>(cu_seqlens_data, batch + 1);
   const auto cu_seqlens_k = tl::tensor<tl::RowStart<16>>(cu_seqlens_k_data, batch + 1);
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, tl::ragged(tokens), heads, dim);
@@ -86,7 +87,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
-  // attention_varlen.py:59-61
+  // attention_varlen.py:58-61
+  const int start = cu_seqlens(bz) + bx * block_M;
   const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
   const int start_k = cu_seqlens_k(bz);
   const int length_k = cu_seqlens_k(bz + 1) - start_k;
@@ -98,6 +100,15 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // last query sees.
   const int last = tl::min(length_k, diagonal + block_M);
   const int loop_range = bx * block_M < length ? tl::ceildiv(tl::max(0, last), block_N) : 0;
+
+  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
+  // shows it to all  [pipeline.copy.first-tiles]
+  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
+  auto load_first = [&](tl::Barrier& full) {
+    // attention_varlen.py:66  Rows past the end of the sequence are the next one's: they are computed, and not
+    // stored.
+    tl::tma_load(Q_map, tl::at(start, by, 0), Q_shared, full);
+  };
 
   // attention_varlen.py:76  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
@@ -112,11 +123,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::tma_load(V_map, tl::at(start_k + k * block_N, by / group, 0), V_shared[k % num_stages],
                  V_shared_ring.acquire(k));
   };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 2 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
+  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
+  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
+  // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
+    first_tiles.produce(load_first);
     return tl::produce<threads>(turns, load);
   }
   tl::take_registers<consumer_registers>();
@@ -125,12 +138,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention_varlen.py:58
-  const int start = cu_seqlens(bz) + bx * block_M;
-
-  // attention_varlen.py:66-68  Rows past the end of the sequence are the next one's: they are computed, and not
-  // stored.
-  tl::copy<threads>(Q(tl::all, by, tl::all).tile(start, 0), Q_shared);
+  // attention_varlen.py:67-68
   tl::fill(acc_o, 0.0f);
   tl::fill(logsum, 0.0f);
 
@@ -138,8 +146,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // infinity.
   tl::fill(scores_max, -1e+30f);
 
-  // Q_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
-  tl::sync_consumers<threads>();
+  first_tiles.wait();  // until TMA has filled Q_shared
   // attention_varlen.py:76  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // attention_varlen.py:90  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
@@ -241,10 +248,11 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
   const dim3 grid(tl::ceildiv(max_seqlen, block_M), heads, batch);
   return tl::launch<Shared>(
       kernel, grid, threads + tl::producer_warpgroup, stream,
+      tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<0, 2>>(Q, tokens, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<0, 2>>(K, tokens_k, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<0, 2>>(V, tokens_k, heads / group, dim),
-      static_cast<const tl::half*>(Q), static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k),
-      static_cast<tl::half*>(Output), tokens, heads, batch);
+      static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k), static_cast<tl::half*>(Output),
+      tokens, heads, batch);
 }
 
 #endif  // __CUDACC_RTC__

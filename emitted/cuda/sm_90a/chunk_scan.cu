@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int first = chunk * chunk_size;
 
   // C_shared and State_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
-  // pipeline's constructor shows it to all  [pipeline.copy.first-tiles]
+  // next constructor shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(C_shared, State_shared));
   auto load_first = [&](tl::Barrier& full) {
     // chunk_scan.py:74-75

@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
-  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The pipeline's
-  // constructor shows it to all  [pipeline.copy.first-tiles]
+  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
+  // shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
   auto load_first = [&](tl::Barrier& full) {
     // flash_decoding.py:68  T.copy(Q[b, head, g : g + block_H, :], Q_shared)

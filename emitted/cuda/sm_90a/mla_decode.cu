@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
   // Q_shared and Q_pe_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
-  // pipeline's constructor shows it to all  [pipeline.copy.first-tiles]
+  // next constructor shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared, Q_pe_shared));
   auto load_first = [&](tl::Barrier& full) {
     // mla_decode.py:57-58

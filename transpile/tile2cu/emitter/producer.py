@@ -56,7 +56,7 @@ def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[Sta
     tiles = [statements.printer.names(load.dst.buffer.name) for load in loads]
     about = (
         f"{listed(tiles)} {'is' if len(tiles) == 1 else 'are'} loaded once, before the turns: TMA's bytes arrive at a "
-        f"barrier of their own. The pipeline's constructor shows it to all  "
+        f"barrier of their own. The next constructor shows it to all  "
         f"[{settled.facts.rule(settled.launch, 'first_tiles')}]"
     )
     body = statements.paragraphs(loads)

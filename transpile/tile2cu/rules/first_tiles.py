@@ -38,13 +38,12 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     """Whole tiles that are copied once, before the loop that a producer loads for, the producer loads first of all.
 
     They are under way together with the first turns' tiles, and no thread of the others carries them through registers.
-    Their bytes arrive at a barrier of their own, where all threads wait before the first statement that reads one. A
-    loop whose products overlap has rings of its own, and no such tiles.
+    Their bytes arrive at a barrier of their own, where all threads wait before the first statement that reads one.
 
     Gives: the copies, and the statement that waits for them.
     """
     loop, pipeline = _producer_loop(launch, context)
-    if loop is None or pipeline is None or context.facts.get(loop, "overlap") is not None:
+    if loop is None or pipeline is None:
         return
     above = before(launch.body, loop)
     found = [op for op in above if isinstance(op, Copy) and _fits(op, launch, context)]
