@@ -1,5 +1,6 @@
 // Tiles between global memory and shared memory, and from registers to global memory, by TMA.
 #pragma once
+#include "../copy.h"
 #include "../fragment.h"
 #include "boxes.h"
 #include "wgmma_accumulator.h"
