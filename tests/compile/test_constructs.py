@@ -122,6 +122,39 @@ def test_products_in_flight_are_not_serialised(nvcc: str, tmp_path: Path) -> Non
     assert text.count("tl::gemm_start(") == 2 and text.count("tl::take_registers<216>()") == 2
 
 
+_UNEQUAL = """\
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def small(M=100):
+    @T.prim_func
+    def body(X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32"), W: T.Tensor((M, 160), "int32")):
+        with T.Kernel(T.ceildiv(M, 64), threads=160) as bx:
+            S = T.alloc_shared((64, 64), "float32")
+            L = T.alloc_fragment((64, 64), "float32")
+            sums = T.alloc_fragment((64,), "float32")
+            tx = T.get_thread_binding()
+            T.copy(X[bx * 64, 0], S)
+            if tx < 32:
+                T.copy(S, L)
+                T.reduce_sum(L, sums, dim=1)
+                T.copy(sums, Y[bx, 0])
+                W[bx, tx] = 1
+            else:
+                T.copy(S, L)
+                T.copy(L, Y[bx * 64, 0])
+                W[bx, tx] = 2
+    return body
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_groups_of_different_sizes(target: str, nvcc: str, tmp_path: Path) -> None:
+    assert "#define TL_GROUP 32, 128" in _compiles_clean(_UNEQUAL, target, nvcc, tmp_path)
+
+
 def _compiles_clean(text: str, target: str, nvcc: str, tmp_path: Path) -> str:
     """The emitted text."""
     (emitted,) = emit_text(Path("small.py"), kernel=None, target=find(target), bindings={}, text=text)
