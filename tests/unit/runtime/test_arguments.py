@@ -142,7 +142,8 @@ def test_a_status_becomes_an_error_with_its_name(load_axpy: Load) -> None:
         load_axpy()(X, Y, 99.0)
     assert (raised.value.status, raised.value.name, raised.value.code) == (3, "TL_NOT_SUPPORTED", "T2C-R200")
     assert str(raised.value) == (
-        "error[T2C-R200]: axpy: TL_NOT_SUPPORTED: a size is no multiple of what the kernel's text asks for"
+        "error[T2C-R200]: axpy: TL_NOT_SUPPORTED: a size is no multiple of what the kernel's text asks for, "
+        "or its blocks do not all run at once"
     )
 
 
