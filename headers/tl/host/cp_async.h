@@ -6,9 +6,11 @@
 namespace tl {
 
 // Copies source_bytes (0..bytes) and fills the rest of `bytes` with zeros. Both addresses are multiples of `bytes`.
+// In waves of 64, which are AMD's, it is done when it returns (headers/tl/hip/cp_async.h).
 template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int source_bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
   tl_engine_cp_async(to, from, bytes, source_bytes);
+  if constexpr (warp_size == 64) tl_engine_cp_async_commit(), tl_engine_cp_async_wait(0);
 }
 // Closes the calling thread's group.
 TL_DEVICE void cp_async_commit() { tl_engine_cp_async_commit(); }
