@@ -151,6 +151,7 @@ def test_blocks_that_never_come_to_a_barrier_are_found(tmp_path: Path) -> None:
 
 def test_more_blocks_than_there_are_at_once_are_refused(tmp_path: Path) -> None:
     kernel = _load(tmp_path, BRANCH.format(at="0"), "cuda:sm_80")
+    kernel(np.ones((5, 64), np.float32), np.ones(5, np.int32))
     with pytest.raises(LaunchError, match="TL_NOT_SUPPORTED"):
         kernel(np.ones((257, 64), np.float32), np.ones(257, np.int32))
 
