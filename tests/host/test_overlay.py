@@ -153,7 +153,8 @@ BIASED = """
     start = T.alloc_shared((128, 128), "float32")
     C_shared = T.alloc_shared((128, 128), "float32")
     C_local = T.alloc_fragment((128, 128), "float32")
-    T.copy(D[bx * 128, 0], start)
+    for i, j in T.Parallel(128, 128):
+        start[i, j] = T.if_then_else(bx * 128 + i < M, D[bx * 128 + i, j], 0)
     T.copy(start, C_local)
     for k in T.Pipelined(T.ceildiv(K, 64), num_stages=5):
         T.copy(A[bx * 128, k * 64], A_shared)
