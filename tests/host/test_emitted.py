@@ -21,7 +21,8 @@ SCHEDULES = ("round-robin", "reverse", "shuffle")
 
 
 def test_every_family_of_kernels_is_there() -> None:
-    found = [case_of(text.manifest["kernel"]) for text in SIZED]
+    """Of the cases some are of texts for sm_90a alone."""
+    found = [case_of(text.manifest["kernel"]) for text in texts(ROOT / "emitted/cuda") if text.sizes]
     assert None not in found, "a kernel without a case in tools/cases.py"
     assert all(case in found for case in CASES.values())
 

@@ -74,7 +74,8 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
   static TL_DEVICE uint32_t in_halves(uint16_t pair) {
     return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
   }
-  // The digits where a half has them; a power of two moves the exponents, of denormal numbers, too. NaN is 0x7f, or 0x80.
+  // The digits where a half has them; a power of two moves the exponents, of denormal numbers, too. NaN is 0x7f, or
+  // 0x80.
   static TL_DEVICE uint32_t halves_of_e4m3(uint16_t pair) {
     const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) >> 1 & 0x3f803f80;
     const uint32_t nan = is_fnuz ? (0x40004000 - size) & sign >> 1 : (size + 0x00800080) & 0x40004000;
