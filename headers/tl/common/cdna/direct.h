@@ -26,17 +26,18 @@ template <class T, int n_> struct StoredChunk<SharedTile1D<T, n_>> {
 
 // tl::copy_async: a wave's lanes fill neighbouring 16 bytes of shared memory, so that the swizzle decides what each
 // lane asks for. Only of pieces that lie inside or outside as a whole, and of tiles that a buffer fits; the other ways
-// are done when they return. A tile of whole waves.
+// are done when they return, and so are then the loads started before: the count of those in flight stays right. A tile
+// of whole waves.
 template <int threads, class Tile> struct DirectTile {
   using Chunks = StoredChunk<Tile>;
   static constexpr bool possible = has_loads_to_shared && Chunks::in_order && Chunks::count % warp_size == 0;
   template <class View> static TL_DEVICE bool started(const Place<View>& from, Tile& to) {
     if constexpr (possible && View::alignment == 0) {
-      return from.aligned(16) && started(from.template with_row_start<16>(), to);
+      return from.aligned(16) ? started(from.template with_row_start<16>(), to) : none_in_flight();
     } else if constexpr (!possible || !has_whole_pieces<View, 16>) {
       return false;
     } else {
-      if (!StagedBuffer<View>::reaches(from, Tile::rows, Tile::cols)) return false;
+      if (!StagedBuffer<View>::reaches(from, Tile::rows, Tile::cols)) return none_in_flight();
       const StagedBuffer<View> buffer(from, View::rank == 1 ? Tile::cols : Tile::rows);
       auto* const of_wave = reinterpret_cast<StagedBits<16>*>(to.data) + warp() * warp_size;
       TL_UNROLL
@@ -47,6 +48,10 @@ template <int threads, class Tile> struct DirectTile {
       }
       return true;
     }
+  }
+  static TL_DEVICE bool none_in_flight() {
+    wait_vector_memory<0>();
+    return false;
   }
 };
 template <int threads, class View, class T, int rows, int cols, class Swizzle>
