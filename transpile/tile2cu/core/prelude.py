@@ -2,12 +2,14 @@
 
 from tile2cu.core.accesses import element_accesses, expressions, variables
 from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.facts import Facts
 from tile2cu.core.program import (
     Assign,
     Break,
     Continue,
     Declare,
     If,
+    Launch,
     Let,
     Loop,
     LoopKind,
@@ -16,8 +18,18 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
+from tile2cu.core.schedule import Pipeline
 
 _SCALAR = (Let, Declare, Assign, Loop, If, While, Break, Continue)
+
+
+def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
+    """The loop whose loads a producer warp does: there is one at most, at the top of the kernel's body."""
+    for op in launch.body:
+        pipeline: Pipeline | None = facts.get(op, "pipeline") if isinstance(op, Loop) else None
+        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
+            return op, pipeline
+    return None
 
 
 def before(body: tuple[Stmt, ...], loop: Loop) -> tuple[Stmt, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tile2cu.core import prelude
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Overlap, Pipeline, Staging
@@ -48,11 +49,7 @@ def is_producer(settled: Settled) -> bool:
 
 def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
     """The loop whose loads a producer warp does."""
-    for op in settled.launch.body:
-        pipeline: Pipeline | None = settled.facts.get(op, "pipeline") if isinstance(op, Loop) else None
-        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
-            return op, pipeline
-    return None
+    return prelude.producer_loop(settled.launch, settled.facts)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, viewed
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.prelude import before, loaded_by, why_no_prelude
-from tile2cu.core.program import Buffer, Copy, Launch, Loop, Scope, Stmt, walk_stmts
-from tile2cu.core.schedule import FirstTiles, Pipeline
+from tile2cu.core.prelude import before, loaded_by, producer_loop, why_no_prelude
+from tile2cu.core.program import Buffer, Copy, Launch, Scope, Stmt, walk_stmts
+from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import load_refusal
 
@@ -42,9 +42,10 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the copies, and the statement that waits for them.
     """
-    loop, pipeline = _producer_loop(launch, context)
-    if loop is None or pipeline is None:
+    producer = producer_loop(launch, context.facts)
+    if producer is None:
         return
+    loop, pipeline = producer
     above = before(launch.body, loop)
     found = [op for op in above if isinstance(op, Copy) and _fits(op, launch, context)]
     needed = tuple(expr for op in found for expr in expressions(op))
@@ -57,14 +58,6 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
         yield launch, "first_tiles", FirstTiles(loads, reader)
         for op in loads:
             yield op, "call", "tma_load"
-
-
-def _producer_loop(launch: Launch, context: Context) -> tuple[Loop, Pipeline] | tuple[None, None]:
-    for op in launch.body:
-        pipeline: Pipeline | None = context.facts.get(op, "pipeline") if isinstance(op, Loop) else None
-        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
-            return op, pipeline
-    return None, None
 
 
 def _fits(op: Copy, launch: Launch, context: Context) -> bool:

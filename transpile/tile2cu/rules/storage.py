@@ -7,8 +7,9 @@ from math import prod
 from tile2cu.core.accesses import viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
+from tile2cu.core.prelude import producer_loop
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Dealt, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Dealt, Ledger, Overlay, Staging, Workspace
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.pipeline import dealt_of
 
@@ -152,15 +153,15 @@ def _barriers(context: Context) -> int:
     what it loads first. Where turns are dealt, each panel has one for full.
     """
     first = 1 if context.facts.get(context.launch, "first_tiles") is not None else 0
-    for op in context.statements:
-        pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-        if pipeline is not None and pipeline.producer:
-            dealt: Dealt | None = context.facts.get(op, "dealt")
-            if dealt is not None:
-                layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
-                return pipeline.stages * (1 + sum(layout.panels for layout in layouts)) + first
-            return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
-    return 0
+    found = producer_loop(context.launch, context.facts)
+    if found is None:
+        return 0
+    op, pipeline = found
+    dealt: Dealt | None = context.facts.get(op, "dealt")
+    if dealt is not None:
+        layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
+        return pipeline.stages * (1 + sum(layout.panels for layout in layouts)) + first
+    return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
 
 
 def _round_up(value: int, step: int) -> int:
