@@ -136,7 +136,7 @@ using pT_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // gradients
 // grid dims: (#blocks of keys, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)

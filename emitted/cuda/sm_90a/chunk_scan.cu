@@ -85,7 +85,7 @@ using dA_m_layout = tl::RowsOf<weights_layout>;
 using dA_k_layout = tl::ColsOf<weights_layout>;
 
 // grid dims: (heads, #tiles of a chunk, batch * chunks)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap States_map,

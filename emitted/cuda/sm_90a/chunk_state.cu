@@ -69,7 +69,7 @@ using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<32>, 8>;
 using decayed_k_layout = tl::ColsOf<x_decayed_layout>;
 
 // grid dims: (heads, #tiles of a state, batch * chunks)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,

@@ -50,7 +50,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along the rows): each group may end with one block that is not full
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {

@@ -57,7 +57,7 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 8>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,

@@ -59,7 +59,7 @@ using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
 using first_layout = tl::RowsOf<W_local_layout>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
            const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int K, int N) {

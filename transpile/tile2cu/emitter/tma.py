@@ -107,7 +107,8 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     notes = []
     if is_producer(settled):
         notes.append(
-            "Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there"
+            "Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers "
+            "there"
         )
     started_with: int | None = settled.facts.get(settled.launch, "hands_over")
     if started_with is not None:

@@ -72,7 +72,7 @@ using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor, to use all registers there
+// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
