@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, INT32, UINT32
 from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Unary, Var, binary, int_const
-from tile2cu.core.program import Launch, Loop, LoopKind
+from tile2cu.core.program import Assign, Declare, Launch, Loop, LoopKind
 from tile2cu.core.span import Span
 
 SPAN = Span("k.py", 1, 1, 2)
@@ -137,3 +137,20 @@ def test_what_never_falls_when_an_index_grows() -> None:
     assert not known.never_falls(binary("*", BX, int_const(-1)), BX)
     assert not known.never_falls(binary("%", BX, BLOCK), BX)
     assert not known.never_falls(binary("*", BX, Var(INT32, "any", Role.MUTABLE)), BX)
+
+
+def test_a_counter_that_only_grows_is_not_negative() -> None:
+    n = Var(INT32, "n", Role.MUTABLE)
+
+    def low(*assigned: Assign) -> int | None:
+        body = (Declare(var=n, init=BX, span=SPAN), *assigned)
+        launch = Launch(grid=(int_const(4),), blocks=(BX,), threads=128, tiles=(), body=body, span=SPAN)
+        return Bounds(launch).interval(n).low
+
+    def given(value: Expr, op: str = "") -> Assign:
+        return Assign(var=n, value=value, op=op, span=SPAN)
+
+    assert low() == low(given(int_const(3), "+")) == low(given(binary("+", n, BX))) == low(given(SIZE)) == 0
+    assert low(given(int_const(1), "-")) is None
+    assert low(given(int_const(-1), "+")) is None
+    assert low(given(binary("*", n, int_const(3)))) is None  # it may wrap

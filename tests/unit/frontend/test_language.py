@@ -71,6 +71,31 @@ READ = {
         "    let j: int32 = (tile % 6)",
         "    S[i, j] = 0.0",
     ],
+    "s = T.PersistentTileScheduler(4, 6, 8)\ns.init(bx)\nwhile s.valid():\n    S[s.m_idx, s.n_idx] = 0.0\n"
+    "    s.next_tile()": [
+        "var sched_tile: int32 = bx",
+        "var sched_turn: int32 = 0",
+        "while (sched_tile < 24)",
+        "  S[(sched_tile % 4), (sched_tile // 4)] = 0.0",
+        "  sched_tile += 8",
+        "  sched_turn += 1",
+    ],
+    "s = T.PersistentTileScheduler(7, 6, swizzle_size=2, column_major=False, cluster_size=2, name='p')\n"
+    "if bx < 2:\n    s.init(bx)\nS[s.m_idx, s.n_idx] = 0.0": [
+        "var p_tile: int32 = 0",
+        "var p_turn: int32 = 0",
+        "if (bx < 2)",
+        "  p_tile = bx",
+        "  p_turn = 0",
+        "let p_panel: int32 = (p_tile // 12)",
+        "let p_within: int32 = (p_tile % 12)",
+        "let p_width: int32 = max(min(2, (4 - (p_panel * 2))), 1)",
+        "S[((p_panel * 2) + (p_within % p_width)), (p_within // p_width)] = 0.0",
+    ],
+    "row[0], row[1] = T.PersistentTileScheduler(2, 3, stateful=False).coord(bx)": [
+        "row[0] = (bx % 2)",
+        "row[1] = (bx // 2)",
+    ],
     "for k in T.Pipelined(4, num_stages=2, order=[0, 1], stage=[0, 0], group=[[0], [1]]):\n    T.copy(A[k, 0], S)": [
         "pipelined k in 0:4:1, stages=2",
         "  copy A[k:+block_M, 0:+32] -> S",
@@ -94,6 +119,11 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
         "T.sync_threads(0, 128)": "F023 T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, "
         "and how many threads meet",
+        "s = T.PersistentTileScheduler(2, 3, stateful=False)\ns.init(bx)": "F013 `init` of a scheduler that is made "
+        "with stateful=False",
+        "s = T.PersistentTileScheduler(2, 3)\ns.next()": "F013 a tile scheduler has no attribute `next`",
+        "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the turn of a tile "
+        "scheduler works on whole tiles; it cannot stand inside T.Parallel",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.copy(A, B)": "F006 an extent of a copy from tensor to tensor needs the value of `M`, which is left unbound",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",

@@ -26,7 +26,7 @@ T.copy(C_local, Z[0, 0])
         ("T.clear(C_local)", 1, True),
         ("row += 1\nT.clear(C_local)", 2, True),
         ("for i in T.serial(3):\n    if bx > i:\n        row = row + i\nT.clear(C_local)", 2, True),
-        ("other = T.alloc_var('int32', init=0)\nother += row\nT.clear(C_local)", 1, True),
+        ("other = T.alloc_var('int32', init=0)\nother += row\nT.fill(C_local, other)", 1, True),
         ("T.fill(C_local, row)\nrow += 1", 2, False),
         ("T.clear(C_local)\nif bx > 3:\n    row += 1\n    T.fill(C_local, 1)", 2, False),
     ],

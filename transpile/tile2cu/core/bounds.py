@@ -20,6 +20,8 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import (
+    Assign,
+    Declare,
     Launch,
     Let,
     Loop,
@@ -63,6 +65,7 @@ class Bounds:
 
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
+        self._never_negative: frozenset[Var] = frozenset()
         self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
         self._threads = launch.block_threads
         zero = int_const(0)
@@ -78,6 +81,30 @@ class Bounds:
                     self._values[stmt.var] = stmt.value
                 case _:
                     pass
+        self._never_negative = self._counters(launch)
+
+    def _counters(self, launch: Launch) -> frozenset[Var]:
+        """The mutable scalars that start at 0 or above and are only set to, or moved on by, what is not negative."""
+        given: dict[Var, list[Expr]] = {}
+        other: set[Var] = set()  # also given values otherwise, which products of itself may make wrap
+        for stmt in walk_stmts(launch.body):
+            match stmt:
+                case Declare(var=var, init=value) | Assign(var=var, value=value, op="" | "+"):
+                    given.setdefault(var, []).append(int_const(0) if value is None else value)
+                case Assign(var=var):
+                    other.add(var)
+                case _:
+                    pass
+        steps = {
+            var: [_step(value, var) for value in values]
+            for var, values in given.items()
+            if var not in other and _never_wraps(var.dtype)
+        }
+        return frozenset(var for var, values in steps.items() if all(map(self._is_not_negative, values)))
+
+    def _is_not_negative(self, value: Expr) -> bool:
+        low = self.interval(value).low
+        return low is not None and low >= 0
 
     def inside(self, start: Expr, length: Expr, extent: Expr, given: tuple[Expr, ...] = ()) -> bool:
         """Whether `start : start + length` provably lies within `0 : extent` where the conditions `given` hold."""
@@ -117,7 +144,7 @@ class Bounds:
                 start, stop = self._ranges[expr]
                 high = self.interval(stop).high
                 return Interval(self.interval(start).low, None if high is None else high - 1)
-            case Var(role=Role.SIZE):
+            case Var() if expr.role is Role.SIZE or expr in self._never_negative:
                 return Interval(0, None)
             case Binary():
                 return _combine(expr.op, self.interval(expr.lhs), self.interval(expr.rhs))
@@ -222,6 +249,15 @@ class Bounds:
         return sum_
 
 
+def _step(value: Expr, var: Var) -> Expr:
+    """What `var = value` adds to the variable, or the value itself."""
+    match value:
+        case Binary(op="+", lhs=lhs, rhs=rhs) if var in (lhs, rhs):
+            return rhs if lhs == var else lhs
+        case _:
+            return value
+
+
 def _not_negative(condition: Expr) -> Iterator[Expr]:
     """Integers that are not negative where the condition holds."""
     match condition:
@@ -304,6 +340,8 @@ def _combine(op: str, a: Interval, b: Interval) -> Interval:
             return Interval(*(None if end is None else end // b.low for end in (a.low, a.high)))
         case "%" if b.high is not None and b.low is not None and b.low > 0:
             return Interval(0, b.high - 1)
+        case "//" | "%" if all(end is not None and end >= 0 for end in (a.low, b.low)):
+            return Interval(0, a.high)
         case "&" if any(side.low is not None and side.low >= 0 for side in (a, b)):
             signless = (side.high for side in (a, b) if side.low is not None and side.low >= 0)
             return Interval(0, min((high for high in signless if high is not None), default=None))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Address, Const, Expr, Load, Role, Var, is_of_thread, walk
-from tile2cu.core.program import Assign, Buffer, Declare, Let, Scope, Store
+from tile2cu.core.expr import Address, Const, Expr, Load, Role, Var, walk
+from tile2cu.core.program import Assign, Buffer, Declare, Scope, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, operators
 from tile2cu.frontend.assign import unpack
@@ -14,6 +14,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
 from tile2cu.frontend.execute import unsupported
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lets import let
 from tile2cu.frontend.lower import tiles
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.scope import Env
@@ -147,21 +148,6 @@ def _view(cx: Context, name: str, value: TensorType | Buffer, span: Span) -> Buf
         return cx.recorder.name_view(value, name)
     assert value.data is not None
     return cx.recorder.show(name, value.shape, value.data, span)
-
-
-def let(cx: Context, name: str, value: Expr) -> Var:
-    """Name an immutable value of the program."""
-    written = as_expr(value)
-    assert written is not None
-    var = cx.recorder.variable(name, value.dtype, Role.THREAD if _of_thread(written) else Role.LET)
-    at = cx.recorder.take()
-    cx.recorder.emit(Let(var=var, value=written, **at.fields))
-    return var
-
-
-def _of_thread(value: Expr) -> bool:
-    """Whether a value depends on which thread computes it."""
-    return is_of_thread(value) or any(isinstance(part, Var) and part.role is Role.THREAD for part in walk(value))
 
 
 def _declare(cx: Context, name: str, dtype: DType, init: Expr | None) -> Var:

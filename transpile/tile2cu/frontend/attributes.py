@@ -9,12 +9,13 @@ from types import MappingProxyType
 from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Policy, Scope
-from tile2cu.frontend import builtins, classes, modules, operators, torch
+from tile2cu.frontend import builtins, classes, modules, operators, schedule, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_TEXT
 from tile2cu.frontend.lower import elementwise, tiles
 from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.schedule import TileScheduler
 from tile2cu.frontend.subscript import shape_value
 from tile2cu.frontend.values import (
     Arguments,
@@ -46,8 +47,8 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
             return _policy(name)
         case str() | list() | dict() | tuple() | int() | float():
             return _method(value, name)
-        case Class() | Instance() | Function() | TorchTensor():
-            return _of_host_value(cx, value, name, text)
+        case Class() | Instance() | Function() | TorchTensor() | TileScheduler():
+            return _of_object(cx, value, name, text)
         case Expr() if name in ("dtype", "astype"):
             return value.dtype if name == "dtype" else _astype(value)
         case Var(role=Role.SIZE):
@@ -74,8 +75,12 @@ def _of_buffer(buffer: Buffer, name: str) -> object:
             )
 
 
-def _of_host_value(cx: Context, value: Class | Instance | Function | TorchTensor, name: str, text: str) -> object:
+def _of_object(
+    cx: Context, value: Class | Instance | Function | TorchTensor | TileScheduler, name: str, text: str
+) -> object:
     match value:
+        case TileScheduler():
+            return schedule.attribute(cx, value, name, text)
         case TorchTensor():
             return torch.attribute(value, name, text)
         case Function():

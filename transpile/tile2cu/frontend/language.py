@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME
-from tile2cu.frontend import layouts
+from tile2cu.frontend import layouts, schedule
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lower import (
     alloc,
@@ -52,6 +52,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | warp.FUNCTIONS
     | extern.FUNCTIONS
     | random.FUNCTIONS
+    | schedule.FUNCTIONS
     | dict(layouts.LANGUAGE)
 )
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})

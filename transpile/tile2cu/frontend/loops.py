@@ -10,11 +10,11 @@ from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const
 from tile2cu.core.program import If, Loop, LoopKind, Parallel, Stmt
 from tile2cu.core.span import Span
 from tile2cu.frontend import operators
-from tile2cu.frontend.assignments import let
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import apply, call_arguments, evaluate
 from tile2cu.frontend.execute import statements
 from tile2cu.frontend.fault import Fault, counted
+from tile2cu.frontend.lets import let
 from tile2cu.frontend.lower import loop
 from tile2cu.frontend.record import Place
 from tile2cu.frontend.scope import Env

@@ -54,6 +54,14 @@ class _OpenLaunch:
     tiles: list[Buffer] = field(default_factory=list)
 
 
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A place in a block of statements."""
+
+    block: list[Stmt]
+    at: int
+
+
 @dataclass(eq=False)
 class Recorder:
     """The launches recorded so far, and the block of statements that is being filled.
@@ -146,6 +154,19 @@ class Recorder:
         """Append a statement to the current block."""
         self._blocks[-1].append(stmt)
         self.emitted += 1
+
+    @property
+    def position(self) -> "Position":
+        """Where the next statement comes to stand."""
+        return Position(self._blocks[-1], len(self._blocks[-1]))
+
+    def insert(self, position: "Position", stmt: Stmt) -> None:
+        """Put a statement where the recorder has been, in a block that is still open."""
+        position.block.insert(position.at, stmt)
+
+    def is_open(self, block: list[Stmt]) -> bool:
+        """Whether a block is being filled: the current one, or one around it."""
+        return any(block is each for each in self._blocks)
 
     def amend(self, change: Callable[[Stmt], Stmt]) -> None:
         """Change the statement that was appended last."""

@@ -8,11 +8,12 @@ from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import Break, Buffer, Continue, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
-from tile2cu.frontend.assignments import annotated, assign, augmented, let
+from tile2cu.frontend.assignments import annotated, assign, augmented
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, is_flag
 from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
+from tile2cu.frontend.lets import let
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.lower import debug, extern
 from tile2cu.frontend.operators import truth

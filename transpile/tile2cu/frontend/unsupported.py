@@ -29,7 +29,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write T.Parallel", ""),
     ("write T.alloc_shared, T.alloc_fragment or T.alloc_local", "decl_buffer match_buffer"),
     ("write T.cast, which converts the value", ""),
-    ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel PersistentTileScheduler"),
+    ("write `with T.Kernel(...)`", "ClusterKernel CUDASourceCodeKernel"),
     (
         "",
         "SharedBuffer FragmentBuffer handle Var func_attr writes reads sblock "

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.program import Declare, Launch, Let, Range, Region, Stmt
+from tile2cu.core.program import Assign, Declare, Launch, Let, Range, Region, Stmt
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 _PURE = frozenset(
@@ -20,9 +20,9 @@ def without_unused(launch: Launch) -> Launch:
 
         def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
             stmt = body[at]
-            if not isinstance(stmt, Let | Declare) or stmt.var in used:
+            if not isinstance(stmt, Let | Declare | Assign) or stmt.var in used:
                 return None
-            value = stmt.value if isinstance(stmt, Let) else stmt.init
+            value = stmt.init if isinstance(stmt, Declare) else stmt.value
             return () if value is None or _only_gives_a_value(value) else None
 
         shorter = in_body(body, change)
@@ -41,7 +41,9 @@ def _only_gives_a_value(expr: Expr) -> bool:
 def _expressions(part: object) -> Iterator[Expr]:
     """All expressions of statements, but for the variables that they make."""
     match part:
-        case Let():
+        case Assign(value=value) if not _only_gives_a_value(value):
+            yield from (part.var, value)
+        case Let() | Assign():
             yield part.value
         case Declare():
             yield from _expressions(part.init)
