@@ -10,19 +10,19 @@ def kernel(M, N, block=64):
             L = T.alloc_fragment((64, 64), "float32")
             tx = T.get_thread_binding(0)
             if tx < 50:
-                T.copy(X[bx * block, 0], L)
-                Y[bx, tx] = L[0, 0]
+                row = X[bx, tx]
+                T.fill(L, row)
 
     return main
 # ---- expected ----
 # error[T2C-P004]: only some threads of the block come to this operation on a whole tile
-#   --> p004_tile_in_a_divergent_branch.py:13:17
+#   --> p004_tile_in_a_divergent_branch.py:14:17
 #    |
-# 13 |                 T.copy(X[bx * block, 0], L)
-#    |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+# 14 |                 T.fill(L, row)
+#    |                 ^^^^^^^^^^^^^^
 # note: the branch depends on the thread
 #   --> p004_tile_in_a_divergent_branch.py:12:13
 #    |
 # 12 |             if tx < 50:
 #    |             ^^^^^^^^^^^
-#   = help: move it out of the `if`, or give each branch whole warps, which no other branch has: 128 and 256 of 384
+#   = help: move it out of the `if`, with the barriers and the values of single threads that it needs, or give each branch whole warps, which no other branch has: 128 and 256 of 384

@@ -220,3 +220,58 @@ def halves(M):
     x = RNG.integers(-9, 10, (128, 64)).astype(np.float32)
     turned = x.reshape(2, 64, 64).transpose(0, 2, 1) + (np.arange(64) >= 32)
     np.testing.assert_array_equal(kernel(x), turned[:, ::-1].reshape(128, 64))
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_shares_that_overlap_do_what_single_threads_do_beside_tiles(target: str, tmp_path: Path) -> None:
+    """Operations on tiles are done by all, in loops, too; the other statements by those who come."""
+    statements = """
+        S = T.alloc_shared((24, 64), "float32")
+        sums = T.alloc_shared((24,), "float32")
+        tx = T.get_thread_binding()
+        if tx < 50:
+            row = bx * 24
+            T.copy(X[row, 0], S)
+            Z[bx, tx] += 1
+        if tx < 90:
+            row = bx * 2
+            Z[bx, tx] += 2
+            for part in T.serial(2):
+                for i, j in T.Parallel(24, 64):
+                    S[i, j] += row + part
+                if tx % 64 < 32:
+                    Z[bx, tx] += 4
+            T.copy(S, Y[bx * 24, 0])
+    """
+    kernel = load_body(
+        tmp_path,
+        statements,
+        'X: T.Tensor((M, 64), "float32"), Z: T.Tensor((2, 128), "int32"), Y: T.Tensor((M, 64), "float32")',
+        grid="T.ceildiv(M, 24)",
+        arguments="M",
+        threads=128,
+        target=target,
+    )
+    x, z = RNG.integers(-9, 10, (40, 64)).astype(np.float32), np.zeros((2, 128), np.int32)
+    np.testing.assert_array_equal(kernel(x, z), x + np.where(np.arange(40) < 24, 1, 5)[:, None])
+    tx = np.arange(128)
+    np.testing.assert_array_equal(z, [(tx < 50) + (tx < 90) * (2 + 8 * (tx % 64 < 32))] * 2)
+
+
+def test_a_branch_within_a_branch_keeps_the_outer_condition(tmp_path: Path) -> None:
+    statements = """
+        S = T.alloc_shared((32,), "float32")
+        tx = T.get_thread_binding()
+        if tx < 64:
+            if tx % 64 >= 32:
+                T.fill(S, 3)
+                T.copy(S, Y[0, 0:32])
+            else:
+                Z[tx] = tx
+    """
+    kernel = load_body(
+        tmp_path, statements, 'Z: T.Tensor((128,), "int32"), Y: T.Tensor((1, 32), "float32")', threads=128
+    )
+    z = np.full(128, -1, np.int32)
+    np.testing.assert_array_equal(kernel(z), np.full((1, 32), 3))
+    np.testing.assert_array_equal(z, np.where(np.arange(128) < 32, np.arange(128), -1))

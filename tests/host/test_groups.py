@@ -123,3 +123,45 @@ def test_a_whole_block_is_one_group(tmp_path: Path) -> None:
     a, b = operands()
     np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
     assert "TL_GROUP" not in kernel.source
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_groups_within_groups(target: str, tmp_path: Path) -> None:
+    """All load, two of three compute, one of these stores; its own statement is its own threads'."""
+    statements = """
+        S = T.alloc_shared((64, 64), "float32")
+        L = T.alloc_fragment((64, 64), "float32")
+        tx = T.get_thread_binding()
+        with T.ws(0, 1, 2):
+            row = bx * 64
+            T.copy(X[row, 0], S)
+        T.sync_threads()
+        with T.ws(2):
+            row = bx * 64 + 1
+            T.copy(S[0:1, 0:64], Z[bx, 0:64])
+        T.sync_threads()
+        with T.ws(0, 1):
+            T.copy(S, L)
+            for i, j in T.Parallel(64, 64):
+                L[i, j] = L[i, j] * 2
+            T.copy(L, S)
+            with T.ws(0):
+                T.copy(S, Y[bx * 64, 0])
+                N[bx, tx] = tx + 1
+    """
+    kernel = load_body(
+        tmp_path,
+        statements,
+        'X: T.Tensor((M, 64), "float32"), Z: T.Tensor((2, 64), "float32"), N: T.Tensor((2, 384), "int32"), '
+        'Y: T.Tensor((M, 64), "float32")',
+        grid="T.ceildiv(M, 64)",
+        arguments="M",
+        threads=384,
+        target=target,
+    )
+    x = RNG.integers(-9, 10, (100, 64)).astype(np.float32)
+    z, n = np.zeros((2, 64), np.float32), np.zeros((2, 384), np.int32)
+    np.testing.assert_array_equal(kernel(x, z, n), x * 2)
+    np.testing.assert_array_equal(z, x[[0, 64]])
+    np.testing.assert_array_equal(n[1], np.where(np.arange(384) < 128, np.arange(384) + 1, 0))
+    assert "by the threads of T.ws(0, 1)" in kernel.source

@@ -125,9 +125,10 @@ _PIPELINE: Mapping[str, Explanation] = {
     "T2C-P004": Explanation(
         "an operation on a whole tile stands in a branch that only some threads take",
         "The threads of the block share the elements of a tile. Where branches give shares of whole warps work, each "
-        "share is a group that works by itself, as under T.ws; a branch that does nothing but operations on whole "
-        "tiles is run by all threads. Groups are equal or have no thread in common, as each has a barrier and "
-        "fragments of its own, and what several of different sizes would do with one fragment is nobody's.",
+        "share is a group that works by itself, as under T.ws; operations on tiles in other branches are done by all "
+        "threads, unless they stand between barriers or depend on the thread. Groups are equal or have no thread in "
+        "common, as each has a barrier and fragments of its own, and what several of different sizes would do with one "
+        "fragment is nobody's.",
     ),
 }
 

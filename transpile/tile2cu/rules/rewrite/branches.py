@@ -1,28 +1,21 @@
 """Operations on whole tiles in branches on the thread: `if tx < 128:`."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions
+from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Call, Expr, Unary, int_const, is_of_thread, static_value, substitute, walk
+from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute, walk
 from tile2cu.core.groups import in_group
 from tile2cu.core.program import (
-    AtomicTile,
     Buffer,
-    Copy,
-    Fill,
-    Gemm,
     If,
     Launch,
-    Let,
     Loop,
-    Parallel,
-    Reduce,
-    Scan,
     Scope,
     SetRegisters,
     Stmt,
@@ -30,7 +23,17 @@ from tile2cu.core.program import (
     asked_warpgroups,
     walk_stmts,
 )
+from tile2cu.core.uniform import Uniformity
+from tile2cu.rules.rewrite.overlaps import without_overlaps
 from tile2cu.rules.rewrite.replace import Body, under_comments
+from tile2cu.rules.rewrite.shared_out import (
+    are_alike,
+    declared,
+    is_only_tile_work,
+    is_tile_work,
+    shared_out,
+    with_own_names,
+)
 
 _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
@@ -43,13 +46,14 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
     """The launch without operations on whole tiles that only some of the threads come to.
 
     Where branches give shares of the threads work, each share is a group as T.ws makes them; this asks for barriers of
-    parts of a block: `groups`. A branch that does nothing but operations on whole tiles may be run by all
-    threads, one arm after the other. It computes the same: the value of a tile does not depend on how many threads
+    parts of a block: `groups`. Else operations on whole tiles are done by all threads, one arm after the other, where
+    the statements of single threads beside them order nothing. It computes the same: the value of a tile does not depend on how many threads
     compute it, each arm has a thread that takes it, and no barrier of the user's orders the arms, so that any order
     of them is one that the branch allows.
 
     Errors: T2C-P004 where neither can be.
     """
+    launch = without_overlaps(launch)
     reader = _Reader(launch)
     branches = list(reader.branches(launch.body, range(launch.threads)))
     if not branches:
@@ -86,7 +90,7 @@ class _Reader:
     """Reads off a launch which threads come where."""
 
     def __init__(self, launch: Launch) -> None:
-        self.launch, self.bounds = launch, Bounds(launch)
+        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch)
 
     def of_thread(self, stmt: If) -> bool:
         """Whether the branch asks which thread comes."""
@@ -95,7 +99,7 @@ class _Reader:
     def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
         """The branches on the thread that hold operations on whole tiles, outermost first; `threads` come there."""
         for stmt in body:
-            if _is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
+            if is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
                 continue
             if isinstance(stmt, If) and self.of_thread(stmt):
                 branch = self.branch(stmt, threads)
@@ -130,7 +134,7 @@ class _Reader:
         """What all threads of an arm do together: operations on whole tiles, and what is said of their registers."""
         found: list[Stmt] = []
         for stmt in body:
-            if _is_tile_work(stmt) or isinstance(stmt, SetRegisters):
+            if is_tile_work(stmt) or isinstance(stmt, SetRegisters):
                 found.append(stmt)
             elif isinstance(stmt, If):
                 found += [] if self.of_thread(stmt) else self.work((*stmt.then, *stmt.orelse))
@@ -179,6 +183,8 @@ class _Writer:
     def __init__(self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...]) -> None:
         self.reader, self.groups = reader, groups
         self.inside: range | None = None  # the group whose statements are written
+        self.names = declared(reader.launch)
+        self.given: tuple[Expr, ...] = ()  # the conditions around the statements, but for a group's
         self.known = {id(branch.stmt): branch for branch in branches}
 
     def body(self, body: Body) -> Body:
@@ -198,8 +204,9 @@ class _Writer:
     def branch(self, branch: _Branch) -> Body:
         """The arms one after the other: what is done by a group, by all threads, or still by those who come."""
         stmt = branch.stmt
-        if self.by_all(branch):
-            first, *rest = self.body((*stmt.then, *stmt.orelse))
+        shared = self.by_all(branch)
+        if shared:
+            first, *rest = with_own_names(self.body(shared), self.names)
             return (replace(first, comments=(*stmt.comments, _BY_ALL, *first.comments)), *rest)
         inverse = Unary(BOOL, "not", stmt.condition)
         parts = [
@@ -212,19 +219,30 @@ class _Writer:
         ]
         return under_comments(stmt, parts) if parts else ()
 
-    def by_all(self, branch: _Branch) -> bool:
-        """Whether all threads do what both arms do."""
-        arms = [body for body, _ in branch.arms]
+    def by_all(self, branch: _Branch) -> Body | None:
+        """Both arms with their operations on whole tiles for all threads, where that is the same."""
         grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
-        return (
-            not grouped
-            and branch.then is not None
-            and branch.orelse is not None
-            and len(branch.then) > 0
-            and (not branch.stmt.orelse or len(branch.orelse) > 0)
-            and all(map(is_only_tile_work, arms))
-            and not _share_fragments(branch.stmt.then, branch.stmt.orelse)
-        )
+        if grouped or any(taken is None or not taken for _, taken in branch.arms):
+            return None
+        if _share_fragments(branch.stmt.then, branch.stmt.orelse):
+            return None
+        conditions = branch.stmt.condition, Unary(BOOL, "not", branch.stmt.condition)
+        arms = [
+            self.for_all(arm, condition)
+            for arm, condition in zip((branch.stmt.then, branch.stmt.orelse), conditions, strict=True)
+        ]
+        then, orelse = arms
+        return None if then is None or orelse is None else (*then, *orelse)
+
+    def for_all(self, arm: Body, condition: Expr) -> Body | None:
+        """An arm with its operations on whole tiles for all threads."""
+        if is_only_tile_work(arm) and are_alike(arm, self.reader.known):
+            return arm
+        return shared_out(arm, self.under(condition), self.reader.known)
+
+    def under(self, condition: Expr) -> Expr:
+        """The condition, with those around it."""
+        return functools.reduce(lambda a, b: binary("and", a, b), (*self.given, condition))
 
     def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
         if not body or (taken is not None and not taken):
@@ -232,20 +250,23 @@ class _Writer:
         if taken is not None and taken in self.groups:
             yield from self.of_group(body, taken, branch)
             return
-        work = next(filter(_is_tile_work, self.reader.work(body)), None)
+        work = next(filter(is_tile_work, self.reader.work(body)), None)
         if work is not None:
             raise _refusal(branch, work)
         for stmt in body:
             if any(id(part) in self.known for part in walk_stmts((stmt,))):
+                outside, self.given = self.given, (*self.given, condition)
                 yield from self.statement(stmt)
+                self.given = outside
             else:
-                yield If(condition=condition, then=(stmt,), span=stmt.span)
+                yield If(condition=self.under(condition), then=(stmt,), span=stmt.span)
 
     def of_group(self, body: Body, taken: range, branch: _Branch) -> Body:
         """What a group does; it is asked once."""
         outside, self.inside = self.inside, taken
+        given, self.given = self.given, ()
         body = self.body(self.asked_once(body, taken))
-        self.inside = outside
+        self.inside, self.given = outside, given
         if outside == taken or not body or len(self.groups) == 1:
             return body
         at = branch.stmt.orelse[0].span if branch.stmt.orelse and branch.then != taken else branch.stmt.span
@@ -259,23 +280,9 @@ class _Writer:
         return self.asked_once(first.then, taken)
 
 
-def is_only_tile_work(body: Body) -> bool:
-    """Whether the statements are operations on whole tiles, in loops and branches that all threads take alike."""
-    return all(
-        (_is_tile_work(stmt) and not (isinstance(stmt, Copy) and stmt.barrier is not None))
-        or isinstance(stmt, Let)
-        or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
-        for stmt in body
-    ) and not any(is_of_thread(expr) for stmt in walk_stmts(body) for expr in expressions(stmt))
-
-
-def _parts(stmt: Loop | If) -> Body:
-    return stmt.body if isinstance(stmt, Loop) else (*stmt.then, *stmt.orelse)
-
-
 def _needs_its_threads(stmt: Stmt) -> bool:
     """Whether a branch with this statement may be one of a group of threads."""
-    return _is_tile_work(stmt) or isinstance(stmt, SetRegisters) or asked_warpgroups(stmt) is not None
+    return is_tile_work(stmt) or isinstance(stmt, SetRegisters) or asked_warpgroups(stmt) is not None
 
 
 def _apart(asked: Iterable[range | None]) -> tuple[range, ...] | None:
@@ -297,21 +304,9 @@ def _overlapping(branches: list[_Branch]) -> Tile2CuError:
         "the groups of T.ws overlap, or leave out groups in their middle",
         others[0].span if others else first.span,
         notes=(Note("a group has a barrier and fragments of its own", first.span),),
-        help="name the same groups together everywhere: T.ws(0) and T.ws(1, 2), or T.ws(0), T.ws(1) and T.ws(2)",
+        help="name the same groups together everywhere: T.ws(0) and T.ws(1, 2), or T.ws(0), T.ws(1) and T.ws(2); "
+        "a part of a group may work on tiles, too, but neither wait nor be waited for",
     )
-
-
-def _is_tile_work(stmt: Stmt) -> bool:
-    """Whether it is an operation on a whole tile, which the threads share: not on arrays of each thread."""
-    match stmt:
-        case Parallel() | Reduce() | Scan() | Gemm():
-            return True
-        case Copy() | AtomicTile():
-            return Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope)
-        case Fill():
-            return stmt.dst.buffer.scope is not Scope.LOCAL
-        case _:
-            return False
 
 
 def _fragments(of: Callable[[Stmt], frozenset[Buffer]], stmts: Iterable[Stmt]) -> set[str]:
@@ -339,5 +334,6 @@ def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
         "only some threads of the block come to this operation on a whole tile",
         work.span,
         notes=(Note("the branch depends on the thread", branch.stmt.span),),
-        help="move it out of the `if`, or give each branch whole warps, which no other branch has: 128 and 256 of 384",
+        help="move it out of the `if`, with the barriers and the values of single threads that it needs, or give each "
+        "branch whole warps, which no other branch has: 128 and 256 of 384",
     )
