@@ -47,9 +47,9 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
 
     Where branches give shares of the threads work, each share is a group as T.ws makes them; this asks for barriers of
     parts of a block: `groups`. Else operations on whole tiles are done by all threads, one arm after the other, where
-    the statements of single threads beside them order nothing. It computes the same: the value of a tile does not depend on how many threads
-    compute it, each arm has a thread that takes it, and no barrier of the user's orders the arms, so that any order
-    of them is one that the branch allows.
+    the statements of single threads beside them order nothing. It computes the same: the value of a tile does not
+    depend on how many threads compute it, each arm has a thread that takes it, and no barrier of the user's orders the
+    arms, so that any order of them is one that the branch allows.
 
     Errors: T2C-P004 where neither can be.
     """
