@@ -108,3 +108,54 @@ def test_a_thread_waits_for_another(tmp_path: Path) -> None:
     """
     kernel = load_body(tmp_path, statements, 'X: T.Tensor((1,), "int32"), Y: T.Tensor((32,), "int32")')
     np.testing.assert_array_equal(kernel(np.array([7], np.int32)), np.full(32, 7))
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_packets_are_slices_or_begin_at_an_element_and_give_what_was_there(
+    width: int, dtype: str, tmp_path: Path
+) -> None:
+    statements = f"""
+        tx = T.get_thread_binding()
+        T.atomic_addx{width}(X[I[tx], 0:{width}], V[tx, 0:{width}])
+        T.sync_threads()
+        Y[tx, 0:{width}] = T.atomic_addx{width}(X[tx, 0], V[tx, 0], return_prev=True, memory_order="acq_rel")
+        old = T.atomic_addx{width}(X[tx, 0:{width}], V[tx, 0:{width}], return_prev=True)
+        Z[tx, 0:{width}] = old
+    """
+    params = ", ".join(f'{name}: T.Tensor((32, {width}), "{dtype}")' for name in "XVYZ")
+    params = params.replace("V:", 'I: T.Tensor((32,), "int32"), V:', 1)
+    kernel = load_body(tmp_path, statements, params, threads=32)
+    x, v = (RNG.integers(-5, 6, (32, width)).astype(dtype) for _ in range(2))
+    place, y = RNG.permutation(32).astype(np.int32), np.zeros((32, width), dtype)
+    after = x.copy()
+    z = kernel(after, place, v, y)
+    scattered = x.copy()
+    scattered[place] += v
+    np.testing.assert_array_equal(y, scattered)
+    np.testing.assert_array_equal(z, scattered + v)
+    np.testing.assert_array_equal(after, scattered + v + v)
+
+
+def test_a_number_or_an_expression_of_tiles_is_added_to_each_element(tmp_path: Path) -> None:
+    statements = """
+        part = T.alloc_fragment((16, 20), "float32")
+        T.copy(V[16 * bx, 0], part)
+        T.atomic_add(X[16 * bx : 16 * (bx + 1), 0:20], 1.0)
+        T.atomic_max(X[16 * bx : 16 * (bx + 1), 0:20], part * 2 + 1)
+        T.atomic_add(Total[0:20], V[16 * bx, 0:20], memory_order="release")
+        T.atomic_min(X[16 * bx, 0], part, memory_order="acq_rel")
+        T.atomic_add(Y, 2)
+    """
+    params = (
+        'V: T.Tensor((40, 20), "float32"), X: T.Tensor((40, 20), "float32"), '
+        'Total: T.Tensor((20,), "float32"), Y: T.Tensor((3,), "int32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="3", check=False)
+    v, x = (RNG.integers(-5, 6, (40, 20)).astype(np.float32) for _ in range(2))
+    total, before = np.zeros(20, np.float32), x.copy()
+    count = np.ones(3, np.int32)
+    kernel(v, x, total, count)
+    np.testing.assert_array_equal(count, 7)
+    np.testing.assert_array_equal(x, np.minimum(np.maximum(before + 1, v * 2 + 1), v))
+    np.testing.assert_array_equal(total, v[[0, 16, 32]].sum(axis=0))

@@ -113,3 +113,49 @@ def test_loops_and_values_of_one_name_keep_their_own_ranges(first: int, tmp_path
     expected = np.full((20, 34), 2.0)
     expected[:, 70 - first :] = 1
     np.testing.assert_array_equal(kernel(), expected)
+
+
+def test_a_loop_over_elements_ends_where_only_a_run_tells(tmp_path: Path) -> None:
+    statements = """
+        held = T.alloc_shared((8,), "float32")
+        for j in T.Parallel(8):
+            held[j] = j
+        for i, j in T.Parallel(L[bx], 8):
+            Y[bx, i, j] = X[bx, i, j] + held[7 - j]
+        first = T.min(N, 7)
+        for i, k in T.Parallel(first, T.max(first - 3, 0)):
+            Z[bx, i, k] += 1
+    """
+    params = (
+        'X: T.Tensor((M, N, 8), "float32"), L: T.Tensor((M,), "int32"), Z: T.Tensor((M, N, N), "int32"), '
+        'Y: T.Tensor((M, N, 8), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="M", arguments="M, N", threads=96)
+    x, lengths = RNG.integers(-9, 10, (3, 50, 8)).astype(np.float32), np.array([50, 0, 13], np.int32)
+    y, z = np.zeros_like(x), np.zeros((3, 50, 50), np.int32)
+    kernel(x, lengths, z, y)
+    expected = np.zeros_like(x)
+    for block, length in enumerate(lengths):
+        expected[block, :length] = x[block, :length] + np.arange(7, -1, -1)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(z[:, :7, :4], 1)
+    assert z.sum() == 3 * 7 * 4
+
+
+def test_parts_of_tensors_are_copied_as_far_as_a_run_tells(tmp_path: Path) -> None:
+    statements = """
+        T.copy(X[S[bx] : S[bx + 1], :], Y[0 : S[bx + 1] - S[bx], :])
+        T.copy(X[0:2, 0:N], Z)
+    """
+    params = (
+        'X: T.Tensor((M, N), "float16"), S: T.Tensor((2,), "int32"), Z: T.Tensor((2, N), "float32"), '
+        'Y: T.Tensor((M, N), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, arguments="M, N", threads=96)
+    x, z, y = RNG.integers(-9, 10, (70, 37)).astype(np.float16), np.zeros((2, 37), np.float32), np.zeros((70, 37))
+    y = y.astype(np.float32)
+    kernel(x, np.array([20, 63], np.int32), z, y)
+    expected = np.zeros_like(y)
+    expected[:43] = x[20:63]
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(z, x[:2])

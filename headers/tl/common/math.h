@@ -51,6 +51,7 @@ TL_FUNCTION(Erf, erf, ::erff(x), ::erf(x))
 TL_FUNCTION(Floor, floor, ::floorf(x), ::floor(x))
 TL_FUNCTION(Ceil, ceil, ::ceilf(x), ::ceil(x))
 TL_FUNCTION(Round, round, ::rintf(x), ::rint(x))  // halves to even
+TL_FUNCTION(RoundAway, round_away, ::roundf(x), ::round(x))  // halves away from zero
 TL_FUNCTION(Trunc, trunc, ::truncf(x), ::trunc(x))
 // Of float, one or two instructions of the special-function unit, denormals flushed; of double, the same as above.
 // Errors: fast_exp 2 + |1.16 x| ulp, fast_exp10 2 + |2.95 x| ulp, fast_log2, fast_log and fast_log10 2^-21.6 absolute

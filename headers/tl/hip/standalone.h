@@ -121,6 +121,7 @@ TL_HIP_MATH(float, acosf, static_cast<float>(tl::library::angle(__builtin_sqrt((
 TL_HIP_MATH(float, floorf, __builtin_floorf(x))
 TL_HIP_MATH(float, ceilf, __builtin_ceilf(x))
 TL_HIP_MATH(float, rintf, __builtin_rintf(x))
+TL_HIP_MATH(float, roundf, __builtin_roundf(x))
 TL_HIP_MATH(float, truncf, __builtin_truncf(x))
 TL_HIP_MATH(float, fabsf, __builtin_fabsf(x))
 TL_HIP_MATH(double, exp, tl::library::exponential(x))

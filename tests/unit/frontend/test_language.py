@@ -125,7 +125,6 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the turn of a tile "
         "scheduler works on whole tiles; it cannot stand inside T.Parallel",
         "break": "F026 `break` stands outside of any loop of the kernel",
-        "T.copy(A, B)": "F006 an extent of a copy from tensor to tensor needs the value of `M`, which is left unbound",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
         "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",

@@ -66,7 +66,7 @@ _PRECEDENCE = {
 }  # fmt: skip
 _SPELLING = {"or": "||", "and": "&&"}
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
-_RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint"}
+_RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
 _RANKS = 8
 _OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, *PACKED))))
 

@@ -34,12 +34,13 @@ class UnboundSize(Tile2CuError):
     """A size that was left open until run time is needed now. `names` are the open ones, in order of use."""
 
     names: tuple[str, ...] = ()
+    optional: bool = False
 
 
 class Demand(Fault):
-    """`what` needs the values of the open sizes `names` at transpile time."""
+    """`what` needs the values of the open sizes `names` at transpile time; `optional` where it only does better so."""
 
-    def __init__(self, what: str, names: tuple[str, ...]) -> None:
+    def __init__(self, what: str, names: tuple[str, ...], *, optional: bool = False) -> None:
         wanted = ", ".join(f"`{name}`" for name in names)
         options = " ".join(f"-D {name}=..." for name in names)
         super().__init__(
@@ -47,11 +48,11 @@ class Demand(Fault):
             f"{what} needs the value of {wanted}, which is left unbound",
             help=f"bind it with `{options}`, a default, or a call in the file",
         )
-        self.names = names
+        self.names, self.optional = names, optional
 
     def at(self, span: Span) -> Tile2CuError:
         error = UnboundSize(self.code, self.message, span, help=self.help)
-        error.names = self.names
+        error.names, error.optional = self.names, self.optional
         return error
 
 

@@ -72,7 +72,8 @@ def program(
             found.append(attempt.program())
             known, parts = known | bindings.known, attempt.parts
         except UnboundSize as error:
-            if calls.supply(error.names, cx.recorder.params) or not demanded.isdisjoint(error.names):
+            missing = calls.supply(error.names, cx.recorder.params)
+            if (missing and not error.optional) or demanded.issuperset(error.names):
                 raise _unbound(error, given, bindings) from None
             demanded |= frozenset(error.names) | calls.static_names()
     return tuple(found), tuple(known)

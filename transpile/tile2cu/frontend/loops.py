@@ -15,7 +15,7 @@ from tile2cu.frontend.evaluate import apply, call_arguments, evaluate
 from tile2cu.frontend.execute import statements
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lets import let
-from tile2cu.frontend.lower import loop
+from tile2cu.frontend.lower import loop, open_loop
 from tile2cu.frontend.record import Place
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Builtin, LoopFrame, Opaque, describe
@@ -51,6 +51,8 @@ def trace_for(cx: Context, node: cst.For, env: Env) -> None:
         _trace_persistent(cx, node, frame, names, at, env)
     elif frame.kind == loop.GRID or (frame.kind == loop.PARALLEL and cx.recorder.parallel):
         _trace_nest(cx, node, frame.bounds, names, at, env)
+    elif frame.kind == loop.PARALLEL and open_loop.is_open(frame.bounds):
+        _trace_open_parallel(cx, node, frame.bounds, names, at, env)
     elif frame.kind == loop.PARALLEL:
         _trace_parallel(cx, node, frame, names, at, env)
     else:
@@ -156,6 +158,20 @@ def _trace_nest(
             ),
         )
     cx.recorder.emit(body[0])
+
+
+def _trace_open_parallel(
+    cx: Context, node: cst.For, extents: Sequence[Expr], names: Sequence[tuple[str, Span]], at: Place, env: Env
+) -> None:
+    inner = env.inner_frame(loop=True)
+
+    def body(indices: Sequence[Var]) -> None:
+        for (name, span), index in zip(names, indices, strict=True):
+            inner.bind(name, index, span)
+        cx.trace_block(cx, node.body, inner)
+
+    open_loop.over(cx, extents, [name for name, _ in names], at, body)
+    inner.end_frame()
 
 
 def _trace_persistent(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tile2cu.core.expr import Expr, Load, Role, Var, static_value
+from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend import builtins, placement, torch
 from tile2cu.frontend.context import Context
@@ -49,12 +49,17 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
         shape = extents_text(buffer.shape)
         raise Fault("T2C-F024", f"`{buffer.name}` of shape {shape} takes {buffer.rank} indices, not {len(items)}")
     if any(isinstance(item, Interval) for item in items):
-        return View(buffer, tuple(item if isinstance(item, Interval) else _index(buffer, item) for item in items))
+        return View(buffer, tuple(_side(buffer, dim, item) for dim, item in enumerate(items)))
     indices = tuple(_in_range(buffer, dim, _index(buffer, item)) for dim, item in enumerate(items))
     found = cx.recorder.placements.get(buffer.name)
     if found is not None and buffer.scope is Scope.GLOBAL:
         return placement.element(cx, buffer, found, indices)
     return Load(buffer.dtype, buffer, indices)
+
+
+def _side(buffer: Buffer, dim: int, item: object) -> Expr | Interval:
+    """One dimension of a slice."""
+    return item if isinstance(item, Interval) else _from_end(buffer, dim, _index(buffer, item))
 
 
 def _completed(buffer: Buffer, items: tuple[object, ...]) -> tuple[object, ...]:
@@ -76,12 +81,24 @@ def _index(buffer: Buffer, item: object) -> Expr:
 
 
 def _in_range(buffer: Buffer, dim: int, index: Expr) -> Expr:
-    """The index, if it is not a number outside of the buffer."""
+    """The index, if it is not a number outside of the buffer; from -1 on down it counts from the end."""
+    index = _from_end(buffer, dim, index)
     value, extent = static_value(index), static_value(buffer.shape[dim])
     if value is not None and (value < 0 or (extent is not None and value >= extent)):
         bound = "" if extent is None else f" of {extent} elements"
         raise Fault("T2C-F024", f"index {value} is outside of dimension {dim} of `{buffer.name}`{bound}")
     return index
+
+
+def _from_end(buffer: Buffer, dim: int, index: Expr) -> Expr:
+    """The index, counted from the start where it is a number that counts from the end."""
+    value = static_value(index)
+    if value is None or value >= 0:
+        return index
+    extent = static_value(buffer.shape[dim])
+    if extent is None:
+        return binary("-", buffer.shape[dim], int_const(-int(value)))
+    return int_const(int(extent) + int(value)) if extent + value >= 0 else index
 
 
 def _require_zero(var: Var, items: tuple[object, ...]) -> None:

@@ -3,19 +3,31 @@
 from collections.abc import Callable
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value
 from tile2cu.core.expr import binary as add
-from tile2cu.core.program import Atomic, AtomicTile, Buffer, Loop, LoopKind, Reduction, Scope, Sync
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Loop,
+    LoopKind,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+    Sync,
+)
+from tile2cu.core.span import Span
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower import barriers
+from tile2cu.frontend.lower import barriers, tiles
 from tile2cu.frontend.lower.copy import operands
-from tile2cu.frontend.lower.operand import as_flag, as_number
+from tile2cu.frontend.lower.operand import as_flag, as_number, as_region
 from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.placement import guarded
-from tile2cu.frontend.values import Placed, View, describe
+from tile2cu.frontend.values import Placed, TileValue, View, describe
 
-_ORDERS = ("relaxed", "acquire", "release", "acq_rel", "seq_cst")
+_ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 _NARROWEST = 16  # bits of the narrowest element that all machines update atomically
 
 
@@ -31,23 +43,28 @@ def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
         """`T.atomic_add(dst, value)`: of an element, or of tiles by T.copy's rules."""
         cx.recorder.require_kernel(name)
         order, returns = _order(name, memory_order), as_flag(return_prev, f"`return_prev` of {name}")
-        if not isinstance(value, Buffer | View):
+        if not isinstance(dst, Buffer | View) and not isinstance(value, Buffer | View | TileValue):
             return _element(cx, name, kind, dst, value, order, returns=returns)
-        if returns or order:
-            what = "gives no old values" if returns else "orders nothing else"
-            raise Fault("T2C-F023", f"{name} of tiles {what}", help="write a T.Parallel loop over its elements")
-        _tile(cx, name, kind, dst, value)
+        if returns:
+            message = f"{name} of tiles gives no old values"
+            raise Fault("T2C-F023", message, help="write a T.Parallel loop over its elements")
+        if isinstance(dst, Load) and isinstance(value, TileValue):
+            value = tiles.written(cx, value, "value")
+        if order or not isinstance(value, Buffer | View):
+            _elements(cx, name, kind, dst, value, order)
+        else:
+            _tile(cx, name, kind, dst, value)
         return None
 
     return run
 
 
 def _order(name: str, order: object, *, default: str = "relaxed", allowed: tuple[str, ...] = _ORDERS) -> str:
-    """The memory order by its name; empty for relaxed, which orders nothing else."""
+    """The memory order by its name; empty for relaxed, which orders nothing else. Compilers consume by acquiring."""
     found = default if order is None else order
     if found not in allowed:
         raise Fault("T2C-F023", f"`memory_order` of {name} is one of {', '.join(allowed)}")
-    return "" if found == "relaxed" else str(found)
+    return {"relaxed": "", "consume": "acquire"}.get(str(found), str(found))
 
 
 def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -> None:
@@ -61,6 +78,29 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
         return
     at = cx.recorder.take()
     cx.recorder.emit(AtomicTile(kind=kind, src=source, dst=target, **at.fields))
+
+
+def _elements(cx: Context, name: str, kind: Reduction, dst: object, value: object, order: str) -> None:
+    """The update of each element of a tensor or tile, or of a slice of one."""
+    cx.recorder.require_tile_operation(name)
+    if isinstance(value, Buffer | View):
+        source, target = operands(cx, name, value, dst)
+        value = tiles.elements(cx, source)
+    else:
+        target = as_region(cx, dst, f"the destination of {name}")
+    _require_shared(name, target.buffer)
+    _require_type(name, kind, target.buffer)
+
+    def update(place: Load, read: Expr, span: Span) -> Stmt:
+        return Atomic(kind=kind, buffer=target.buffer, indices=place.indices, value=read, order=order, span=span)
+
+    tiles.each_element(cx, target, value, update)
+
+
+def _require_shared(name: str, buffer: Buffer) -> None:
+    if buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+        message = f"{name}: `{buffer.name}` is no memory that threads share"
+        raise Fault("T2C-F023", message, help="assign to the element")
 
 
 def _require_type(name: str, kind: Reduction | None, buffer: Buffer) -> None:
@@ -91,10 +131,7 @@ def _place(name: str, dst: object, kind: Reduction | None = None) -> Load:
     if not isinstance(dst, Load):
         raise Fault("T2C-F023", f"{name} takes an element and a number, or two tiles, not {describe(dst)}")
     assert isinstance(dst.buffer, Buffer)
-    if dst.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
-        raise Fault(
-            "T2C-F023", f"{name}: `{dst.buffer.name}` is no memory that threads share", help="assign to the element"
-        )
+    _require_shared(name, dst.buffer)
     _require_type(name, kind, dst.buffer)
     return dst
 
@@ -119,7 +156,7 @@ def _emit_element(
 def atomic_load(cx: Context, src: object, memory_order: object = None) -> object:
     """`T.atomic_load(element, memory_order)`: what is there now, in one step."""
     cx.recorder.require_kernel("T.atomic_load")
-    orders = ("relaxed", "acquire", "seq_cst")
+    orders = ("relaxed", "consume", "acquire", "seq_cst")
     order = _order("T.atomic_load", memory_order, default="seq_cst", allowed=orders)
     place = _place("T.atomic_load", src)
     return cx.expression(Call(place.dtype, f"atomic_load_{order}".rstrip("_"), (place,)))
@@ -141,15 +178,17 @@ def _packed(name: str, width: int) -> Callable[..., object]:
         """`T.atomic_addx2(dst, src)` and x4: as many elements from both places on."""
         cx.recorder.require_kernel(name)
         order = _order(name, memory_order)
+        first, added = (_first(cx, name, side, width) for side in (dst, value))
+        at, kept = cx.recorder.take(), None
         if as_flag(return_prev, f"`return_prev` of {name}"):
-            raise Fault("T2C-F023", f"{name} gives no old values", help="write T.atomic_add of each element")
-        if not isinstance(dst, Load) or not isinstance(value, Load):
-            raise Fault("T2C-F023", f"{name} takes two elements: where to add, and what")
-        at = cx.recorder.take()
+            kept = cx.recorder.allocate_at(at, "previous", (int_const(width),), first.dtype, Scope.LOCAL)
         with cx.recorder.block() as body:
             lane = cx.recorder.variable("lane", INT32, Role.LOOP)
             cx.recorder.begin(at.span, (), "")
-            _emit_element(cx, Reduction.SUM, _shifted(dst, lane), _shifted(value, lane), order)
+            previous = None if kept is None else cx.recorder.variable("before", first.dtype, Role.THREAD)
+            _emit_element(cx, Reduction.SUM, _shifted(first, lane), _shifted(added, lane), order, previous)
+            if kept is not None and previous is not None:
+                cx.recorder.emit(Store(buffer=kept, indices=(lane,), value=previous, span=at.span))
         cx.recorder.emit(
             Loop(
                 kind=LoopKind.UNROLL,
@@ -161,9 +200,22 @@ def _packed(name: str, width: int) -> Callable[..., object]:
                 **at.fields,
             )
         )
-        return None
+        return kept
 
     return run
+
+
+def _first(cx: Context, name: str, side: object, width: int) -> Load:
+    """The first element of a packet: it is named itself, or a slice of the packet is."""
+    if isinstance(side, Buffer | View):
+        region = as_region(cx, side, f"a side of {name}")
+        sizes = [static_value(part.extent) for part in region.ranges]
+        if sizes == [1] * (len(sizes) - 1) + [width]:
+            return Load(region.buffer.dtype, region.buffer, tuple(part.start for part in region.ranges))
+    if not isinstance(side, Load):
+        message = f"{name} takes two elements, or slices of {width}: where to add, and what; not {describe(side)}"
+        raise Fault("T2C-F023", message)
+    return side
 
 
 def _shifted(load: Load, lane: Var) -> Load:

@@ -1,13 +1,13 @@
 """T.copy, T.fill and T.clear."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tile2cu.core.expr import Expr, Load, Role, Var, static_value
+from tile2cu.core.expr import Expr, Load, Role, Var, binary, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Fill, Region, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower import tiles
+from tile2cu.frontend.lower import open_loop, tiles
 from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
 from tile2cu.frontend.lower.spread import is_placed, spread
@@ -29,10 +29,10 @@ def copy(
 ) -> object:
     """`T.copy(src, dst)`: the same box of elements, converted to dst's type. The options are hints and dropped."""
     cx.recorder.require_kernel("T.copy")
-    cx.recorder.require_tile_operation("T.copy")
     if isinstance(src, Load) and isinstance(dst, Load):
         _copy_element(cx, src, dst)
         return None
+    cx.recorder.require_tile_operation("T.copy")
     if isinstance(src, TileValue):
         src = tiles.written(cx, src, "value", dst.dtype if isinstance(dst, Buffer) else None)
     source, target = operands(cx, "T.copy", src, dst)
@@ -49,7 +49,16 @@ def operands(cx: Context, name: str, src: object, dst: object) -> tuple[Region, 
     source, target = _sides(cx, name, src, dst)
     source, target = _drop_ones(source), _drop_ones(target)
     _require_equal(name, source, target)
-    return source, target
+    return _with_numbers_of(source, target), _with_numbers_of(target, source)
+
+
+def _with_numbers_of(region: Region, other: Region) -> Region:
+    """The region with the other side's extents where only those are numbers: a copy runs over the tile's elements."""
+    ranges = list(region.ranges)
+    for dim, extent in zip(region.kept, other.extents, strict=True):
+        if static_value(ranges[dim].extent) is None and static_value(extent) is not None:
+            ranges[dim] = replace(ranges[dim], extent=extent)
+    return region if tuple(ranges) == region.ranges else replace(region, ranges=tuple(ranges), whole=False)
 
 
 def _copy_element(cx: Context, src: Load, dst: Load) -> None:
@@ -155,8 +164,27 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
         _store(cx, dst, written)
         return
     region = _element(cx, dst) if isinstance(dst, Load) else as_region(cx, dst, f"the destination of {name}")
+    open_loop.ask(cx, region.extents, "an extent of what is filled")
+    if open_loop.is_open(region.extents):
+        _fill_open(cx, region, written)
+        return
     at = cx.recorder.take()
     cx.recorder.emit(Fill(dst=region, value=written, is_clear=is_clear, **at.fields))
+
+
+def _fill_open(cx: Context, region: Region, value: Expr) -> None:
+    """A part whose extents only a run tells, element by element."""
+
+    def body(indices: Sequence[Var]) -> None:
+        steps = dict(zip(region.kept, indices, strict=True))
+        at = tuple(
+            binary("+", part.start, steps[dim]) if dim in steps else part.start
+            for dim, part in enumerate(region.ranges)
+        )
+        cx.recorder.emit(Store(buffer=region.buffer, indices=at, value=value, span=region.span))
+
+    names = [var.name for var in cx.recorder.indices(region.extents)]
+    open_loop.over(cx, region.extents, names, cx.recorder.take(), body)
 
 
 def _is_of_block(dst: Load) -> bool:

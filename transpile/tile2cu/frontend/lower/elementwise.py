@@ -81,9 +81,24 @@ def _extreme(name: str) -> Callable[..., object]:
     return run
 
 
-def clamp(cx: Context, value: object, low: object, high: object) -> object:
+def clamp(cx: Context, dst: object, min_val: object, max_val: object) -> object:
     """`T.clamp(x, low, high)`."""
-    return builtins.extreme(cx, "min", [builtins.extreme(cx, "max", [value, low]), high])
+    return builtins.extreme(cx, "min", [builtins.extreme(cx, "max", [dst, min_val]), max_val])
+
+
+_HALVES = {"ties-to-even": "round", "ties-away-from-zero": "round_away"}
+
+
+def round_to_integer(cx: Context, value: object, rounding_mode: object = "ties-to-even") -> object:
+    """`T.round(x, rounding_mode)`: halves to even, or away from zero."""
+    if rounding_mode not in _HALVES:
+        raise Fault("T2C-F023", f"`rounding_mode` of T.round is one of {', '.join(_HALVES)}")
+    return _function(_HALVES[str(rounding_mode)])(cx, value)
+
+
+def align_up(cx: Context, value: object, alignment: object) -> object:
+    """`T.align_up(x, n)`: the least multiple of n that is no less than x."""
+    return operators.binary(cx.budget, "*", ceildiv(cx, value, alignment), alignment)
 
 
 def _operator(name: str, op: str) -> Callable[..., object]:
@@ -180,8 +195,8 @@ _OPERATORS = {
     "bitwise_xor": "^",
 }
 _UNARY = (
-    "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil", "round",
-    "trunc", "nearbyint", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf",
+    "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil",
+    "trunc", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf",
 )  # fmt: skip
 _FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")  # T.__exp and so on
 
@@ -194,6 +209,9 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "max": _extreme("max"),
     "min": _extreme("min"),
     "clamp": clamp,
+    "round": round_to_integer,
+    "nearbyint": _function("round"),
+    "align_up": align_up,
     "abs": absolute,
     "index_to_coordinates": index_to_coordinates,
     "bitwise_not": bitwise_not,

@@ -6,6 +6,7 @@ from tile2cu.core.expr import Expr, int_const, static_value
 from tile2cu.core.program import LoopKind
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import open_loop
 from tile2cu.frontend.lower.operand import as_count, as_integer, as_shape
 from tile2cu.frontend.operators import static
 from tile2cu.frontend.values import LoopFrame
@@ -89,8 +90,7 @@ def parallel(
     if not extents:
         raise Fault("T2C-F026", "T.Parallel takes at least one extent")
     bounds = tuple(as_integer(extent, "an extent of T.Parallel") for extent in extents)
-    for extent in bounds:
-        static(extent, "an extent of T.Parallel")
+    open_loop.ask(cx, bounds, "an extent of T.Parallel")
     return LoopFrame(PARALLEL, bounds)
 
 

@@ -17,11 +17,11 @@ DEFAULT_THREADS = 128
 
 
 def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object = None) -> object:
-    """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents."""
+    """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents; one block where none is given."""
     extern.paste(cx, prelude, "`prelude` of T.Kernel")
-    if not 1 <= len(blocks) <= 3:
+    if len(blocks) > 3:
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
-    grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks)
+    grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks or (1,))
     return KernelFrame(grid, _thread_shape(cx, threads))
 
 

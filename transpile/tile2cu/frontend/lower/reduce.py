@@ -1,16 +1,18 @@
 """T.reduce_*: reductions of a tile along one dimension."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Reduce, Reduction, Scan, Scope
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, binary, int_const, static_value
+from tile2cu.core.program import Buffer, Copy, Reduce, Reduction, Scan, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
-from tile2cu.frontend.lower.operand import as_buffer, as_flag
+from tile2cu.frontend.lower.copy import operands
+from tile2cu.frontend.lower.operand import as_buffer, as_flag, as_region, as_static_shape
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.subscript import extents_text
-from tile2cu.frontend.values import describe
+from tile2cu.frontend.values import View, describe
 
 
 def _reduction(kind: Reduction) -> Callable[..., object]:
@@ -32,26 +34,78 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
         dim = dim if axis is None else axis
         if out is None:
             return tiles.reduced(cx, kind, buffer, dim)
-        src, dst = as_buffer(cx, buffer, f"the source of {name}"), as_buffer(cx, out, f"the result of {name}")
+        keeps_old = not as_flag(clear, f"`clear` of {name}")
+        src = _tile_of(cx, buffer, f"the source of {name}", read=True)
+        dst = _tile_of(cx, out, f"the result of {name}", read=keeps_old)
         along = _dimension(name, src, dim)
         keeps_nan = _keeps_nan(kind, src, as_flag(nan_propagate, f"`nan_propagate` of {name}"))
         _require_tiles(name, src, dst)
         _require_shape(name, src, dst, along)
         at = cx.recorder.take()
-        cx.recorder.emit(
-            Reduce(
-                kind=kind,
-                src=src,
-                dst=dst,
-                dim=along,
-                clear=as_flag(clear, f"`clear` of {name}"),
-                keeps_nan=keeps_nan,
-                **at.fields,
-            )
-        )
+        stmt = Reduce(kind=kind, src=src, dst=dst, dim=along, clear=not keeps_old, keeps_nan=keeps_nan, **at.fields)
+        if Scope.LOCAL in (src.scope, dst.scope):
+            _reduce_in_each_thread(cx, name, stmt)
+        else:
+            cx.recorder.emit(stmt)
+        _put_back(cx, dst, out)
         return None
 
     return run
+
+
+def _tile_of(cx: Context, value: object, what: str, *, read: bool) -> Buffer:
+    """A tile; for a part of one, a fragment of its own, with the part's elements where they are `read`."""
+    if not isinstance(value, View) or as_region(cx, value, what).whole:
+        return as_buffer(cx, value, what)
+    region = as_region(cx, value, what)
+    if region.buffer.scope is Scope.GLOBAL:
+        raise Fault("T2C-F023", f"{what} is {describe(region.buffer)}", help="copy it into a tile first")
+    shape = as_static_shape(cx, region.extents, f"the extents of {what}")
+    at = cx.recorder.peek()
+    part = cx.recorder.allocate_at(at, f"{region.buffer.name}_part", shape, region.buffer.dtype, Scope.FRAGMENT)
+    if read:
+        source, target = operands(cx, "T.copy", value, part)
+        cx.recorder.emit(
+            Copy(src=source, dst=target, span=at.span, reason="a part of a tile is worked on in registers")
+        )
+    return part
+
+
+def _put_back(cx: Context, part: Buffer, whole: object) -> None:
+    """The elements of what `_tile_of` made of a part, back where they belong."""
+    if isinstance(whole, View) and part is not whole.buffer:
+        source, target = operands(cx, "T.copy", part, whole)
+        reason = "the part of the tile that was worked on in registers"
+        cx.recorder.emit(Copy(src=source, dst=target, span=cx.recorder.peek().span, reason=reason))
+
+
+def _reduce_in_each_thread(cx: Context, name: str, op: Reduce) -> None:
+    """The reduction of an array that each thread has for itself: plain loops."""
+    if op.src.scope is not op.dst.scope:
+        raise Fault(
+            "T2C-F023",
+            f"{name} from {describe(op.src)} to {describe(op.dst)}: one of them is private to each thread",
+            help="use T.alloc_fragment, or T.alloc_local, for both",
+        )
+    indices = cx.recorder.indices(op.src.shape, Role.LOOP)
+    kept = [each for dim, each in enumerate(indices) if dim != op.dim]
+    place = (*indices[: op.dim], int_const(0), *indices[op.dim + 1 :]) if op.dst.rank == op.src.rank else tuple(kept)
+    place = place or (int_const(0),)
+    if op.clear:
+        number = Const(op.dst.dtype, op.kind.identity(op.dst.dtype), weak=False)
+        first = Store(buffer=op.dst, indices=place, value=number, span=op.span)
+        extents = [extent for dim, extent in enumerate(op.src.shape) if dim != op.dim]
+        cx.recorder.emit(tiles.in_each_thread(tuple(kept), extents, (first,), op.span) if kept else first)
+    value: Expr = Load(op.src.dtype, op.src, indices)
+    if op.src.dtype != op.dst.dtype:
+        value = Call(op.dst.dtype, "cast", (value,))
+    if op.kind in (Reduction.ABSMAX, Reduction.ABSSUM) and op.dst.dtype.kind != "uint":
+        value = Call(op.dst.dtype, "abs", (value,))
+    old = Load(op.dst.dtype, op.dst, place)
+    function = op.kind.value.removeprefix("abs")
+    value = binary(op.kind.operator, old, value) if op.kind.operator else Call(old.dtype, function, (old, value))
+    stored = Store(buffer=op.dst, indices=place, value=cx.expression(value), span=op.span)
+    cx.recorder.emit(replace(tiles.in_each_thread(indices, op.src.shape, (stored,), op.span), comments=op.comments))
 
 
 def _keeps_nan(kind: Reduction, src: Buffer, asked: bool) -> bool:
@@ -99,8 +153,8 @@ def _scan(name: str, kind: Reduction) -> Callable[..., object]:
         """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out."""
         cx.recorder.require_kernel(name)
         cx.recorder.require_tile_operation(name)
-        source = as_buffer(cx, src, f"the source of {name}")
-        target = source if dst is None else as_buffer(cx, dst, f"the result of {name}")
+        source = _tile_of(cx, src, f"the source of {name}", read=True)
+        target = source if dst is None else _tile_of(cx, dst, f"the result of {name}", read=False)
         axis = _dimension(name, source, dim)
         _require_tiles(name, source, target)
         if [static_value(extent) for extent in source.shape] != [static_value(extent) for extent in target.shape]:
@@ -121,6 +175,7 @@ def _scan(name: str, kind: Reduction) -> Callable[..., object]:
                 **at.fields,
             )
         )
+        _put_back(cx, target, src if dst is None else dst)
         return None
 
     return run

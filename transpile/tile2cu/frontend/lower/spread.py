@@ -5,8 +5,9 @@ from collections.abc import Callable
 from tile2cu.core.expr import Call, Const, Expr, Load, Var, binary, joined, static_value
 from tile2cu.core.program import Atomic, If, Parallel, Reduction, Region, Stmt, Store
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.operators import static
+from tile2cu.frontend.lower import open_loop
 from tile2cu.frontend.placement import physical
+from tile2cu.frontend.record import Place
 
 
 def is_placed(cx: Context, *regions: Region) -> bool:
@@ -18,10 +19,24 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
     """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
     pairs = zip(source.extents, target.extents, strict=True)
     extents = tuple(a if static_value(b) is None else b for a, b in pairs)
-    for extent in extents:
-        static(extent, "an extent of a copy from tensor to tensor")
+    open_loop.ask(cx, extents, "an extent of a copy from tensor to tensor")
     at = cx.recorder.take()
     indices = cx.recorder.indices(extents)
+    if open_loop.is_open(extents):
+
+        def element(own: tuple[Var, ...]) -> None:
+            cx.recorder.emit(_element(cx, source, target, kind, own, at))
+
+        open_loop.over(cx, extents, [index.name for index in indices], at, element)
+        return
+    body = _element(cx, source, target, kind, indices, at)
+    cx.recorder.emit(Parallel(vars=indices, extents=extents, body=(body,), **at.fields))
+
+
+def _element(
+    cx: Context, source: Region, target: Region, kind: Reduction | None, indices: tuple[Var, ...], at: Place
+) -> Stmt:
+    """What happens to one element."""
     read, written = _logical(source, indices), _logical(target, indices)
     value: Expr = Load(source.buffer.dtype, source.buffer, _physical(cx, source, read))
     outside = _bounds(source, read) if is_placed(cx, source) else None
@@ -34,9 +49,7 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
     options = {} if kind is None else {"kind": kind}
     body: Stmt = make(buffer=target.buffer, indices=place, value=cx.expression(value), span=at.span, **options)
     inside = _bounds(target, written) if is_placed(cx, target) else None
-    if inside is not None:
-        body = If(condition=inside, then=(body,), span=at.span)
-    cx.recorder.emit(Parallel(vars=indices, extents=extents, body=(body,), **at.fields))
+    return body if inside is None else If(condition=inside, then=(body,), span=at.span)
 
 
 def _logical(region: Region, indices: tuple[Var, ...]) -> tuple[Expr, ...]:

@@ -52,19 +52,18 @@ def as_tile(cx: Context, value: object) -> TileValue:
     if isinstance(value, TileValue):
         return value
     if isinstance(value, Buffer | View):
-        return _elements(cx, value)
+        region = region_of(cx, value, cx.recorder.peek().span)
+        of_rows = isinstance(value, Buffer) and value.rank == 1 and value.name in cx.recorder.row_values
+        return elements(cx, region, of_rows=of_rows)
     number = as_expr(value)
     if number is None:
         raise Fault("T2C-F023", f"{describe(value)} cannot stand in an expression of tiles")
     return TileValue((), number.dtype, lambda at: number)
 
 
-def _elements(cx: Context, value: Buffer | View) -> TileValue:
+def elements(cx: Context, region: Region, *, of_rows: bool = False) -> TileValue:
     """The elements of a tensor or tile, or of a slice of one."""
-    region = region_of(cx, value, cx.recorder.peek().span)
-    buffer = region.buffer
-    of_rows = isinstance(value, Buffer) and buffer.rank == 1 and buffer.name in cx.recorder.row_values
-    return TileValue(_shape(region), buffer.dtype, lambda at: _element(cx, region, at), of_rows)
+    return TileValue(_shape(region), region.buffer.dtype, lambda at: _element(cx, region, at), of_rows)
 
 
 def _shape(region: Region) -> Shape:
@@ -177,7 +176,7 @@ def with_new_dimensions(cx: Context, buffer: Buffer, items: tuple[object, ...]) 
     given = tuple(item for item in items if item is not None)
     if len(given) != buffer.rank:
         raise Fault("T2C-F024", f"`{buffer.name}` has {buffer.rank} dimensions", help="write v[:, None]")
-    tile = _elements(cx, View(buffer, tuple(item if isinstance(item, Interval) else as_expr(item) for item in given)))
+    tile = as_tile(cx, View(buffer, tuple(item if isinstance(item, Interval) else as_expr(item) for item in given)))
     sides = [item for item in items if item is None or isinstance(item, Interval)]
     kept = [at for at, item in enumerate(sides) if item is not None]
     shape = tuple(int_const(1) if item is None else tile.shape[kept.index(at)] for at, item in enumerate(sides))
@@ -206,27 +205,36 @@ def _indices_of(shape: Shape, at: Shape) -> Shape:
 
 def store(cx: Context, target: Buffer | View, value: object, op: str) -> None:
     """`target op= value`, element by element, as a loop of the program."""
+    region = region_of(cx, target, cx.recorder.peek().span)
+
+    def stored(place: Load, read: Expr, span: Span) -> Stmt:
+        return Store(buffer=region.buffer, indices=place.indices, value=read, op=op, span=span)
+
+    tile = each_element(cx, region, value, stored)
+    if tile.of_rows and isinstance(target, Buffer):
+        cx.recorder.row_values.add(target.name)
+
+
+def each_element(cx: Context, region: Region, value: object, change: Callable[[Load, Expr, Span], Stmt]) -> TileValue:
+    """A loop over what `change` makes of each element of a region and of the value's; gives the value."""
     at = cx.recorder.take()
-    region = region_of(cx, target, at.span)
     shape, tile = _shape(region), as_tile(cx, value)
     if len(tile.shape) == 1 and len(shape) == 2:
-        (tile, _) = _as_columns([tile, as_tile(cx, target)])
+        (tile, _) = _as_columns([tile, elements(cx, region)])
     _require_fits(region.buffer, shape, _broadcast([shape, tile.shape]))
     first = (_element(cx, region, _zeros(shape)), tile.element(_zeros(tile.shape)))
     alone = _is_of_each_thread(cx, *first)
     indices = cx.recorder.indices(shape, Role.LOOP if alone else Role.PARALLEL)
     place, read = _element(cx, region, indices), tile.element(_indices_of(tile.shape, indices))
-    stored = Store(buffer=region.buffer, indices=place.indices, value=read, op=op, span=at.span)
-    body = (placement.guarded(place, stored),)
+    body = (placement.guarded(place, change(place, read, at.span)),)
     if not alone:
         cx.recorder.emit(Parallel(vars=indices, extents=shape, body=body, **at.fields))
     else:
-        cx.recorder.emit(replace(_in_each_thread(indices, shape, body, at.span), **at.fields))
-    if tile.of_rows and isinstance(target, Buffer):
-        cx.recorder.row_values.add(target.name)
+        cx.recorder.emit(replace(in_each_thread(indices, shape, body, at.span), **at.fields))
+    return tile
 
 
-def _in_each_thread(indices: tuple[Var, ...], shape: Shape, body: tuple[Stmt, ...], span: Span) -> Stmt:
+def in_each_thread(indices: Sequence[Var], shape: Sequence[Expr], body: tuple[Stmt, ...], span: Span) -> Stmt:
     """The loops over the elements that each thread runs for itself."""
     for index, extent in zip(reversed(indices), reversed(shape), strict=True):
         zero, one = int_const(0), int_const(1)
@@ -307,9 +315,19 @@ def method(cx: Context, value: object, name: str) -> Callable[..., object]:
     return lambda cx: apply(cx, lambda x: elementwise.FUNCTIONS[name](cx, x), value)
 
 
-def transpose(cx: Context, value: object) -> object:
-    """`T.transpose(tile)`, as an operand of T.gemm."""
-    return Transposed(value)
+def transpose(cx: Context, value: object, dst: object = None) -> object:
+    """`T.transpose(tile)`, as an operand of T.gemm; `T.transpose(src, dst)`: a tile becomes another's transpose."""
+    if dst is None:
+        return Transposed(value)
+    source = as_tile(cx, value)
+    if not isinstance(dst, Buffer | View) or len(source.shape) != 2:
+        raise Fault("T2C-F023", "T.transpose takes two tiles of two dimensions", help="write a T.Parallel loop")
+    cx.recorder.require_tile_operation("T.transpose")
+    target = region_of(cx, dst, cx.recorder.peek().span)
+    turned = TileValue(source.shape[::-1], source.dtype, lambda at: source.element(at[::-1]))
+    _require_fits(target.buffer, _shape(target), turned.shape)
+    store(cx, dst, turned, "")
+    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

@@ -8,7 +8,7 @@ from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_shape
+from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_shape, as_static_shape
 from tile2cu.frontend.subscript import extents_text
 
 _PLANE_BYTES = 16  # planes of a shared tile start at multiples of this: headers/tl/common/shared_tile.h
@@ -28,7 +28,8 @@ def _shown(cx: Context, name: str, src: object, shape: object, dtype: object) ->
     cx.recorder.require_kernel(name)
     buffer = as_buffer(cx, src, f"the source of {name}")
     to = buffer.dtype if dtype is None else as_dtype(dtype, f"the type of {name}")
-    extents = _rescaled(name, buffer, to) if shape is None else as_shape(cx, shape, f"the shape of {name}")
+    as_extents = as_shape if buffer.scope is Scope.GLOBAL else as_static_shape
+    extents = _rescaled(name, buffer, to) if shape is None else as_extents(cx, shape, f"the shape of {name}")
     _require_same_bits(name, buffer, extents, to)
     _require_in_order(name, buffer, extents, to)
     return cx.recorder.show(f"{buffer.name}_view", extents, buffer, cx.recorder.peek().span, to)

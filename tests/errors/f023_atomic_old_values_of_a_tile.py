@@ -9,15 +9,15 @@ def kernel(M, N, block=64):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
             L = T.alloc_fragment((64, 64), "float32")
             T.clear(L)
-            T.atomic_add(Y[0, 0], L, memory_order="release")
+            T.atomic_add(Y[0, 0], L, return_prev=True)
 
     return main
 
 
 # ---- expected ----
-# error[T2C-F023]: T.atomic_add of tiles orders nothing else
-#   --> f023_atomic_order_of_a_tile.py:12:13
+# error[T2C-F023]: T.atomic_add of tiles gives no old values
+#   --> f023_atomic_old_values_of_a_tile.py:12:13
 #    |
-# 12 |             T.atomic_add(Y[0, 0], L, memory_order="release")
-#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+# 12 |             T.atomic_add(Y[0, 0], L, return_prev=True)
+#    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #   = help: write a T.Parallel loop over its elements
