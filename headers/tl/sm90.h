@@ -5,6 +5,7 @@
 #include "common/sm90/boxes.h"
 #include "common/sm90/tma_pipeline.h"
 #include "common/sm90/tma_copy.h"
+#include "common/sm90/cluster.h"
 #include "common/sm90/wgmma_accumulator.h"
 #include "common/sm90/wgmma_gemm.h"
 #include "common/sm90/tma_panels.h"

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray
-TEXTS = ("gemm_relu", "attention", "products", "boxes")
+TEXTS = ("gemm_relu", "attention", "products", "boxes", "clusters")
 K_CONTIGUOUS, MN_CONTIGUOUS, IN_REGISTERS = range(3)
 TYPES = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8, np.uint8)
 
@@ -160,6 +160,90 @@ def box_calls() -> Iterator[Call]:
         )  # fmt: skip
 
 
+# extents of clusters and of the grid of each ring, x first
+RINGS = [((2, 1, 1), (6, 3, 1)), ((2, 2, 2), (4, 2, 4)), ((1, 4, 1), (3, 8, 1))]
+# which, mask, blocks of a cluster, the tile's shape and type, turns
+CLUSTER_LOADS = [
+    (0, 0b11, 2, (32, 64), np.float16, 5),
+    (1, 0b0110, 4, (16, 128), np.float16, 4),
+    (2, 0b1011, 4, (16, 32), np.float32, 5),
+    (3, 0b0011, 4, (32, 64), np.float16, 3),
+    (4, 0b1111, 4, (16, 32), np.float32, 4),
+]
+# which, blocks of a cluster, the tile's shape and type, the rows and columns that are copied
+HAND_OVERS = [
+    (0, 2, (32, 64), np.float16, slice(None), slice(None)),
+    (1, 4, (16, 32), np.float32, slice(None), slice(None)),
+    (2, 2, (32, 64), np.float16, slice(4, 9), slice(16, 48)),
+    (3, 2, (16, 32), np.float32, slice(4, 11), slice(16, 19)),
+]
+
+
+def ring_call(which: int, cluster: tuple[int, ...], grid: tuple[int, ...]) -> Call:
+    """Each block writes what the block of the next rank has."""
+    cx, cy, cz = cluster
+    x, y, z = np.meshgrid(*(np.arange(extent) for extent in grid), indexing="ij")
+    rank = x % cx + cx * (y % cy + cy * (z % cz))
+    next_rank = (rank + 1) % (cx * cy * cz)
+    neighbour = [x - x % cx + next_rank % cx, y - y % cy + next_rank // cx % cy, z - z % cz + next_rank // (cx * cy)]
+    numbers = neighbour[0] + grid[0] * (neighbour[1] + grid[1] * neighbour[2])
+    first = (1000 * numbers + 1000000 * rank).transpose(2, 1, 0).reshape(-1, 1)
+    return Call(
+        name=f"ring {which}", function="clusters_ring", before=(which,), inputs=(),
+        output=np.empty((first.size, 128), np.int32), expected=(first + np.arange(128)).astype(np.float64),
+    )  # fmt: skip
+
+
+def cluster_load_call(which: int, mask: int, blocks: int, shape: tuple[int, int], dtype: object, turns: int) -> Call:
+    """Two clusters, turn after turn: blocks of the mask get the tile of the first of them."""
+    rows, columns = turns * shape[0] - 7, 2 * blocks * shape[1] - 8
+    tensor = np.random.default_rng(which).integers(1, 1000, (rows, columns)).astype(dtype)
+    first = (mask & -mask).bit_length() - 1
+    expected = np.zeros((2 * blocks, turns, *shape), dtype)
+    for block, turn in np.ndindex(2 * blocks, turns):
+        rank = block % blocks
+        loader = block - rank + (first if mask >> rank & 1 else rank)
+        expected[block, turn] = slice_with_zeros(tensor, (turn * shape[0] - 3, loader * shape[1]), shape)
+    return Call(
+        name=f"cluster load {which}", function="clusters_loads", before=(which,), inputs=(tensor,),
+        output=np.empty_like(expected), after=(rows, columns, turns), expected=expected.astype(np.float64),
+    )  # fmt: skip
+
+
+def hand_over_call(
+    which: int, blocks: int, shape: tuple[int, int], dtype: object, rows: slice, columns: slice, turns: int = 3
+) -> Call:
+    """Two clusters: each block gets what the one of the rank before has, in a part of its tile."""
+    expected = np.full((2 * blocks, turns, *shape), -1.0)
+    index = np.arange(shape[0] * shape[1]).reshape(shape) % 97
+    for block, turn in np.ndindex(2 * blocks, turns):
+        theirs = index + 100 * ((block % blocks - 1) % blocks) + turn
+        expected[block, turn, rows, columns] = theirs[rows, columns]
+    return Call(
+        name=f"hand over {which}", function="clusters_handed", before=(which,), inputs=(),
+        output=np.empty(expected.shape, dtype), after=(turns,), expected=expected,
+    )  # fmt: skip
+
+
+def meeting_call(turns: int = 3) -> Call:
+    """The sums of what the four blocks of each cluster bring, turn after turn."""
+    values = np.random.default_rng(5).integers(-99, 100, (2, 4, 128)).astype(np.int32)
+    factors = np.arange(1, turns + 1)[None, :, None]
+    expected = values.sum(axis=1)[:, None, :] * factors
+    return Call(
+        name="meeting", function="clusters_meeting", inputs=(values,), output=np.empty(expected.shape, np.int32),
+        after=(turns,), expected=expected.astype(np.float64),
+    )  # fmt: skip
+
+
+def cluster_calls() -> Iterator[Call]:
+    """Every primitive of clusters."""
+    yield from (ring_call(which, *extents) for which, extents in enumerate(RINGS))
+    yield meeting_call()
+    yield from (cluster_load_call(*case) for case in CLUSTER_LOADS)
+    yield from (hand_over_call(*case) for case in HAND_OVERS)
+
+
 # M, N, K: whole tiles; ragged in each; smaller than a tile; fewer and more turns than stages; nothing to sum
 GEMM_SIZES = [(128, 256, 64), (256, 512, 256), (136, 264, 72), (1, 8, 8), (130, 8, 200), (5, 520, 448), (128, 256, 0)]
 ATTENTION_SIZES = [(1, 128, 1), (2, 200, 3), (1, 300, 2), (1, 1, 1)]
@@ -169,4 +253,5 @@ CALLS: dict[str, Calls] = {
     "attention": lambda _: (attention_call(*size) for size in ATTENTION_SIZES),
     "products": product_calls,
     "boxes": lambda _: box_calls(),
+    "clusters": lambda _: cluster_calls(),
 }

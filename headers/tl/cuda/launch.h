@@ -99,5 +99,13 @@ int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   error = cuda::allow_shared_memory(function, shared_bytes);
   return error == cudaSuccess ? start() : error;
 }
+// The same of a kernel whose blocks run in clusters: its __cluster_dims__ say in which, so that any launch has them.
+// [CUDA C++ Programming Guide, "Thread Block Clusters"]
+template <class... Parameters>
+int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 /*cluster*/, dim3 grid, dim3 block,
+                              size_t shared_bytes, void* stream,
+                              typename cuda::Exactly<Parameters>::type... arguments) {
+  return launch_kernel<Parameters...>(kernel, grid, block, shared_bytes, stream, arguments...);
+}
 
 }  // namespace tl

@@ -55,8 +55,9 @@ typedef struct tl_engine_launch_request {
   int32_t instrumented; /* 1: the kernel was compiled with -fsanitize=thread, so plain accesses are seen */
   void (*run_thread)(void* argument);
   void* argument;
-  const char* name; /* for messages; may be null */
-  int32_t together; /* 1: all blocks are there at once, at most 256, so that they may wait for one another */
+  const char* name;    /* for messages; may be null */
+  int32_t together;    /* 1: all blocks are there at once, at most 256, so that they may wait for one another */
+  uint32_t cluster[3]; /* extents of a cluster in blocks, for 0 stands 1: its blocks, at most 8, run side by side */
 } tl_engine_launch_request;
 
 /* Runs all blocks, one launch at a time in the process. 0 when every thread returned; 1 when the launch was refused or
@@ -139,6 +140,7 @@ void tl_engine_mbarrier_arrive(void* barrier);
 void tl_engine_mbarrier_expect(void* barrier, int bytes);
 void tl_engine_mbarrier_arrive_expect(void* barrier, int bytes);
 void tl_engine_mbarrier_wait(void* barrier, int parity);
+void tl_engine_mbarrier_arrive_and_wait(void* barrier);
 void tl_engine_fence_async_proxy(void);
 
 /* Stores four 8x8 matrices of 16-bit elements: the inverse of tl_engine_ldmatrix. */
@@ -157,6 +159,18 @@ void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier
 void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
 void tl_engine_tma_store_commit(void);
 void tl_engine_tma_store_wait(int groups_left);
+
+/* Clusters. The calling thread's block has a rank in its own, along x first. */
+int tl_engine_block_rank(void);
+void tl_engine_cluster_arrive(int releases);
+void tl_engine_cluster_wait(void);
+/* The place in the block of that rank that lies where `own` does in the caller's. */
+void* tl_engine_in_block(const void* own, int rank);
+/* As tl_engine_tma_load, to the same place in each block of the mask, and arriving at the same barrier there. */
+void tl_engine_tma_load_multicast(void* to, const tl_engine_tensor_map* map, void* barrier, const int32_t* at, int rank,
+                                  uint32_t mask);
+/* Starts to copy from the caller's shared memory to that of another block, at whose barrier the bytes arrive. */
+void tl_engine_copy_to_block(void* to, const void* from, int bytes, void* barrier);
 
 /* wgmma m64nN with 32 bytes of K. A and B are given by descriptors; A, of 16 bits, instead by four registers where
  * a_registers is not null. a_mn, b_mn: the operand, of 16 bits, has M or N contiguous, not K. Accumulators are

@@ -21,7 +21,7 @@ template <class... Parameters> tl_status all_at_once(void (*)(Parameters...), di
 template <class... Parameters>
 int launch_kernel_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
                            typename host::Exactly<Parameters>::type... arguments) {
-  return host::launch<host::instrumented, Parameters...>(kernel, grid, block, shared_bytes, true, arguments...);
+  return host::launch<host::instrumented, Parameters...>(kernel, dim3(), grid, block, shared_bytes, true, arguments...);
 }
 
 }  // namespace tl

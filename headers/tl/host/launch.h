@@ -31,7 +31,7 @@ template <class T> struct Exactly {
 // 0 when the kernel ran to its end. Instrumentation is a template argument so that objects built with and without
 // -fsanitize=thread do not share one instance.
 template <int instrumented_, class... Parameters>
-int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, bool together,
+int launch(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes, bool together,
            typename Exactly<Parameters>::type... arguments) {
   Invocation<Parameters...> invocation{kernel, std::tuple<Parameters...>(arguments...)};
   tl_engine_launch_request request{};
@@ -43,6 +43,7 @@ int launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_b
   request.run_thread = &Invocation<Parameters...>::run_thread;
   request.argument = &invocation;
   request.together = together;
+  request.cluster[0] = cluster.x, request.cluster[1] = cluster.y, request.cluster[2] = cluster.z;
   return tl_engine_launch(&request);
 }
 
@@ -60,7 +61,15 @@ inline tl_status check_device(const char* /*arch*/, int device) {
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
                   typename host::Exactly<Parameters>::type... arguments) {
-  return host::launch<host::instrumented, Parameters...>(kernel, grid, block, shared_bytes, false, arguments...);
+  return host::launch<host::instrumented, Parameters...>(kernel, dim3(), grid, block, shared_bytes, false,
+                                                         arguments...);
+}
+// The same in clusters of blocks, for which the compiler of a GPU takes the kernel's __cluster_dims__.
+template <class... Parameters>
+int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes,
+                              void* /*stream*/, typename host::Exactly<Parameters>::type... arguments) {
+  return host::launch<host::instrumented, Parameters...>(kernel, cluster, grid, block, shared_bytes, false,
+                                                         arguments...);
 }
 
 }  // namespace tl

@@ -41,10 +41,13 @@ using namespace tile2cu::engine;
 
 extern "C" {
 
-void* tl_engine_shared_memory() { return current_worker().arena; }
+void* tl_engine_shared_memory() {
+  Worker& worker = current_worker();
+  return worker.arena + worker.own_memory();
+}
 
 std::uint32_t tl_engine_shared_address(const void* p) {
-  return std::uint32_t(current_worker().shared_offset(p)) + Worker::shared_window_base;
+  return std::uint32_t(current_worker().own_offset(p)) + Worker::shared_window_base;
 }
 
 void tl_engine_yield() { current_worker().yield_current(); }
@@ -92,7 +95,7 @@ std::uint16_t tl_engine_atomic_add_16bit(void* to, std::uint16_t bits, int type)
 void tl_engine_assertion_failed(const char* message) {
   Worker& worker = current_worker();
   worker.report("assertion failed", {TILE2CU_CALL_SITE}, [&] {
-    return text("%s of block %u at {0}: %s", worker.describe_current().c_str(), worker.block_number, message);
+    return text("%s of block %u at {0}: %s", worker.describe_current().c_str(), worker.block().number, message);
   });
   worker.abandon();
 }

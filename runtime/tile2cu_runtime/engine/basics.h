@@ -11,10 +11,12 @@
 namespace tile2cu::engine {
 
 using Clock = std::uint32_t;         // a component of a vector clock
-using ThreadNumber = std::uint16_t;  // linear in the block; asynchronous agents are numbered after the threads
+using ThreadNumber = std::uint16_t;  // linear in the cluster; asynchronous agents are numbered after the threads
 using Site = const void*;            // a return address inside a kernel: names a source line
 
 constexpr int max_threads_per_block = 1024;
+constexpr int max_blocks_per_cluster =
+    8;  // that every GPU with clusters takes: [CUDA C++ Programming Guide, "Thread Block Clusters"]
 constexpr int max_warp_size = 64;
 constexpr int threads_per_warpgroup = 128;
 

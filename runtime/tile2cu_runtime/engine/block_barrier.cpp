@@ -37,16 +37,16 @@ void BlockBarrier::arrive(Worker& worker, int barrier, int threads, Arrival arri
   const ThreadNumber self = worker.current->linear;
   if (worker.options.check) {
     worker.clocks.release(self, released_);
-    if (threads == whole_block && worker.living < worker.block_threads) {
+    if (threads == whole_block && worker.block().living < worker.block_threads) {
       worker.report("__syncthreads with exited threads", {site}, [&] {
         return text("%d of %d threads of the block returned before the barrier at {0}",
-                    worker.block_threads - worker.living, worker.block_threads);
+                    worker.block_threads - worker.block().living, worker.block_threads);
       });
     }
   }
   ++arrived_;
   if (arrival == Arrival::wait) waiting_.push_back(self);
-  if (arrived_ == (threads == whole_block ? worker.living : threads)) {
+  if (arrived_ == (threads == whole_block ? worker.block().living : threads)) {
     complete(worker);
   } else if (arrival == Arrival::wait) {
     worker.block_current(barrier ? "named barrier" : "__syncthreads", site);
@@ -65,7 +65,7 @@ void BlockBarrier::complete(Worker& worker) {
 }
 
 void BlockBarrier::thread_returned(Worker& worker) {
-  if (arrived_ == 0 || expected_ != whole_block || arrived_ != worker.living) return;
+  if (arrived_ == 0 || expected_ != whole_block || arrived_ != worker.block().living) return;
   if (worker.options.check) {
     worker.report("barrier after thread exit", {site_}, [&] {
       return text("__syncthreads at {0} completed only because %s returned", worker.describe_current().c_str());
@@ -82,12 +82,13 @@ extern "C" {
 
 void tl_engine_sync_threads() {
   Worker& worker = current_worker();
-  worker.barriers[0].arrive(worker, 0, BlockBarrier::whole_block, BlockBarrier::Arrival::wait, TILE2CU_CALL_SITE);
+  worker.block().barriers[0].arrive(worker, 0, BlockBarrier::whole_block, BlockBarrier::Arrival::wait,
+                                    TILE2CU_CALL_SITE);
 }
 
 int tl_engine_sync_threads_count(int predicate) {
   Worker& worker = current_worker();
-  BlockBarrier& barrier = worker.barriers[0];
+  BlockBarrier& barrier = worker.block().barriers[0];
   barrier.vote(predicate != 0);
   barrier.arrive(worker, 0, BlockBarrier::whole_block, BlockBarrier::Arrival::wait, TILE2CU_CALL_SITE);
   return barrier.votes();
@@ -95,12 +96,14 @@ int tl_engine_sync_threads_count(int predicate) {
 
 void tl_engine_barrier_sync(int barrier, int threads) {
   Worker& worker = current_worker();
-  worker.barriers[barrier & 15].arrive(worker, barrier, threads, BlockBarrier::Arrival::wait, TILE2CU_CALL_SITE);
+  worker.block().barriers[barrier & 15].arrive(worker, barrier, threads, BlockBarrier::Arrival::wait,
+                                               TILE2CU_CALL_SITE);
 }
 
 void tl_engine_barrier_arrive(int barrier, int threads) {
   Worker& worker = current_worker();
-  worker.barriers[barrier & 15].arrive(worker, barrier, threads, BlockBarrier::Arrival::go_on, TILE2CU_CALL_SITE);
+  worker.block().barriers[barrier & 15].arrive(worker, barrier, threads, BlockBarrier::Arrival::go_on,
+                                               TILE2CU_CALL_SITE);
 }
 
 }  // extern "C"

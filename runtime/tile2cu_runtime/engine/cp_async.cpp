@@ -16,7 +16,7 @@ void check_issue(Worker& worker, const PendingCopy& copy) {
   const ThreadNumber self = worker.current->linear;
   const Clock* knows = worker.clocks.row(self);
   const auto offset = std::uint32_t(worker.shared_offset(copy.to));
-  worker.shared_shadow.write(worker, offset, copy.bytes, {self, knows, knows[self], copy.site}, granule_in_flight);
+  worker.shadow_at(offset).write(worker, offset, copy.bytes, {self, knows, knows[self], copy.site}, granule_in_flight);
   auto& memory = GlobalMemory::instance();
   if (copy.source_bytes && memory.contains(copy.from)) {
     memory.check(worker, copy.from, copy.source_bytes, false, false, copy.site);
@@ -27,8 +27,9 @@ void land(Worker& worker, const PendingCopy& copy) {
   if (worker.options.landing != TL_ENGINE_EARLY) move_bytes(copy);
   if (!worker.options.check) return;
   const ThreadNumber self = worker.current->linear;
-  worker.shared_shadow.land(std::uint32_t(worker.shared_offset(copy.to)), copy.bytes, self,
-                            worker.clocks.row(self)[self], granule_initialised | granule_generic_proxy);
+  const auto offset = std::uint32_t(worker.shared_offset(copy.to));
+  worker.shadow_at(offset).land(offset, copy.bytes, self, worker.clocks.row(self)[self],
+                                granule_initialised | granule_generic_proxy);
 }
 
 }  // namespace

@@ -52,6 +52,10 @@ struct Totals {
   }
 };
 
+std::uint64_t blocks_of(const tl_engine_launch_request& request) {
+  return std::uint64_t(request.grid[0]) * request.grid[1] * request.grid[2];
+}
+
 void run_worker(LaunchState& launch, int number, Totals& totals) {
   auto worker = std::make_unique<Worker>(launch, number);
   worker->run_blocks();
@@ -59,7 +63,7 @@ void run_worker(LaunchState& launch, int number, Totals& totals) {
 }
 
 void run_workers(LaunchState& launch, Totals& totals) {
-  const std::uint64_t blocks = std::uint64_t(launch.request.grid[0]) * launch.request.grid[1] * launch.request.grid[2];
+  const std::uint64_t blocks = blocks_of(launch.request) / std::uint64_t(launch.blocks_per_cluster());
   const int wanted = launch.request.together ? int(GridBarrier::most_blocks) : std::max(1, launch.options.workers);
   const int workers = int(std::min<std::uint64_t>(wanted, blocks));
   if (launch.request.together) launch.grid_barrier.emplace(std::uint32_t(blocks));
@@ -74,6 +78,21 @@ void run_workers(LaunchState& launch, Totals& totals) {
   for (std::thread& thread : threads) thread.join();
 }
 
+std::string refusal_of_clusters(const LaunchState& launch) {
+  const auto& [x, y, z] = launch.cluster;
+  const auto& grid = launch.request.grid;
+  if (std::uint64_t(x) * y * z > max_blocks_per_cluster) {
+    return text("a cluster of %u x %u x %u blocks; it has at most %d", x, y, z, max_blocks_per_cluster);
+  }
+  if (grid[0] % x || grid[1] % y || grid[2] % z) {
+    return text("a grid of %u x %u x %u blocks is not made of clusters of %u x %u x %u", grid[0], grid[1], grid[2], x,
+                y, z);
+  }
+  if (launch.request.together && launch.blocks_per_cluster() > 1)
+    return "clusters of blocks that all wait for one another";
+  return {};
+}
+
 // Why a launch cannot be run, or nothing.
 std::string refusal(const LaunchState& launch) {
   const auto& request = launch.request;
@@ -82,7 +101,7 @@ std::string refusal(const LaunchState& launch) {
     return text("a block has 1 to %d threads, not %llu", max_threads_per_block,
                 static_cast<unsigned long long>(threads));
   }
-  const std::uint64_t blocks = std::uint64_t(request.grid[0]) * request.grid[1] * request.grid[2];
+  const std::uint64_t blocks = blocks_of(request);
   if (request.together && blocks > GridBarrier::most_blocks) {
     return text("%llu blocks together; the engine runs %u at once", static_cast<unsigned long long>(blocks),
                 GridBarrier::most_blocks);
@@ -95,7 +114,7 @@ std::string refusal(const LaunchState& launch) {
     return "the kernel was compiled without -fsanitize=thread, so its plain accesses cannot be seen";
   }
   if (active_worker) return "a kernel cannot launch another";
-  return {};
+  return refusal_of_clusters(launch);
 }
 
 int run_launch(LaunchState& launch, Report& report) {
@@ -134,6 +153,7 @@ int tl_engine_launch(const tl_engine_launch_request* request) {
   if (own.was_read) own = {};
   auto launch = std::make_unique<LaunchState>();
   launch->request = *request;
+  for (int d = 0; d < 3; ++d) launch->cluster[d] = std::max(1u, request->cluster[d]);
   tl_engine_get_options(&launch->options);
   const std::lock_guard<std::mutex> lock(launch_mutex);
   return run_launch(*launch, own.report);

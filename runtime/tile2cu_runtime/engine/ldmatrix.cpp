@@ -34,8 +34,8 @@ void check_row(Worker& worker, const Meeting& meeting, int lane) {
   }
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
-  worker.shared_shadow.read(worker, std::uint32_t(worker.shared_offset(row)), row_bytes,
-                            {thread, knows, knows[thread], meeting.site});
+  const auto offset = std::uint32_t(worker.shared_offset(row));
+  worker.shadow_at(offset).read(worker, offset, row_bytes, {thread, knows, knows[thread], meeting.site});
 }
 
 void count_request(Worker& worker, const Meeting& meeting, int rows) {

@@ -8,6 +8,23 @@
 
 namespace tile2cu::engine {
 
+namespace {
+
+// Whose it is, where that is another block than the current thread's.
+std::string place(const Worker& worker, std::uint32_t offset) {
+  const std::size_t rank = offset / Worker::arena_bytes;
+  return rank == worker.current->block ? "" : text(" of block %u", worker.blocks[rank].number);
+}
+
+void report_late(Worker& worker, const RemoteArrival& arrival, std::size_t rank) {
+  worker.report("shared memory of an ended block", {arrival.site}, [&] {
+    return text("%s arrives at {0} at a memory barrier of block %u, and that block may have ended by then",
+                worker.describe(arrival.thread).c_str(), worker.blocks[rank].number);
+  });
+}
+
+}  // namespace
+
 void MemoryBarriers::reset() {
   barriers_.clear();
   agents_ = 0;
@@ -22,8 +39,9 @@ void MemoryBarriers::initialise(Worker& worker, const void* barrier, int arrival
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);
-    worker.shared_shadow.write(worker, offset, 8, {self, knows, knows[self], site}, granule_initialised);
-    worker.shared_shadow.mark_mbarrier(offset);
+    SharedShadow& shadow = worker.shadow_at(offset);
+    shadow.write(worker, offset, 8, {self, knows, knows[self], site}, granule_initialised);
+    shadow.mark_mbarrier(offset);
   }
   barriers_[offset] = std::move(fresh);
 }
@@ -32,19 +50,21 @@ MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site si
   const auto offset = std::uint32_t(worker.shared_offset(barrier));
   MemoryBarrier& state = barriers_[offset];
   if (!state.initialised) {
-    worker.report("mbarrier used before init", {site, nullptr, offset}, [&] {
-      return text("%s uses the memory barrier at shared offset %u at {0} before its initialisation",
-                  worker.describe_current().c_str(), offset);
+    worker.report("mbarrier used before init", {site, nullptr, std::int64_t(offset % Worker::arena_bytes)}, [&] {
+      return text("%s uses the memory barrier at shared offset %zu%s at {0} before its initialisation",
+                  worker.describe_current().c_str(), offset % Worker::arena_bytes, place(worker, offset).c_str());
     });
     return state;
   }
-  if (worker.options.check && offset + 8 <= worker.launch.request.shared_bytes) {
-    const Granule& granule = worker.shared_shadow.at(offset);
+  if (worker.options.check && offset % Worker::arena_bytes + 8 <= worker.launch.request.shared_bytes) {
+    const Granule& granule = worker.shadow_at(offset).at(offset);
     if (granule.write_clock > worker.clocks.row(worker.current->linear)[granule.writer]) {
-      worker.report("mbarrier init not visible", {site, granule.write_site, offset}, [&] {
-        return text("%s uses the memory barrier at {0} with no block barrier since its initialisation at {1}",
-                    worker.describe_current().c_str());
-      });
+      worker.report(
+          "mbarrier init not visible", {site, granule.write_site, std::int64_t(offset % Worker::arena_bytes)}, [&] {
+            return text("%s uses the memory barrier%s at {0} with no barrier of the %s since its initialisation at {1}",
+                        worker.describe_current().c_str(), place(worker, offset).c_str(),
+                        offset / Worker::arena_bytes == worker.current->block ? "block" : "cluster");
+          });
     }
   }
   return state;
@@ -53,7 +73,10 @@ MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site si
 void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_bytes, Site site) {
   MemoryBarrier& state = find(worker, barrier, site);
   if (!state.initialised) return;
-  if (worker.options.check) worker.clocks.release(worker.current->linear, state.arriving);
+  if (worker.options.check) {
+    note_remote(worker, state, barrier, site);
+    worker.clocks.release(worker.current->linear, state.arriving);
+  }
   state.pending_bytes += announced_bytes;
   if (state.pending_arrivals == 0) {
     worker.report("mbarrier over-arrival", {site}, [&] {
@@ -64,6 +87,29 @@ void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_b
     state.pending_arrivals--;
   }
   complete_if_done(worker, state);
+}
+
+void MemoryBarriers::note_remote(Worker& worker, MemoryBarrier& barrier, const void* at, Site site) const {
+  const Thread& self = *worker.current;
+  const std::size_t rank = worker.shared_offset(at) / Worker::arena_bytes;
+  if (rank == self.block) return;
+  const RemoteArrival arrival{self.linear, worker.clocks.row(self.linear)[self.linear], site};
+  if (worker.blocks[rank].living == 0) report_late(worker, arrival, rank);
+  for (RemoteArrival& earlier : barrier.remote) {
+    if (earlier.thread != self.linear) continue;
+    earlier = arrival;
+    return;
+  }
+  barrier.remote.push_back(arrival);
+}
+
+void MemoryBarriers::end_of(Worker& worker, std::size_t rank, const VectorClocks::Snapshot& known) const {
+  for (const auto& [offset, barrier] : barriers_) {
+    if (offset / Worker::arena_bytes != rank) continue;
+    for (const RemoteArrival& arrival : barrier.remote) {
+      if (arrival.clock > known[arrival.thread]) report_late(worker, arrival, rank);
+    }
+  }
 }
 
 void MemoryBarriers::expect(Worker& worker, const void* barrier, int announced_bytes, Site site) {
@@ -95,6 +141,12 @@ void MemoryBarriers::wait(Worker& worker, const void* barrier, int parity, Site 
   worker.block_current("mbarrier wait", site);
 }
 
+void MemoryBarriers::arrive_and_wait(Worker& worker, const void* barrier, Site site) {
+  const int parity = int(find(worker, barrier, site).phase & 1);
+  arrive(worker, barrier, 0, site);
+  wait(worker, barrier, parity, site);
+}
+
 void MemoryBarriers::deliver(Worker& worker, std::uint32_t offset, long bytes, const VectorClocks::Snapshot& knows) {
   MemoryBarrier& barrier = barriers_[offset];
   if (worker.options.check) {
@@ -108,8 +160,9 @@ void MemoryBarriers::deliver(Worker& worker, std::uint32_t offset, long bytes, c
 void MemoryBarriers::report_undelivered(Worker& worker) const {
   for (const auto& [offset, barrier] : barriers_) {
     if (barrier.pending_bytes == 0) continue;
-    worker.report("mbarrier left with pending bytes", {nullptr, nullptr, offset}, [&, at = offset, &left = barrier] {
-      return text("the memory barrier at shared offset %u ends with %ld bytes %s", at, std::labs(left.pending_bytes),
+    const auto local = std::uint32_t(offset % Worker::arena_bytes);
+    worker.report("mbarrier left with pending bytes", {nullptr, nullptr, local}, [&, &left = barrier] {
+      return text("the memory barrier at shared offset %u ends with %ld bytes %s", local, std::labs(left.pending_bytes),
                   left.pending_bytes > 0 ? "announced and not delivered" : "delivered and not announced");
     });
   }
@@ -144,6 +197,11 @@ void tl_engine_mbarrier_expect(void* barrier, int bytes) {
 void tl_engine_mbarrier_wait(void* barrier, int parity) {
   Worker& worker = current_worker();
   worker.memory_barriers.wait(worker, barrier, parity, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_mbarrier_arrive_and_wait(void* barrier) {
+  Worker& worker = current_worker();
+  worker.memory_barriers.arrive_and_wait(worker, barrier, TILE2CU_CALL_SITE);
 }
 
 void tl_engine_fence_async_proxy() {

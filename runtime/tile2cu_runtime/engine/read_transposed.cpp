@@ -31,8 +31,8 @@ void check_lane(Worker& worker, const Meeting& meeting, int lane) {
   }
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
-  worker.shared_shadow.read(worker, std::uint32_t(worker.shared_offset(from)), lane_bytes,
-                            {thread, knows, knows[thread], meeting.site});
+  const auto offset = std::uint32_t(worker.shared_offset(from));
+  worker.shadow_at(offset).read(worker, offset, lane_bytes, {thread, knows, knows[thread], meeting.site});
 }
 
 void count_request(Worker& worker, const Meeting& meeting) {

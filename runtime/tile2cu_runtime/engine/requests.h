@@ -43,6 +43,7 @@ using LaneAddresses = std::array<std::uint64_t, max_warp_size>;
 
 class Requests {
  public:
+  // Of a block, or of a cluster.
   void begin_block(int warps, int warp_size, int banks);
   void end_block();
 

@@ -1,4 +1,4 @@
-// Which thread of the block runs next.
+// Which thread of the block, or of the cluster, runs next.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -36,7 +36,8 @@ class ReadyQueue {
   }
 
  private:
-  static constexpr std::uint32_t capacity = 2 * max_threads_per_block;  // a power of two: indices wrap for free
+  static constexpr std::uint32_t capacity =
+      2 * max_threads_per_block * max_blocks_per_cluster;  // a power of two: indices wrap for free
   std::array<ThreadNumber, capacity> ring_;
   std::uint32_t first_ = 0, size_ = 0;
 };

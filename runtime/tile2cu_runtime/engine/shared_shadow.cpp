@@ -25,7 +25,9 @@ std::string late_reader(Worker& worker, const Granule& granule, const SharedAcce
 
 }  // namespace
 
-void SharedShadow::reset(std::size_t shared_bytes, int clock_columns) {
+void SharedShadow::reset(std::size_t base, std::size_t shared_bytes, int clock_columns) {
+  base_ = std::uint32_t(base);
+  ended_ = false;
   bytes_ = shared_bytes;
   columns_ = clock_columns;
   granules_.assign(((shared_bytes + 1) >> shift_) + 16, Granule{});
@@ -39,7 +41,8 @@ void SharedShadow::reset(std::size_t shared_bytes, int clock_columns) {
 
 void SharedShadow::read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access) {
   settle(worker);
-  if (!in_bounds(worker, offset, bytes, access.site, "read")) return;
+  offset -= base_;
+  if (!is_there(worker, offset, bytes, access.site, "read")) return;
   refine_for(offset, bytes);
   const std::uint32_t end = (offset + bytes - 1) >> shift_;
   for (std::uint32_t index = offset >> shift_; index <= end; ++index) {
@@ -50,7 +53,8 @@ void SharedShadow::read(Worker& worker, std::uint32_t offset, std::uint32_t byte
 void SharedShadow::write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access,
                          std::uint16_t flags) {
   settle(worker);
-  if (!in_bounds(worker, offset, bytes, access.site, "write")) return;
+  offset -= base_;
+  if (!is_there(worker, offset, bytes, access.site, "write")) return;
   refine_for(offset, bytes);
   const std::uint32_t end = (offset + bytes - 1) >> shift_;
   for (std::uint32_t index = offset >> shift_; index <= end; ++index) {
@@ -60,6 +64,7 @@ void SharedShadow::write(Worker& worker, std::uint32_t offset, std::uint32_t byt
 
 void SharedShadow::land(std::uint32_t offset, std::uint32_t bytes, ThreadNumber writer, Clock clock,
                         std::uint16_t flags) {
+  offset -= base_;
   if (std::size_t(offset) + bytes > bytes_) return;
   for (std::uint32_t index = offset >> shift_; index < (offset + bytes) >> shift_; ++index) {
     Granule& granule = granules_[index];
@@ -70,14 +75,22 @@ void SharedShadow::land(std::uint32_t offset, std::uint32_t bytes, ThreadNumber 
 }
 
 void SharedShadow::mark_mbarrier(std::uint32_t offset) {
+  offset -= base_;
   if (std::size_t(offset) + 8 > bytes_) return;
   for (std::uint32_t index = offset >> shift_; index < (offset + 8) >> shift_; ++index) {
     granules_[index].flags |= granule_mbarrier;
   }
 }
 
-bool SharedShadow::in_bounds(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site,
-                             const char* what) const {
+bool SharedShadow::is_there(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site,
+                            const char* what) const {
+  if (TILE2CU_UNLIKELY(ended_)) {
+    worker.report("shared memory of an ended block", {site, nullptr, offset}, [&] {
+      return text("%s at shared offset %u of block %u by %s at {0}; that block has ended", what, offset,
+                  worker.blocks[base_ / Worker::arena_bytes].number, worker.describe_current().c_str());
+    });
+    return false;
+  }
   if (std::size_t(offset) + bytes <= bytes_) return true;
   worker.report("shared out-of-bounds", {site, nullptr, offset}, [&] {
     return text("%s of %u bytes at shared offset %u by %s at {0}; the block has %zu bytes", what, bytes, offset,
@@ -189,7 +202,7 @@ int SharedShadow::unordered_reader(const Granule& granule, const Clock* knows) c
 // The bytes of a granule, one or two.
 std::uint16_t SharedShadow::bytes_at(const Worker& worker, std::uint32_t offset) const {
   std::uint16_t bytes = 0;
-  std::memcpy(&bytes, worker.arena + offset, std::size_t(1) << shift_);
+  std::memcpy(&bytes, worker.arena + base_ + offset, std::size_t(1) << shift_);
   return bytes;
 }
 
@@ -199,6 +212,28 @@ void SharedShadow::report_changes(Worker& worker) {
     if (bytes_at(worker, suspicion.offset) != suspicion.before) report_write_write(worker, suspicion);
   }
   suspicions_.clear();
+}
+
+void SharedShadow::end(Worker& worker, const VectorClocks::Snapshot& known) {
+  settle(worker);
+  for (std::size_t index = 0; index < bytes_ >> shift_; ++index) {
+    const Granule& granule = granules_[index];
+    const auto offset = std::uint32_t(index << shift_);
+    if (granule.flags & granule_in_flight || granule.write_clock > known[granule.writer]) {
+      report_end(worker, offset, granule.writer, granule.write_site, "written");
+    }
+    const int reader = unordered_reader(granule, known.data());
+    if (reader >= 0) report_end(worker, offset, ThreadNumber(reader), granule.read_site, "read");
+  }
+  ended_ = true;
+}
+
+void SharedShadow::report_end(Worker& worker, std::uint32_t offset, ThreadNumber who, Site site,
+                              const char* what) const {
+  worker.report("shared memory of an ended block", {site, nullptr, offset}, [&] {
+    return text("shared offset %u of block %u is %s by %s at {0}, and that block may have ended by then", offset,
+                worker.blocks[base_ / Worker::arena_bytes].number, what, worker.describe(who).c_str());
+  });
 }
 
 void SharedShadow::report_write_write(Worker& worker, const Suspicion& suspicion) {

@@ -54,7 +54,9 @@ struct Suspicion {
 
 class SharedShadow {
  public:
-  void reset(std::size_t shared_bytes, int clock_columns);
+  // Of the block whose shared memory begins at `base`. Offsets are those in the cluster's, of which a message gives those
+  // in the block's.
+  void reset(std::size_t base, std::size_t shared_bytes, int clock_columns);
 
   void read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access);
   void write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access,
@@ -66,22 +68,27 @@ class SharedShadow {
   void settle(Worker& worker) {
     if (TILE2CU_UNLIKELY(!suspicions_.empty())) report_changes(worker);
   }
-  const Granule& at(std::uint32_t offset) const { return granules_[offset >> shift_]; }
+  const Granule& at(std::uint32_t offset) const { return granules_[(offset - base_) >> shift_]; }
+  // The block has ended, and all its threads together know this: nothing else may come now, or still be under way.
+  void end(Worker& worker, const VectorClocks::Snapshot& known);
 
  private:
-  bool in_bounds(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site, const char* what) const;
+  bool is_there(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site, const char* what) const;
   void refine_for(std::uint32_t offset, std::uint32_t bytes);
   void read_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access);
   void write_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access,
                      std::uint16_t flags);
   void record_read(Granule& granule, const SharedAccess& access);
+  void report_end(Worker& worker, std::uint32_t offset, ThreadNumber who, Site site, const char* what) const;
   void report_changes(Worker& worker);
   void report_write_write(Worker& worker, const Suspicion& suspicion);
   std::uint16_t bytes_at(const Worker& worker, std::uint32_t offset) const;
   int unordered_reader(const Granule& granule, const Clock* knows) const;
   std::uint16_t take_reader_clocks();
 
+  std::uint32_t base_ = 0;
   std::size_t bytes_ = 0;
+  bool ended_ = false;
   int columns_ = 0;
   int shift_ = 1;  // a granule is two bytes, until somebody accesses an odd byte
   std::vector<Granule> granules_;

@@ -33,8 +33,9 @@ bool check_row(Worker& worker, const Meeting& meeting, int lane) {
   if (!worker.options.check) return true;
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
-  worker.shared_shadow.write(worker, std::uint32_t(worker.shared_offset(row)), row_bytes,
-                             {thread, knows, knows[thread], meeting.site}, granule_initialised | granule_generic_proxy);
+  const auto offset = std::uint32_t(worker.shared_offset(row));
+  worker.shadow_at(offset).write(worker, offset, row_bytes, {thread, knows, knows[thread], meeting.site},
+                                 granule_initialised | granule_generic_proxy);
   return true;
 }
 

@@ -106,6 +106,38 @@ bool is_empty(Worker& worker, const tl_engine_tensor_map& map, Site site) {
   return true;
 }
 
+// Of a copy between blocks.  [PTX ISA, cp.async.bulk: multiples of 16 bytes; the barrier lies where the bytes go]
+void check_bulk_copy(Worker& worker, const void* to, const void* from, std::uint32_t bytes, const void* barrier,
+                     Site site) {
+  const auto misaligned = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  if (misaligned % chunk_bytes) {
+    worker.report("misaligned copy between blocks", {site}, [&] {
+      return text("%s copies %u bytes at {0}: they, or an address, are no multiple of 16",
+                  worker.describe_current().c_str(), bytes);
+    });
+  }
+  const bool from_own = worker.own_offset(from) + bytes <= Worker::arena_bytes;
+  const bool together =
+      worker.is_shared(to, bytes) && worker.is_shared(barrier) &&
+      worker.shared_offset(to) / Worker::arena_bytes == worker.shared_offset(barrier) / Worker::arena_bytes;
+  if (from_own && together) return;
+  worker.report("copy between blocks of other memory", {site}, [&] {
+    return text("%s copies at {0} what is not its own block's shared memory, or to where the barrier is not",
+                worker.describe_current().c_str());
+  });
+  worker.abandon();
+}
+
+// Of a load to several blocks: that there are such.
+void check_mask(Worker& worker, std::uint32_t mask, Site site) {
+  if (mask && mask >> worker.blocks.size() == 0) return;
+  worker.report("no such place in the cluster", {site}, [&] {
+    return text("%s loads at {0} to the blocks of mask %#x; the cluster has %zu", worker.describe_current().c_str(),
+                mask, worker.blocks.size());
+  });
+  worker.abandon();
+}
+
 void check_source(Worker& worker, const Box& box, Site site) {
   auto& memory = GlobalMemory::instance();
   for_each_piece(box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
@@ -116,16 +148,34 @@ void check_source(Worker& worker, const Box& box, Site site) {
 }  // namespace
 
 void TmaQueue::load(Worker& worker, const Box& box, const void* barrier, Site site) {
-  MemoryBarrier& state = worker.memory_barriers.find(worker, barrier, site);
   check_shape(worker, box, false, site);
+  start(worker, box, barrier, site);
+}
+
+// To TMA they are a tensor of one dimension.
+void TmaQueue::copy(Worker& worker, void* to, const void* from, std::uint32_t bytes, const void* barrier, Site site) {
+  check_bulk_copy(worker, to, from, bytes, barrier, site);
+  Box box{{}, std::uint32_t(worker.shared_offset(to)), {}};
+  box.map.base = from, box.map.rank = 1, box.map.element_bytes = 1;
+  for (int d = 0; d < most_dimensions; ++d) box.map.extents[d] = 1, box.map.strides[d] = 1, box.map.box[d] = 1;
+  box.map.extents[0] = bytes, box.map.box[0] = std::int32_t(bytes);
+  start(worker, box, barrier, site);
+}
+
+void TmaQueue::start(Worker& worker, const Box& box, const void* barrier, Site site) {
+  MemoryBarrier& state = worker.memory_barriers.find(worker, barrier, site);
   Load load{box, std::uint32_t(worker.shared_offset(barrier)), 0, 0, {}};
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
-    load.agent = ThreadNumber(worker.block_threads + state.agent);
+    load.agent = ThreadNumber(worker.thread_slots + state.agent);
     load.agent_clock = ++state.agent_clock + 1;
     const Clock* knows = worker.clocks.row(self);
-    worker.shared_shadow.write(worker, box.shared_offset, box.bytes(), {load.agent, knows, load.agent_clock, site},
-                               granule_in_flight);
+    worker.shadow_at(box.shared_offset)
+        .write(worker, box.shared_offset, box.bytes(), {load.agent, knows, load.agent_clock, site}, granule_in_flight);
+    if (worker.is_shared(box.map.base)) {
+      const auto from = std::uint32_t(worker.shared_offset(box.map.base));
+      worker.shadow_at(from).read(worker, from, box.bytes(), {load.agent, knows, load.agent_clock, site, true});
+    }
     check_source(worker, box, site);
     load.knows.assign(knows, knows + worker.clocks.columns());
     load.knows[load.agent] = load.agent_clock;
@@ -141,7 +191,7 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
   const Load load = std::move(loads_[index]);
   loads_.erase(loads_.begin() + long(index));
   for_each_piece(load.box, [&](std::uint32_t shared, const char* global, std::uint32_t piece) {
-    if (shared + piece > Worker::arena_bytes) return;
+    if (!worker.is_shared(shared, piece)) return;
     if (global) {
       std::memcpy(worker.arena + shared, global, piece);
     } else {
@@ -150,7 +200,8 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
   });
   const std::uint32_t bytes = load.box.bytes();
   if (worker.options.check) {
-    worker.shared_shadow.land(load.box.shared_offset, bytes, load.agent, load.agent_clock, granule_initialised);
+    worker.shadow_at(load.box.shared_offset)
+        .land(load.box.shared_offset, bytes, load.agent, load.agent_clock, granule_initialised);
   }
   worker.memory_barriers.deliver(worker, load.barrier_offset, bytes, load.knows);
 }
@@ -160,7 +211,8 @@ void StoreQueue::issue(Worker& worker, const Box& box, Site site) {
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);
-    worker.shared_shadow.read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
+    worker.shadow_at(box.shared_offset)
+        .read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
   }
   stores.emplace_back(box, site);
 }
@@ -175,10 +227,11 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
     if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early
       const ThreadNumber self = worker.current->linear;
       const Clock* knows = worker.clocks.row(self);
-      worker.shared_shadow.read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
+      worker.shadow_at(box.shared_offset)
+          .read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
     }
     for_each_piece(box, [&, at = site](std::uint32_t shared, const char* global, std::uint32_t piece) {
-      if (!global || shared + piece > Worker::arena_bytes) return;
+      if (!global || !worker.is_shared(shared, piece)) return;
       if (worker.options.check && memory.contains(global)) memory.check(worker, global, piece, true, false, at);
       std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
     });
@@ -209,6 +262,25 @@ void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier
   Worker& worker = current_worker();
   if (is_empty(worker, *map, TILE2CU_CALL_SITE)) worker.abandon();
   worker.tma.load(worker, box_of(worker, *map, to, at, rank, TILE2CU_CALL_SITE), barrier, TILE2CU_CALL_SITE);
+}
+
+void tl_engine_tma_load_multicast(void* to, const tl_engine_tensor_map* map, void* barrier, const std::int32_t* at,
+                                  int rank, std::uint32_t mask) {
+  Worker& worker = current_worker();
+  const Site site = TILE2CU_CALL_SITE;
+  if (is_empty(worker, *map, site)) worker.abandon();
+  check_mask(worker, mask, site);
+  const std::size_t tile = worker.own_offset(to), announced = worker.own_offset(barrier);
+  for (std::size_t block = 0; block < worker.blocks.size(); ++block) {
+    if (!(mask >> block & 1)) continue;
+    char* const memory = worker.arena + block * Worker::arena_bytes;
+    worker.tma.load(worker, box_of(worker, *map, memory + tile, at, rank, site), memory + announced, site);
+  }
+}
+
+void tl_engine_copy_to_block(void* to, const void* from, int bytes, void* barrier) {
+  Worker& worker = current_worker();
+  worker.tma.copy(worker, to, from, std::uint32_t(bytes), barrier, TILE2CU_CALL_SITE);
 }
 
 void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const std::int32_t* at, int rank) {

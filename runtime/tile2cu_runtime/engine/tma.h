@@ -25,12 +25,14 @@ struct Box {
   }
 };
 
-// Loads in flight in a block.
+// Loads in flight in a block, or in a cluster.
 class TmaQueue {
  public:
   void reset() { loads_.clear(); }
   bool empty() const { return loads_.empty(); }
   void load(Worker& worker, const Box& box, const void* barrier, Site site);
+  // Bytes from shared memory of the current thread's block to that of one in the cluster, where the barrier is, too.
+  void copy(Worker& worker, void* to, const void* from, std::uint32_t bytes, const void* barrier, Site site);
   // Lets one load land: the oldest, or any.
   void land_oldest(Worker& worker) { land(worker, 0); }
   void land_any(Worker& worker);
@@ -43,6 +45,7 @@ class TmaQueue {
     Clock agent_clock;
     VectorClocks::Snapshot knows;
   };
+  void start(Worker& worker, const Box& box, const void* barrier, Site site);
   void land(Worker& worker, std::size_t index);
   std::vector<Load> loads_;
 };

@@ -14,7 +14,8 @@ std::uint64_t lanes_below(int count) { return count >= 64 ? all_lanes : (std::ui
 // Lanes that the warp has at all: the last warp of a block may be short.
 std::uint64_t lanes_of(const Worker& worker, int warp) {
   const int warp_size = worker.launch.request.warp_size;
-  return lanes_below(std::min(warp_size, worker.block_threads - warp * warp_size));
+  const int first = worker.threads[warp * warp_size].in_block;
+  return lanes_below(std::min(warp_size, worker.block_threads - first));
 }
 
 void check_same_operation(Worker& worker, const Meeting& meeting, CollectiveKind kind, Site site) {

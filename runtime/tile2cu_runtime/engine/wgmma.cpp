@@ -96,7 +96,8 @@ struct SharedOperand {
 
 // Visits the chunks of an operand: its address in the block's shared memory, and where its first byte lies in a
 // row-major matrix of count x 32 bytes. With `mn` its eight elements lie below one another there.
-template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&& visit) {
+template <class Visit> void for_each_chunk(Worker& worker, const SharedOperand& operand, Visit&& visit) {
+  const auto own_memory = std::uint32_t(worker.own_memory());
   const Descriptor descriptor(operand.descriptor);
   const int outer = operand.mn ? k_bytes / 2 : operand.count;
   const int chunks = (operand.mn ? operand.count * 2 : k_bytes) / int(chunk_bytes);
@@ -105,7 +106,7 @@ template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&&
       const std::uint32_t address =
           operand.mn ? mn_major_address(descriptor, row, chunk) : k_major_address(descriptor, row, chunk);
       const int first = operand.mn ? chunk * 8 * k_bytes + row * 2 : row * k_bytes + chunk * int(chunk_bytes);
-      visit(address - Worker::shared_window_base, first);
+      visit(own_memory + address - Worker::shared_window_base, first);
     }
   }
 }
@@ -113,9 +114,9 @@ template <class Visit> void for_each_chunk(const SharedOperand& operand, Visit&&
 // Copies an operand to a row-major matrix of count x 32 bytes.
 void gather(Worker& worker, const SharedOperand& operand, Words& words) {
   auto* const out = reinterpret_cast<std::uint8_t*>(words.data());
-  for_each_chunk(operand, [&](std::uint32_t offset, int first) {
+  for_each_chunk(worker, operand, [&](std::uint32_t offset, int first) {
     std::uint8_t chunk[chunk_bytes] = {};
-    if (offset + chunk_bytes <= Worker::arena_bytes) std::memcpy(chunk, worker.arena + offset, chunk_bytes);
+    if (worker.is_shared(offset, chunk_bytes)) std::memcpy(chunk, worker.arena + offset, chunk_bytes);
     if (!operand.mn) std::memcpy(out + first, chunk, chunk_bytes);
     for (int i = 0; operand.mn && i < 8; ++i) std::memcpy(out + first + i * k_bytes, chunk + 2 * i, 2);
   });
@@ -128,9 +129,9 @@ void check_shared(Worker& worker, const SharedOperand& operand, Site site, const
   access.fenced = fence.empty() ? nullptr : fence.data();
   access.by_warpgroup = true;
   bool reported = false;
-  for_each_chunk(operand, [&](std::uint32_t offset, int) {
-    if (offset + chunk_bytes <= Worker::arena_bytes) {
-      worker.shared_shadow.read(worker, offset, chunk_bytes, access);
+  for_each_chunk(worker, operand, [&](std::uint32_t offset, int) {
+    if (worker.is_shared(offset, chunk_bytes)) {
+      worker.shadow_at(offset).read(worker, offset, chunk_bytes, access);
     } else if (!std::exchange(reported, true)) {
       worker.report("wgmma descriptor out of shared memory", {site},
                     [&] { return std::string("an operand of the wgmma at {0}"); });

@@ -34,6 +34,7 @@ Worker::Worker(LaunchState& launch_, int number)
     : launch(launch_),
       options(launch_.options),
       random(launch_.options.seed + 0x632BE59Bu * std::uint64_t(number)),
+      blocks(std::size_t(launch_.blocks_per_cluster())),
       arena(Workspace::of_worker(number).arena()),
       stacks_(Workspace::of_worker(number).stacks()) {
   active_worker = this;
@@ -43,60 +44,87 @@ Worker::~Worker() { active_worker = nullptr; }
 
 void Worker::run_blocks() {
   const auto& grid = launch.request.grid;
-  const std::uint32_t blocks = grid[0] * grid[1] * grid[2];
+  const std::uint32_t clusters = grid[0] * grid[1] * grid[2] / std::uint32_t(blocks.size());
   while (!launch.abandoned) {
-    const std::uint32_t number = launch.next_block++;
-    if (number >= blocks) break;
+    const std::uint32_t number = launch.next_cluster++;
+    if (number >= clusters) break;
     if (launch.grid_barrier) launch.grid_barrier->begin(number);
-    if (!launch.abandoned) run_block(number);
-    block_number = number;
+    if (!launch.abandoned) run_cluster(number);
+    block_number = number;  // which the grid's barrier asks for; launches that have one have no clusters
     if (launch.grid_barrier) launch.grid_barrier->end(*this);
   }
 }
 
-void Worker::run_block(std::uint32_t number) {
-  begin_block(number);
+void Worker::run_cluster(std::uint32_t number) {
+  begin_cluster(number);
   Thread* first = next_thread();
   current = first;
-  threadIdx = first->index;
-  tl_engine_thread = first->linear;
+  show_to_kernel(*first);
   running = true;
   switch_fiber(scheduler_fiber_, first->fiber);
   running = false;
-  end_block();
+  end_cluster();
 }
 
-void Worker::begin_block(std::uint32_t number) {
+void Worker::show_to_kernel(const Thread& thread) {
+  threadIdx = thread.index;
+  blockIdx = blocks[thread.block].index;
+  tl_engine_thread = thread.in_block;
+}
+
+void Worker::begin_cluster(std::uint32_t number) {
   const auto& request = launch.request;
-  block_number = number;
-  blockIdx = unravel(number, request.grid);
   blockDim = dim3(request.block[0], request.block[1], request.block[2]);
   gridDim = dim3(request.grid[0], request.grid[1], request.grid[2]);
-  living = block_threads = int(request.block[0] * request.block[1] * request.block[2]);
-  const int warp_count = (block_threads + request.warp_size - 1) / request.warp_size;
+  block_threads = int(request.block[0] * request.block[1] * request.block[2]);
+  const int warpgroup_count = (block_threads + threads_per_warpgroup - 1) / threads_per_warpgroup;
+  const int count = int(blocks.size());
+  thread_slots = count == 1 ? block_threads : count * warpgroup_count * threads_per_warpgroup;
+  const int warp_count = (thread_slots + request.warp_size - 1) / request.warp_size;
 
   warps.assign(warp_count, {});
-  warpgroups.assign((block_threads + threads_per_warpgroup - 1) / threads_per_warpgroup, {});
-  for (BlockBarrier& barrier : barriers) barrier.reset();
+  warpgroups.assign(count * warpgroup_count, {});
+  cluster_barrier.reset();
   memory_barriers.reset();
   tma.reset();
-  std::memset(arena, unwritten, request.shared_bytes);
-  if (options.check) {
-    clocks.reset(block_threads);
-    shared_shadow.reset(request.shared_bytes, clocks.columns());
-  }
+  if (options.check) clocks.reset(thread_slots);
+  for (int rank = 0; rank < count; ++rank) begin_block(number, rank);
+  block_number = blocks.front().number;
   if (options.statistics) requests.begin_block(warp_count, request.warp_size, options.banks);
   start_threads();
 }
 
+// The block of this rank. Ranks go along x first, as a cluster's blocks do.
+//  [PTX ISA, Special Registers: %cluster_ctarank]
+void Worker::begin_block(std::uint32_t cluster, int rank) {
+  const auto& request = launch.request;
+  const auto& extents = launch.cluster;
+  const std::uint32_t clusters[] = {request.grid[0] / extents[0], request.grid[1] / extents[1],
+                                    request.grid[2] / extents[2]};
+  const uint3 at = unravel(cluster, clusters), within = unravel(std::uint32_t(rank), extents);
+  Block& block = blocks[rank];
+  block.index = {at.x * extents[0] + within.x, at.y * extents[1] + within.y, at.z * extents[2] + within.z};
+  block.number = (block.index.z * request.grid[1] + block.index.y) * request.grid[0] + block.index.x;
+  block.living = block_threads;
+  for (BlockBarrier& barrier : block.barriers) barrier.reset();
+  std::memset(arena + rank * arena_bytes, unwritten, request.shared_bytes);
+  if (options.check) block.shared_shadow.reset(rank * arena_bytes, request.shared_bytes, clocks.columns());
+}
+
 void Worker::start_threads() {
-  stacks_.reserve(block_threads);
-  threads.resize(block_threads);
+  stacks_.reserve(thread_slots);
+  threads.resize(thread_slots);
   ready_.clear();
-  for (int number = 0; number < block_threads; ++number) {
+  const int slots_per_block = thread_slots / int(blocks.size());
+  for (int number = 0; number < thread_slots; ++number) {
     Thread& thread = threads[number];
-    thread.index = unravel(number, launch.request.block);
     thread.linear = ThreadNumber(number);
+    thread.block = std::uint16_t(number / slots_per_block);
+    thread.in_block = std::uint16_t(number % slots_per_block);
+    thread.state = ThreadState::returned;
+    thread.cluster_arrival = ClusterArrival::none;
+    if (thread.in_block >= block_threads) continue;  // a slot that no thread has
+    thread.index = unravel(thread.in_block, launch.request.block);
     thread.warp = std::uint16_t(number / launch.request.warp_size);
     thread.lane = std::uint16_t(number % launch.request.warp_size);
     thread.copies = {};
@@ -109,12 +137,18 @@ void Worker::start_threads() {
   }
 }
 
-void Worker::end_block() {
+void Worker::end_cluster() {
   if (!launch.abandoned) {
     for (const Warpgroup& warpgroup : warpgroups) warpgroup.report_unfinished(*this);
     if (options.check) memory_barriers.report_undelivered(*this);
   }
   if (options.statistics) requests.end_block();
+}
+
+int Worker::living() const {
+  int sum = 0;
+  for (const Block& each : blocks) sum += each.living;
+  return sum;
 }
 
 // ---- scheduling -------------------------------------------------------------------------------------------
@@ -125,7 +159,7 @@ void Worker::make_ready(ThreadNumber thread) {
 }
 
 void Worker::block_current(const char* in, Site site) {
-  shared_shadow.settle(*this);
+  settle();
   current->state = ThreadState::blocked;
   current->waits_in = in;
   current->waits_at = site;
@@ -133,22 +167,36 @@ void Worker::block_current(const char* in, Site site) {
 }
 
 void Worker::yield_current() {
-  shared_shadow.settle(*this);
+  settle();
   current->state = ThreadState::ready;
   ready_.push_last(current->linear, options.schedule);
   resume(next_thread());
 }
 
 void Worker::return_current() {
-  shared_shadow.settle(*this);
+  settle();
   current->state = ThreadState::returned;
-  living--;
+  block().living--;
   warps[current->warp].living &= ~(std::uint64_t(1) << current->lane);
   current->copies.finish(*this);
   current->stores.finish(*this);
-  barriers[0].thread_returned(*this);
+  block().barriers[0].thread_returned(*this);
+  if (blocks.size() > 1) {
+    cluster_barrier.thread_returned(*this);
+    if (options.check && block().living == 0) end_of(block());
+  }
   resume(next_thread());
   __builtin_unreachable();
+}
+
+// The block's shared memory is another's from here on. What none of its threads knows of is not over for sure.
+void Worker::end_of(Block& block) {
+  VectorClocks::Snapshot known;
+  for (const Thread& thread : threads) {
+    if (&blocks[thread.block] == &block) clocks.release(thread.linear, known);
+  }
+  block.shared_shadow.end(*this, known);
+  memory_barriers.end_of(*this, std::size_t(&block - blocks.data()), known);
 }
 
 void Worker::abandon_after_fault() {
@@ -178,7 +226,7 @@ Thread* Worker::next_thread() {
     }
   }
   if (!ready_.empty()) return &threads[ready_.take(options.schedule, random)];
-  if (living > 0) {
+  if (living() > 0) {
     report_deadlock();
     launch.abandoned = true;
   }
@@ -195,8 +243,7 @@ void Worker::resume(Thread* next) {
     return;
   }
   current = next;
-  threadIdx = next->index;
-  tl_engine_thread = next->linear;
+  show_to_kernel(*next);
   switch_fiber(suspended.fiber, next->fiber);
 }
 
@@ -207,12 +254,14 @@ void Worker::report_deadlock() {
   std::map<std::pair<std::string, Site>, Group> groups;
   int returned = 0;
   for (const Thread& thread : threads) {
-    returned += thread.state == ThreadState::returned;
+    returned += thread.state == ThreadState::returned && thread.in_block < block_threads;
     if (thread.state != ThreadState::blocked) continue;
     Group& group = groups[{thread.waits_in, thread.waits_at}];
     if (group.count++ == 0) group.first = thread.linear;
   }
-  std::string message = text("block %u: no thread can go on; %d returned", block_number, returned);
+  std::string message = blocks.size() == 1 ? text("block %u: no thread can go on; %d returned", block_number, returned)
+                                           : text("blocks %u to %u, a cluster: no thread can go on; %d returned",
+                                                  block_number, blocks.back().number, returned);
   std::vector<Site> sites;
   for (const auto& [place, group] : groups) {
     message += text("; %d wait in %s at {%zu}, the first of them %s", group.count, place.first.c_str(), sites.size(),
@@ -226,18 +275,19 @@ void Worker::report_deadlock() {
 
 void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic, bool blind) {
   const std::size_t offset = shared_offset(address);
-  if (offset < arena_bytes) {
+  if (is_shared(offset, 1)) {
     if (options.check) {
+      settle();
       const ThreadNumber self = current->linear;
       const Clock* knows = clocks.row(self);
       SharedAccess shared_access{self, knows, knows[self], site};
       if (is_write) {
         const int flags = granule_initialised | granule_generic_proxy | (is_atomic ? granule_atomic : 0);
         shared_access.follows = !is_atomic;
-        shared_shadow.write(*this, std::uint32_t(offset), bytes, shared_access, std::uint16_t(flags));
+        shadow_at(offset).write(*this, std::uint32_t(offset), bytes, shared_access, std::uint16_t(flags));
       } else {
         shared_access.is_atomic = is_atomic;
-        shared_shadow.read(*this, std::uint32_t(offset), bytes, shared_access);
+        shadow_at(offset).read(*this, std::uint32_t(offset), bytes, shared_access);
       }
     }
     if (options.statistics) requests.lane_access(*this, site, offset, bytes, is_write, true);
@@ -250,13 +300,16 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
 }
 
 bool Worker::has_fenced(const Granule& granule, const SharedAccess& access) const {
-  if (granule.writer >= block_threads || threads[granule.writer].proxy_fence > granule.write_clock) return true;
+  if (granule.writer >= thread_slots || threads[granule.writer].proxy_fence > granule.write_clock) return true;
   return access.fenced && access.fenced[granule.writer] >= granule.write_clock;
 }
 
 std::string Worker::describe(ThreadNumber thread) const {
-  if (thread >= block_threads) return text("the copy engine (memory barrier %d)", thread - block_threads);
-  return text("thread %d (warp %d, lane %d)", thread, threads[thread].warp, threads[thread].lane);
+  if (thread >= thread_slots) return text("the copy engine (memory barrier %d)", thread - thread_slots);
+  const Thread& who = threads[thread];
+  const int warp = who.in_block / launch.request.warp_size;
+  std::string name = text("thread %d (warp %d, lane %d)", who.in_block, warp, who.lane);
+  return blocks.size() == 1 ? name : name + text(" of block %u", blocks[who.block].number);
 }
 
 }  // namespace tile2cu::engine

@@ -1,4 +1,5 @@
-// One OS thread's engine: it runs the blocks of a launch one after another, each block's threads as fibers.
+// One OS thread's engine: it runs the blocks of a launch one after another, each block's threads as fibers. The blocks of
+// a cluster run side by side, as one block would that has all their threads; what each block has of its own is a Block.
 #pragma once
 #include <array>
 #include <atomic>
@@ -9,6 +10,7 @@
 
 #include "basics.h"
 #include "block_barrier.h"
+#include "cluster_barrier.h"
 #include "cp_async.h"
 #include "crash_guard.h"
 #include "fiber.h"
@@ -28,14 +30,18 @@
 namespace tile2cu::engine {
 
 enum class ThreadState : std::uint8_t { ready, blocked, returned };
+// Where a thread stands between its arrival at the cluster's barrier and its wait there.
+enum class ClusterArrival : std::uint8_t { none, pending, complete };
 
 // A GPU thread.
 struct Thread {
   Fiber fiber;
   uint3 index{};
   ThreadNumber linear = 0;
-  std::uint16_t warp = 0, lane = 0;
+  std::uint16_t block = 0, in_block = 0;  // its block's rank in the cluster, its number there
+  std::uint16_t warp = 0, lane = 0;       // the warp's number in the cluster
   ThreadState state = ThreadState::ready;
+  ClusterArrival cluster_arrival = ClusterArrival::none;
   const char* waits_in = "";
   Site waits_at = nullptr;
   CopyQueue copies;
@@ -44,12 +50,23 @@ struct Thread {
   VectorClocks::Snapshot knew_at_fence;  // what it knew then; empty without one
 };
 
+// What each block of a cluster has of its own; without clusters there is one.
+struct Block {
+  std::uint32_t number = 0;
+  uint3 index{};
+  int living = 0;
+  std::array<BlockBarrier, 16> barriers;
+  SharedShadow shared_shadow;
+};
+
 // What all workers of a launch share.
 struct LaunchState {
   tl_engine_launch_request request;
   tl_engine_options options;
   Findings findings;
-  std::atomic<std::uint32_t> next_block{0};
+  std::uint32_t cluster[3] = {1, 1, 1};
+  int blocks_per_cluster() const { return int(cluster[0] * cluster[1] * cluster[2]); }
+  std::atomic<std::uint32_t> next_cluster{0};
   std::atomic<bool> abandoned{false};
   std::optional<GridBarrier> grid_barrier;  // of blocks that run together
 };
@@ -60,7 +77,7 @@ struct Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Takes blocks until there are none left, or the launch is abandoned.
+  // Takes blocks, or clusters of them, until there are none left, or the launch is abandoned.
   void run_blocks();
 
   // ---- scheduling; called on a fiber of the block
@@ -76,13 +93,23 @@ struct Worker {
   // ---- addresses
   static constexpr std::size_t arena_bytes = Workspace::arena_bytes;
   static constexpr std::uint32_t shared_window_base = 1024;  // CUDA keeps the first KiB of a block for itself
+  // In the cluster's shared memory: block after block, arena_bytes each.
   std::size_t shared_offset(const void* address) const {
     return std::size_t(static_cast<const char*>(address) - arena);
   }
-  bool is_shared(const void* address) const { return shared_offset(address) < arena_bytes; }
-  bool is_shared(const void* address, std::uint32_t bytes) const {
-    return shared_offset(address) + bytes <= arena_bytes;
+  bool is_shared(const void* address, std::uint32_t bytes = 1) const {
+    return is_shared(shared_offset(address), bytes);
   }
+  bool is_shared(std::size_t offset, std::uint32_t bytes) const {
+    const std::size_t end = blocks.size() * arena_bytes;
+    return offset < end && offset + bytes <= end;
+  }
+  // In that of the current thread's block.
+  std::size_t own_offset(const void* address) const { return shared_offset(address) - own_memory(); }
+  std::size_t own_memory() const { return current->block * arena_bytes; }
+  // The shadow of the block that has this place.
+  SharedShadow& shadow_at(std::size_t offset) { return blocks[offset / arena_bytes].shared_shadow; }
+  Block& block() { return blocks[current->block]; }
 
   // ---- checking
   template <class Message> void report(const char* kind, const Whereabouts& where, Message&& message) {
@@ -94,6 +121,10 @@ struct Worker {
   bool observes() const { return options.check | options.statistics; }
   // Whether who wrote it, or those who access it, have had a fence between.
   bool has_fenced(const Granule& granule, const SharedAccess& access) const;
+  // Judges the last stores to shared memory, which are done where anything else happens.
+  void settle() {
+    for (Block& each : blocks) each.shared_shadow.settle(*this);
+  }
   std::string describe(ThreadNumber thread) const;
   std::string describe_current() const { return describe(current->linear); }
 
@@ -102,14 +133,17 @@ struct Worker {
   const tl_engine_options options;
   Random random;
 
-  // ---- the block
-  std::uint32_t block_number = 0;
-  int block_threads = 0, living = 0;
+  // ---- the block, or the cluster
+  std::uint32_t block_number = 0;  // of the first block
+  int block_threads = 0;
+  int thread_slots = 0;  // of all blocks: each begins with a warpgroup
+  std::vector<Block> blocks;
+  int living() const;
   char* const arena;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
-  std::array<BlockBarrier, 16> barriers;
+  ClusterBarrier cluster_barrier;
   MemoryBarriers memory_barriers;
   TmaQueue tma;
   Thread* current = nullptr;
@@ -120,15 +154,17 @@ struct Worker {
 
   // ---- checker and statistics
   VectorClocks clocks;
-  SharedShadow shared_shadow;
   Requests requests;
   std::uint64_t switches = 0, collectives = 0;
 
  private:
-  void run_block(std::uint32_t number);
-  void begin_block(std::uint32_t number);
-  void end_block();
+  void run_cluster(std::uint32_t number);
+  void begin_cluster(std::uint32_t number);
+  void begin_block(std::uint32_t cluster, int rank);
+  void end_cluster();
   void start_threads();
+  void show_to_kernel(const Thread& thread);
+  void end_of(Block& block);
   Thread* next_thread();
   void resume(Thread* next);
   void report_deadlock();

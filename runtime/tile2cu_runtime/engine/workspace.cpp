@@ -11,14 +11,14 @@
 namespace tile2cu::engine {
 
 Workspace::Workspace()
-    : mapping_(mmap(nullptr, arena_bytes + arena_alignment, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    : mapping_(
+          mmap(nullptr, mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   arena_ = reinterpret_cast<char*>((address + arena_alignment - 1) & ~std::uintptr_t(arena_alignment - 1));
 }
 
-Workspace::~Workspace() { munmap(mapping_, arena_bytes + arena_alignment); }
+Workspace::~Workspace() { munmap(mapping_, mapping_bytes); }
 
 // Never destroyed: a launch may still be running on another thread while the process ends.
 Workspace& Workspace::of_worker(int number) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 
+#include "basics.h"
 #include "fiber.h"
 
 namespace tile2cu::engine {
@@ -11,6 +12,7 @@ class Workspace {
  public:
   static constexpr std::size_t arena_bytes = std::size_t(1) << 20;  // more than a block has, to catch overruns
   static constexpr std::size_t arena_alignment = 1024;              // the period of the widest swizzle
+  static constexpr std::size_t mapping_bytes = max_blocks_per_cluster * arena_bytes + arena_alignment;
 
   Workspace();
   ~Workspace();
@@ -19,6 +21,7 @@ class Workspace {
   // That of the worker with this number. Launches follow one another, so it is free.
   static Workspace& of_worker(int number);
 
+  // That of a cluster's first block; the others' follow.
   char* arena() const { return arena_; }
   FiberStacks& stacks() { return stacks_; }
 

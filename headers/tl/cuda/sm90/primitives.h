@@ -1,5 +1,6 @@
 // All primitives that sm_90a adds.
 #pragma once
+#include "cluster.h"
 #include "mbarrier.h"
 #include "stmatrix.h"
 #include "tma.h"

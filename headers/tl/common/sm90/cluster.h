@@ -1,0 +1,133 @@
+// What blocks of a cluster do with one another's shared memory, and their launch.
+#pragma once
+#include "../copy.h"
+#include "tma_copy.h"
+#ifndef __CUDACC_RTC__
+#include "../launch.h"
+#endif
+
+namespace tl {
+
+// Blocks of a cluster: bit i of the mask stands for the block of rank i.
+template <unsigned mask_> struct Blocks {
+  static_assert(mask_ != 0 && mask_ < 256, "a cluster has at most 8 blocks");
+  static constexpr unsigned mask = mask_;
+  static TL_DEVICE constexpr int first() {
+    int rank = 0;
+    while (!(mask >> rank & 1)) ++rank;
+    return rank;
+  }
+  static TL_DEVICE bool has(int rank) { return mask >> rank & 1; }
+};
+template <unsigned mask> constexpr Blocks<mask> blocks{};
+
+// As tl::tma_load, to each block of the mask; see tma_load_box_to. Who: one thread of the cluster.
+template <unsigned mask, int rank, class Tile>
+TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier, Blocks<mask>) {
+  TL_UNROLL
+  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
+    tma_load_box_to(mask, to.data + panel * (Tile::rows * Tile::panel_cols), map, from.coordinate, barrier);
+    from.coordinate[rank - 1] += Tile::panel_cols;
+  }
+}
+
+// As tl::tma_copy, but the first of these blocks loads the tile, at its own coordinates, for all of them; others load
+// their own. Each announces the bytes at its own barrier. No thread of these blocks may still use the tile. Who: any
+// threads that tile operations see, in every block; the first of them does it.
+template <unsigned mask, int rank, class Tile>
+TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier, Blocks<mask> blocks) {
+  if (thread() != 0) return;
+  mbarrier_expect(barrier, int(sizeof(Tile)));
+  const int own = block_rank();
+  if (own == blocks.first())
+    tma_load(map, from, to, barrier, blocks);
+  else if (!blocks.has(own))
+    tma_load(map, from, to, barrier);
+}
+
+// The same, when all blocks of the cluster have come there, so that none uses the tile any more; and it waits until the
+// tile is there. `barrier` takes an arrival of each thread of the block. Who: every thread of the cluster.
+template <unsigned mask, int rank, class Tile>
+TL_DEVICE void copy_to_blocks(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier,
+                              Blocks<mask> blocks) {
+  sync_cluster();
+  tma_copy(map, from, to, barrier, blocks);
+  mbarrier_arrive_and_wait(barrier);
+}
+
+// A tile, or a part of one, in another block of the cluster.
+template <class Tile> struct InBlock {
+  static constexpr bool is_whole = true;
+  static TL_DEVICE Tile& of(Tile& own, int rank) { return in_block(own, rank); }
+};
+template <class Tile, int rows, int cols> struct InBlock<const SubTile<Tile, rows, cols>> {
+  static constexpr bool is_whole = false;
+  static TL_DEVICE const SubTile<Tile, rows, cols> of(const SubTile<Tile, rows, cols>& own, int rank) {
+    return {&in_block(*own.tile, rank), own.first_row, own.first_col};
+  }
+};
+template <class Tile, int n> struct InBlock<const SubTile1D<Tile, n>> {
+  static constexpr bool is_whole = false;
+  static TL_DEVICE const SubTile1D<Tile, n> of(const SubTile1D<Tile, n>& own, int rank) {
+    return {&in_block(*own.tile, rank), own.first};
+  }
+};
+// Whether one copy of bytes moves the tile.
+template <class From, class To>
+constexpr bool is_copy_of_bytes = std::is_same<From, To>::value && InBlock<To>::is_whole && sizeof(To) % 16 == 0;
+
+// Copies a shared tile, or a part, to where `to` lies in the block of that rank. Orders nothing: a barrier of the
+// cluster must follow before that block reads it, and one must have ended what it did there before. Who: `threads`
+// threads of the block, from thread 0 on.
+template <int threads, class From, class To> TL_DEVICE void copy_to_block(int rank, const From& from, To& to) {
+  auto&& there = InBlock<To>::of(to, rank);
+  copy<threads>(from, there);
+}
+
+// Copies a shared tile to where `to` lies in the block of that rank, and arrives once at that block's barrier: its
+// phase goes on when the tile is there, and those see it who wait by mbarrier_wait_cluster. Who: every thread that tile
+// operations see. The tile that is copied must stay as it is, and this block must stay, until then.
+template <int threads, class From, class To>
+TL_DEVICE void copy_to_block(int rank, const From& from, To& to, Barrier& barrier) {
+  if constexpr (is_copy_of_bytes<From, To>) {
+    fence_async_proxy();  // TMA reads what threads wrote,
+    sync_threads();       // all of them
+    if (thread() != 0) return;
+    mbarrier_arrive_expect(barrier, int(sizeof(To)), rank);
+    bulk_copy_to(rank, &to, &from, int(sizeof(To)), barrier);
+  } else {
+    sync_threads();
+    copy_to_block<threads>(rank, from, to);
+    sync_threads();
+    if (thread() == 0) mbarrier_arrive(barrier, rank);
+  }
+}
+
+#ifndef __CUDACC_RTC__
+// As tl::launch, of blocks that run in clusters of these extents, which the kernel has as its __cluster_dims__, too. A
+// grid that is not made of whole clusters is TL_NOT_SUPPORTED.
+template <class... Parameters, class... Arguments>
+tl_status launch_clusters_with(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, size_t shared_bytes,
+                               void* stream, Arguments... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
+  if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) return TL_NOT_SUPPORTED;
+  const tl_status statuses[] = {TL_OK, argument_status(arguments)...};
+  for (const tl_status status : statuses)
+    if (status != TL_OK) return status;
+  const int error = launch_kernel_in_clusters(kernel, cluster, grid, dim3(threads), shared_bytes, stream, arguments...);
+  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+}
+template <class Shared, class... Parameters, class... Arguments>
+tl_status launch_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, void* stream,
+                          Arguments... arguments) {
+  return launch_clusters_with(kernel, cluster, grid, threads, sizeof(Shared), stream, arguments...);
+}
+template <class... Parameters, class... Arguments>
+tl_status launch_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, void* stream,
+                          Arguments... arguments) {
+  return launch_clusters_with(kernel, cluster, grid, threads, 0, stream, arguments...);
+}
+#endif
+
+}  // namespace tl

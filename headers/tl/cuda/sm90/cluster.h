@@ -1,0 +1,113 @@
+// Clusters: blocks that run side by side, and reach one another's shared memory.
+// [CUDA C++ Programming Guide, "Thread Block Clusters", "Distributed Shared Memory"]
+#pragma once
+#include "mbarrier.h"
+#include "tma.h"
+
+namespace tl {
+
+// The rank of this block in its cluster, counted along x first. Any thread.
+// [PTX ISA, "Special Registers: %cluster_ctarank"]
+TL_DEVICE int block_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+
+// Arrives at the barrier of the cluster without waiting, and waits there: until all threads of the cluster have arrived
+// that have not returned. What they wrote before they arrived is visible behind the wait; not so what they wrote
+// before a relaxed arrival. Who: whole warps, each thread of the cluster once, in turns.
+// [PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster"]
+TL_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+TL_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+TL_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// Both. Who: every thread of the cluster.
+TL_DEVICE void sync_cluster() {
+  cluster_arrive();
+  cluster_wait();
+}
+
+// What lies in shared memory of the block of that rank where `own` does in this one's. That block has not ended before
+// the last access. Any thread.  [PTX ISA, "Data Movement and Conversion Instructions: mapa"]
+template <class T> TL_DEVICE T& in_block(T& own, int rank) {
+  uint64_t address;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(&own), "r"(rank));
+  return *reinterpret_cast<T*>(address);
+}
+// Its address as instructions with .shared::cluster want it.
+TL_DEVICE uint32_t shared_address_in_block(const void* own, int rank) {
+  uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(own)), "r"(rank));
+  return address;
+}
+
+// One arrival at the barrier of the block of that rank; with bytes, the phase also waits for so many that are copied
+// there. Who: each thread that was counted in its mbarrier_init.
+TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
+               : "memory");
+}
+TL_DEVICE void mbarrier_arrive_expect(Barrier& own, int bytes, int rank) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(
+                   shared_address_in_block(&own, rank)),
+               "r"(bytes)
+               : "memory");
+}
+// As mbarrier_wait; also what threads of other blocks wrote before they arrived is visible then. Who: anyone.
+TL_DEVICE void mbarrier_wait_cluster(Barrier& barrier, int parity) {
+  uint32_t done = 0;
+  while (!done) {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(&barrier)), "r"(parity)
+        : "memory");
+  }
+}
+// One arrival, and a wait until the phase that it belongs to is over. Who: each thread that was counted in
+// mbarrier_init.
+TL_DEVICE void mbarrier_arrive_and_wait(Barrier& barrier) {
+  uint64_t phase;
+  asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(phase) : "r"(shared_address(&barrier)) : "memory");
+  uint32_t done = 0;
+  while (!done) {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(shared_address(&barrier)), "l"(phase)
+                 : "memory");
+  }
+}
+
+// As tma_load_box, but to each block of `mask`, of which bit i stands for the block of rank i: there to where `to` lies
+// here, and its bytes arrive at the barrier there that lies where `barrier` does. Who: one thread of the cluster.
+// [PTX ISA, "cp.async.bulk.tensor", .multicast::cluster]
+#define TL_TMA_LOAD(dims, coordinates, ...)                                                                       \
+  asm volatile("cp.async.bulk.tensor." dims                                                                       \
+               ".shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" coordinates \
+               "}], [%2], %3;" ::"r"(shared_address(to)),                                                         \
+               "l"(&map), "r"(shared_address(&barrier)), "h"(mask), __VA_ARGS__                                   \
+               : "memory")
+template <int rank>
+TL_DEVICE void tma_load_box_to(uint16_t mask, void* to, const TensorMap& map, const int (&at)[rank], Barrier& barrier) {
+  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
+  if constexpr (rank == 2) TL_TMA_LOAD("2d", "%4, %5", "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 3) TL_TMA_LOAD("3d", "%4, %5, %6", "r"(at[2]), "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 4) TL_TMA_LOAD("4d", "%4, %5, %6, %7", "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 5)
+    TL_TMA_LOAD("5d", "%4, %5, %6, %7, %8", "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
+}
+#undef TL_TMA_LOAD
+
+// Starts to copy bytes of this block's shared memory to the block of that rank, there to where `to` lies here; they
+// arrive at the barrier there that lies where `barrier` does. Addresses and `bytes` are multiples of 16. What threads
+// wrote to `from` is behind a fence_async_proxy. Who: one thread.
+// [PTX ISA, "cp.async.bulk", .shared::cluster.shared::cta]
+TL_DEVICE void bulk_copy_to(int rank, void* to, const void* from, int bytes, Barrier& barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address_in_block(to, rank)),
+               "r"(shared_address(from)), "r"(bytes), "r"(shared_address_in_block(&barrier, rank))
+               : "memory");
+}
+
+}  // namespace tl
