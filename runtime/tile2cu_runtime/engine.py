@@ -79,6 +79,8 @@ class Engine:
         self._set_options.argtypes, self._set_options.restype = [ctypes.POINTER(_COptions)], None
         self._report = library.tl_engine_report_json
         self._report.argtypes, self._report.restype = [], ctypes.c_char_p
+        self._drop_report = library.tl_engine_drop_report
+        self._drop_report.argtypes, self._drop_report.restype = [], None
         self._alloc = library.tl_engine_alloc
         self._alloc.argtypes, self._alloc.restype = [ctypes.c_size_t, ctypes.c_int], ctypes.c_void_p
         self._free = library.tl_engine_free
@@ -99,7 +101,7 @@ class Engine:
         )
         with self._turn:
             self._set_options(ctypes.byref(c_options))
-            self.report()
+            self._drop_report()
             try:
                 yield
             finally:

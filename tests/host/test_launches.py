@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.host.kernels import load_body
 from tile2cu_runtime import CheckError, Kernel, LaunchError
 
 SPLIT = """
@@ -158,3 +159,14 @@ def test_quotients_by_zero_are_refused_and_outputs_need_not_be_written(tmp_path:
         kernel(a, b[:0])
     with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):  # two heads of three groups: a quotient of zero
         kernel(a[:2], b)
+
+
+def test_a_refused_call_does_not_repeat_the_report_of_the_call_before(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path, "Y[0] = by", 'Y: T.Tensor((M,), "int32")', grid="1, M", blocks="(bx, by)", arguments="M"
+    )
+    with pytest.raises(CheckError, match="race"):
+        kernel(M=2)
+    with pytest.raises(LaunchError, match="TL_INVALID_SIZE"):
+        kernel(M=70_000)
+    assert kernel.report is not None and not kernel.report.findings

@@ -39,6 +39,9 @@ void tl_engine_get_options(tl_engine_options* options);
  * The text stays valid until the thread's next call; the next launch after it starts a new report. */
 const char* tl_engine_report_json(void);
 
+/* Begins a new report, whether a launch follows or not. */
+void tl_engine_drop_report(void);
+
 /* ---- device memory ----------------------------------------------------------------------------------------- */
 
 /* Memory with bounds and initialisation shadow, 4096-byte aligned, a red zone behind it. `initialised` 0: filled

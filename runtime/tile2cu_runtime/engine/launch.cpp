@@ -166,6 +166,8 @@ const char* tl_engine_report_json() {
   return own.json.c_str();
 }
 
+void tl_engine_drop_report() { own_report() = {}; }
+
 void* tl_engine_alloc(std::size_t bytes, int initialised) {
   return GlobalMemory::instance().allocate(bytes, initialised != 0);
 }
