@@ -62,14 +62,13 @@ def linear_int4_prefill(
                 T.copy(S[bx * block_N : (bx + 1) * block_N, g + 1], next_second)
                 for i, j in T.Parallel(block_N, block_K):
                     scale = T.if_then_else(j < group, first[i], second[i])
+                    nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
                     if weights == "fp4":
                         # Sign, 2 bits of exponent and 1 of mantissa at their places in a half, whose exponent is 14 less.
-                        high = T.cast(packed[i, j // 2], "int32") << (12 - 4 * (j % 2))
-                        bits = T.cast(high & 0x8000 | high >> 3 & 0x0E00, "uint16")
+                        bits = T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16")
                         W_local[i, j] = T.cast(T.reinterpret(bits, "float16") * 16384, dtype) * scale
                     else:
-                        nibble = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
-                        W_local[i, j] = T.cast(T.cast(nibble, "int32") - 8, dtype) * scale
+                        W_local[i, j] = T.cast(nibble - 8, dtype) * scale
                 T.gemm(W_local, X_shared, Y_local, transpose_B=True)
 
             for i, j in T.Parallel(block_N, block_M):

@@ -44,9 +44,9 @@ def w2a8_gemv(
     N,
     K,
     block_N=16,  # rows of W a block
-    block_K=2048,  # columns a turn
-    num_stages=3,
-    threads=128,
+    block_K=1024,  # columns a turn
+    num_stages=4,
+    threads=64,
 ):
     """Y = X @ W^T, one row of X a block."""
 

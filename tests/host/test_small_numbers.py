@@ -81,3 +81,128 @@ def test_other_orders_stay_as_they_are(step: int, first: int, turn: int, tmp_pat
     places = step * np.arange(128)[:, None] + first + turn * part
     weights = (x[:, :, None] >> 2 * part & 3).astype(int)
     np.testing.assert_array_equal(kernel(a, x), (weights * a[places].astype(int)).sum(axis=-1))
+
+
+@pytest.mark.parametrize("less", [0, 1, 3])
+def test_sums_of_which_only_the_total_is_read_take_any_products(less: int, tmp_path: Path) -> None:
+    statements = f"""
+        x = T.alloc_shared((512,), "int8")
+        packed = T.alloc_fragment((16, 128), "uint8")
+        sums = T.alloc_fragment((16, 128), "int32")
+        total = T.alloc_fragment((16,), "int32")
+        T.copy(A, x)
+        T.copy(X, packed)
+        T.fill(sums, 5)
+        for i, j in T.Parallel(16, 128):
+            for part in T.unroll(4):
+                weight = (T.cast(packed[i, j], "int32") >> (2 * part) & 3) - {less}
+                sums[i, j] += weight * T.cast(x[4 * j + part], "int32")
+        T.reduce_sum(sums, total, dim=1)
+        T.copy(total, Y)
+    """
+    params = 'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor((16,), "int32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "tl::dot_4_in_total(" in kernel.source
+    a = RNG.integers(-128, 128, 512).astype(np.int8)
+    x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
+    weights = (x[:, :, None] >> np.array([0, 2, 4, 6]) & 3).reshape(16, 512).astype(int) - less
+    np.testing.assert_array_equal(kernel(a, x), weights @ a.astype(int) + 5 * 128)
+
+
+@pytest.mark.parametrize("reader", ["T.reduce_sum(sums, total, dim=0)", "T.reduce_max(sums, total, dim=1)"])
+def test_sums_that_are_read_otherwise_take_their_own_products(reader: str, tmp_path: Path) -> None:
+    extent = 128 if "dim=0" in reader else 16
+    statements = f"""
+        x = T.alloc_shared((512,), "int8")
+        packed = T.alloc_fragment((16, 128), "uint8")
+        sums = T.alloc_fragment((16, 128), "int32")
+        total = T.alloc_fragment(({extent},), "int32")
+        T.copy(A, x)
+        T.copy(X, packed)
+        T.clear(sums)
+        for i, j in T.Parallel(16, 128):
+            for part in T.unroll(4):
+                weight = T.cast(packed[i, j], "int32") >> (2 * part) & 3
+                sums[i, j] += weight * T.cast(x[4 * j + part], "int32")
+        {reader}
+        T.copy(total, Y)
+    """
+    params = f'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor(({extent},), "int32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "tl::dot_4(" in kernel.source
+    a = RNG.integers(-128, 128, 512).astype(np.int8)
+    x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
+    products = (x[:, :, None] >> np.array([0, 2, 4, 6]) & 3).astype(int) * a.reshape(128, 4).astype(int)
+    sums = products.sum(axis=-1)
+    np.testing.assert_array_equal(kernel(a, x), sums.sum(axis=0) if "dim=0" in reader else sums.max(axis=1))
+
+
+# Numbers of 4 bits and what they are worth.
+_DECODED = {
+    "int": ('T.cast(nibble - 8, "float16")', np.arange(16) - 8.0),
+    "e2m1": (
+        'T.reinterpret(T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16"), "float16") * 16384',
+        np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]),
+    ),
+    "other bits": (
+        'T.cast(T.cast((nibble & 5) << 3 | (nibble & 2) << 6, "uint16"), "float16")',
+        np.array([(x & 5) << 3 | (x & 2) << 6 for x in range(16)], float),
+    ),
+}
+
+
+@pytest.mark.parametrize("decoded", _DECODED)
+@pytest.mark.parametrize("threads", [64, 128])
+def test_numbers_of_4_bits_become_a_register_operand(threads: int, decoded: str, tmp_path: Path) -> None:
+    """A scale for 32 columns or 64, from memory or from registers."""
+    value, worth = _DECODED[decoded]
+    statements = f"""
+        P = T.alloc_shared((32, 32), "uint8")
+        B = T.alloc_shared((64, 32), "float16")
+        first = T.alloc_fragment((32,), "float16")
+        W = T.alloc_fragment((32, 64), "float16")
+        C = T.alloc_fragment((32, 32), "float32")
+        T.copy(X, P)
+        T.copy(A, B)
+        T.copy(S[:, 0], first)
+        for i, j in T.Parallel(32, 64):
+            nibble = T.cast(P[i, j // 2], "int32") >> (4 * (j % 2)) & 15
+            W[i, j] = {value} * T.if_then_else(j < 32, first[i], S[i, j // 32])
+        T.clear(C)
+        T.gemm(W, B, C)
+        T.copy(C, Y)
+    """
+    params = (
+        'X: T.Tensor((32, 32), "uint8"), S: T.Tensor((32, 2), "float16"), '
+        'A: T.Tensor((64, 32), "float16"), Y: T.Tensor((32, 32), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, threads=threads)
+    assert "tl::parallel<8>(W_layout{}" in kernel.source
+    x = RNG.integers(0, 256, (32, 32)).astype(np.uint8)
+    s = RNG.integers(1, 4, (32, 2)).astype(np.float16)
+    a = RNG.integers(-2, 3, (64, 32)).astype(np.float16)
+    weights = worth[np.stack([x & 15, x >> 4], axis=-1).reshape(32, 64)] * np.repeat(s.astype(float), 32, axis=1)
+    np.testing.assert_array_equal(kernel(x, s, a), weights @ a.astype(float))
+
+
+def test_parts_of_a_row_that_start_within_32_columns_are_taken_one_by_one(tmp_path: Path) -> None:
+    statements = """
+        P = T.alloc_shared((32, 48), "uint8")
+        B = T.alloc_shared((64, 32), "float16")
+        W = T.alloc_fragment((32, 64), "float16")
+        C = T.alloc_fragment((32, 32), "float32")
+        T.copy(X, P)
+        T.copy(A, B)
+        for i, j in T.Parallel(32, 64):
+            W[i, j] = T.cast(T.cast(P[i, (16 + j) // 2], "int32") >> (4 * (j % 2)) & 15, "float16")
+        T.clear(C)
+        T.gemm(W, B, C)
+        T.copy(C, Y)
+    """
+    params = 'X: T.Tensor((32, 48), "uint8"), A: T.Tensor((64, 32), "float16"), Y: T.Tensor((32, 32), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "tl::parallel<8>" not in kernel.source
+    x = RNG.integers(0, 256, (32, 48)).astype(np.uint8)
+    a = RNG.integers(-2, 3, (64, 32)).astype(np.float16)
+    weights = np.stack([x & 15, x >> 4], axis=-1).reshape(32, 96)[:, 16:80].astype(float)
+    np.testing.assert_array_equal(kernel(x, a), weights @ a.astype(float))

@@ -58,6 +58,8 @@ template <class T, class Layout_> struct Fragment {
                   "a number indexes only a tl::Replicated fragment: use the indices of tl::parallel");
     if constexpr (IsReplicated<Layout>::value)
       return static_cast<T&>(reg[Layout::register_of(i...)]);
+    else if constexpr ((is_spread<I> || ...))
+      return Packet<InSpreadRegisters<T, n>>{{&reg[RegisterOf<Layout>::of(i...)]}};
     else if constexpr (n > 0)
       return Packet<InRegisters<T, n>>{{&reg[RegisterOf<Layout>::of(i...)]}};
     else

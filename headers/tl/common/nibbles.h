@@ -7,6 +7,7 @@ namespace tl {
 // n of them from n / 2 bytes, the lower half of each first, less a number where that is asked for.
 template <int n> struct Nibbles {
   Vec<uint8_t, n / 2> bytes;
+  TL_DEVICE uint32_t byte(int i) const { return bytes.at[i]; }
 };
 template <int n> struct NibblesLess {
   Nibbles<n> nibbles;
@@ -67,5 +68,51 @@ template <class To, int n> TL_DEVICE auto cast_small(const NibblesLess<n>& x) {
   return cast_small<To>(value(x));
 }
 template <class To, int n> TL_DEVICE auto cast_small(const Nibbles<n>& x) { return cast_small<To>(x - 0); }
+
+// ---- bits of them at places of 16-bit words ----------------------------------------------------------------------
+// (x & mask) << shift of each. Numbers has bytes of two numbers: byte(i) is the i-th, in a word.
+template <class Numbers> struct PlacedNibbles {
+  Numbers numbers;
+  int mask, shift;
+};
+// The same numbers' bits at two places.
+template <class Numbers> struct NibblesAtTwo {
+  PlacedNibbles<Numbers> a, b;
+};
+template <class Numbers> struct PacketSize<PlacedNibbles<Numbers>> : PacketSize<Numbers> {};
+template <class Numbers> struct PacketSize<NibblesAtTwo<Numbers>> : PacketSize<Numbers> {};
+template <class Numbers> TL_DEVICE auto value(const PlacedNibbles<Numbers>& x) {
+  return (value(x.numbers) & x.mask) << x.shift;
+}
+template <class Numbers> TL_DEVICE auto value(const NibblesAtTwo<Numbers>& x) { return value(x.a) | value(x.b); }
+
+template <int n> TL_DEVICE PlacedNibbles<Nibbles<n>> operator&(const Nibbles<n>& x, int mask) {
+  return {x, mask & 15, 0};
+}
+template <class Numbers> TL_DEVICE PlacedNibbles<Numbers> operator<<(const PlacedNibbles<Numbers>& x, int by) {
+  return {x.numbers, x.mask, x.shift + by};
+}
+template <class Numbers>
+TL_DEVICE NibblesAtTwo<Numbers> operator|(const PlacedNibbles<Numbers>& a, const PlacedNibbles<Numbers>& b) {
+  return {a, b};
+}
+
+// The bits of a byte's two numbers in the two halves of a word, or-ed to others. A byte times 2^shift + 2^(shift + 12)
+// has the first number's bits at `shift` and the second's 16 further; no bits meet.
+template <class Numbers> TL_DEVICE uint32_t placed_bits(const PlacedNibbles<Numbers>& x, int byte, uint32_t others) {
+  const uint32_t mask = static_cast<uint32_t>(x.mask << x.shift) & 0xffff;
+  return and_or(x.numbers.byte(byte) * (0x1001u << x.shift), mask | mask << 16, others);
+}
+template <class To, class Numbers> TL_DEVICE auto cast(const NibblesAtTwo<Numbers>& x) {
+  if constexpr (std::is_same<To, uint16_t>::value) {
+    constexpr int n = packet_size<Numbers>;
+    Vec<uint32_t, n / 2> pairs;
+    TL_UNROLL
+    for (int i = 0; i < n / 2; ++i) pairs.at[i] = placed_bits(x.a, i, placed_bits(x.b, i, 0));
+    return bit_cast<Vec<uint16_t, n>>(pairs);
+  } else {
+    return convert<To>(value(x));
+  }
+}
 
 }  // namespace tl

@@ -8,19 +8,40 @@ namespace tl {
 template <class Layout, int dim, int vector>
 using LastIndex = std::conditional_t<vector == 1, Index<Layout, dim>, PacketIndex<Layout, dim, vector>>;
 
+// Layouts of tensor cores' registers over rows and columns, in tiles of eight columns.
+template <class Layout, class = void> constexpr int columns_in_eights = 0;
+template <class Layout>
+constexpr int columns_in_eights<Layout, std::void_t<decltype(Layout::n_tiles)>> = Layout::n_tiles;
+
+// body(i, j) for each `vector` elements that this thread holds of 4 `vector` columns.
+template <int vector, class Layout, class Body> TL_DEVICE void parallel_spread(Layout, const Body& body) {
+  constexpr int row = columns_in_eights<Layout> * 4, step = vector * 2;  // registers of two rows' halves
+  static_assert(row > 0 && row % step == 0, "rows are whole packets");
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += step) {
+    TL_UNROLL
+    for (int row_half = 0; row_half < 4; row_half += 2)
+      body(Index<Layout, 0>{r + row_half}, SpreadIndex<Layout, 1, vector>{r + row_half});
+  }
+}
+
 // body(i, j, ...) for each element that this thread holds, or with vector > 1 for each `vector` of them, of which the
 // last index is a packet. One instantiation a loop; the register number is a constant in each turn.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layout, const Body& body) {
-  static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
-  TL_UNROLL
-  for (int r = 0; r < Layout::registers; r += vector) {
-    if (Layout::valid(r)) {
-      if constexpr (Layout::rank == 1)
-        body(LastIndex<Layout, 0, vector>{r});
-      else if constexpr (Layout::rank == 2)
-        body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
-      else
-        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+  if constexpr (vector > Layout::vector && columns_in_eights<Layout> > 0) {
+    parallel_spread<vector>(Layout{}, body);
+  } else {
+    static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
+    TL_UNROLL
+    for (int r = 0; r < Layout::registers; r += vector) {
+      if (Layout::valid(r)) {
+        if constexpr (Layout::rank == 1)
+          body(LastIndex<Layout, 0, vector>{r});
+        else if constexpr (Layout::rank == 2)
+          body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
+        else
+          body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "index.h"
 #include "shape.h"
+#include "spread.h"
 #include "swizzle.h"
 
 namespace tl {
@@ -39,6 +40,9 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
   template <int n, int c> TL_DEVICE Vec<T, n> operator()(int row, const Repeated<n, c>& col) const {
     return repeated<c>(packet<n / c>(row, col.first));
+  }
+  template <int n> TL_DEVICE SpreadWords<n> operator()(int row, const SpreadBytes<n>& col) const {
+    return spread_words<n>(packet<2 * n>(row, col.first));
   }
 
   // n elements that start at a multiple of n, n being at most a chunk. Of a constant tile they are the values.

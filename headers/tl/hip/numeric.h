@@ -46,6 +46,12 @@ TL_DEVICE uint32_t subtract2(uint32_t a, uint32_t b, half) {
 TL_DEVICE uint32_t multiply2(uint32_t a, uint32_t b, half) {
   return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) * __builtin_bit_cast(half2, b));
 }
+// a b + c, rounded once.
+TL_DEVICE uint32_t fma2(uint32_t a, uint32_t b, uint32_t c, half) {
+  return __builtin_bit_cast(uint32_t,
+                            __builtin_elementwise_fma(__builtin_bit_cast(half2, a), __builtin_bit_cast(half2, b),
+                                                      __builtin_bit_cast(half2, c)));
+}
 
 // (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first. [AMD CDNA3 ISA, "V_PERM_B32": the bytes
 // of b are numbers 4 to 7]
@@ -53,6 +59,9 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a 
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
 
+// Byte i of a word, alone, or also in bits 16 to 23.
+TL_DEVICE uint32_t byte_of(uint32_t word, int i) { return word >> 8 * i & 0xff; }
+TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return byte_of(word, i) * 0x00010001u; }
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }

@@ -131,12 +131,25 @@ inline uint32_t subtract2(uint32_t a, uint32_t b, half) {
 inline uint32_t multiply2(uint32_t a, uint32_t b, half) {
   return on_pairs(a, b, [](half x, half y) { return x * y; });
 }
+// a b + c, rounded once.
+inline uint32_t fma2(uint32_t a, uint32_t b, uint32_t c, half) {
+  half x[2], y[2], z[2], result[2];
+  std::memcpy(static_cast<void*>(x), &a, sizeof a), std::memcpy(static_cast<void*>(y), &b, sizeof b);
+  std::memcpy(static_cast<void*>(z), &c, sizeof c);
+  for (int i = 0; i < 2; ++i) result[i] = half(float(double(float(x[i])) * float(y[i]) + float(z[i])));
+  uint32_t packed;
+  std::memcpy(&packed, result, sizeof packed);
+  return packed;
+}
 
 // (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first.
 inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
 inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 
+// Byte i of a word, alone, or also in bits 16 to 23.
+inline uint32_t byte_of(uint32_t word, int i) { return word >> 8 * i & 0xff; }
+inline uint32_t byte_twice(uint32_t word, int i) { return byte_of(word, i) * 0x00010001u; }
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 inline uint32_t lower_bytes(uint32_t a, uint32_t b) {
   return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;

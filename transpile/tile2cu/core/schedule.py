@@ -175,12 +175,16 @@ class Staging:
 
 @dataclass(frozen=True, kw_only=True)
 class DotOfFour:
-    """What a loop adds to `sum`: four numbers of 2 bits of `packed`, less a number, times four int8 of `tile`."""
+    """What a loop adds to `sum`: four numbers of 2 bits of `packed`, less a number, times four int8 of `tile`.
+
+    `in_total`: of the sums of a row only the total is read, so that products may go to any of them.
+    """
 
     sum: Store
     packed: Buffer
     less: int
     tile: Buffer
+    in_total: bool
 
     def __str__(self) -> str:
         return f"four of `{self.packed.name}` with four of `{self.tile.name}`"

@@ -263,6 +263,8 @@ class Printer:
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
         parts = (self._converted(condition, BOOL), self._converted(yes, dtype), self._converted(no, dtype))
+        if self.packet is not None:
+            return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
         if dtype.is_packed:  # C++ would not know which of the two to convert
             texts[1:] = [f"tl::cast<{dtype.cpp}>({text})" for text in texts[1:]]

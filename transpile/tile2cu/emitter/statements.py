@@ -7,7 +7,7 @@ from dataclasses import replace
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Const, Var, static_value, walk
-from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -64,6 +64,10 @@ _SAID_OF_NAMES = {
     "tl::dot_4(": (
         "tl::dot_4(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times x(4 j) to "
         "x(4 j + 3), added to sum"
+    ),
+    "tl::dot_4_in_total(": (
+        "tl::dot_4_in_total(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times "
+        "x(4 j) to x(4 j + 3), added to any of the packet's sums: only their total is read"
     ),
     "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
 }
@@ -402,7 +406,7 @@ class Statements:
             body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
-        packets = [f"{vector} elements at a time  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
+        packets = [f"{self._elements_at_a_time(op)}  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
         if self.facts.get(op, "together") == 1:
             rule = self.facts.rule(op, "together")
             packets.append(f"two threads may write halves of one byte: each by an atomic operation  [{rule}]")
@@ -416,6 +420,12 @@ class Statements:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
 
+    def _elements_at_a_time(self, op: Parallel) -> str:
+        vector: int = self.facts[op, "vector"]
+        if isinstance(self.facts[op, "layout"], Blocked):
+            return f"{vector} elements at a time"
+        return f"{vector} elements at a time: what a thread holds of {4 * vector} columns of a row"
+
     def _dot_of_four(self, dot: DotOfFour) -> StatementView:
         """Four products of bytes at once, in each element of the packet."""
         printer = self.printer
@@ -423,7 +433,8 @@ class Statements:
         sum_, less = printer.element(dot.sum.buffer, dot.sum.indices), f" - {dot.less}" if dot.less else ""
         packed = f"tl::quarters({printer.tile(dot.packed)}({place})){less}"
         quads = f"tl::quads({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
-        return StatementView("line", {"text": f"{sum_} = tl::dot_4({packed}, {quads}, {sum_});"}, dot.sum.span.line)
+        name = "tl::dot_4_in_total" if dot.in_total else "tl::dot_4"
+        return StatementView("line", {"text": f"{sum_} = {name}({packed}, {quads}, {sum_});"}, dot.sum.span.line)
 
     def _parallel_into(
         self, op: Parallel, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]

@@ -1,7 +1,21 @@
 """Loops whose body is a sum of four products of bytes: one operation does them."""
 
+from tile2cu.core.accesses import buffers_read, viewed
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, substitute, uncast
-from tile2cu.core.program import Buffer, Let, Loop, LoopKind, Parallel, Scope, Store
+from tile2cu.core.program import (
+    Buffer,
+    If,
+    Let,
+    Loop,
+    LoopKind,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Store,
+    While,
+    walk_stmts,
+)
 from tile2cu.core.schedule import DotOfFour
 from tile2cu.rules.engine import Context
 
@@ -32,8 +46,22 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
     for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         packed, tile = _quarter(uncast(weight), op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
         if packed is not None and tile is not None:
-            return DotOfFour(sum=store, packed=packed[0], less=packed[1], tile=tile)
+            in_total = _only_total_is_read(store.buffer, op, context)
+            return DotOfFour(sum=store, packed=packed[0], less=packed[1], tile=tile, in_total=in_total)
     return None
+
+
+def _only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
+    """Whether nothing but a sum over the last dimension reads them: integers' totals hang on no order."""
+    inside = {id(stmt) for stmt in walk_stmts(op.body)}
+    for stmt in context.statements:
+        if stmt is op or id(stmt) in inside or isinstance(stmt, Loop | If | While) or sums not in buffers_read(stmt):
+            continue
+        if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.src == sums != stmt.dst):
+            return False
+        if stmt.dim != sums.rank - 1:
+            return False
+    return not viewed(context.launch, sums)
 
 
 def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None:

@@ -32,6 +32,7 @@ from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.spread import SPREAD, spread_packets
 
 # What headers/tl/common/math.h does on tl::Vec as on a scalar.
 _ELEMENTWISE = frozenset(
@@ -102,6 +103,19 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
             "dot_of_four",
             "four of `packed` with four of `x`",
         ),
+        Example(
+            'P = T.alloc_shared((64, 32), "uint8")\n'
+            'B = T.alloc_shared((64, 64), "float16")\n'
+            'W = T.alloc_fragment((64, 64), "float16")\n'
+            'C = T.alloc_fragment((64, 64), "float32")\n'
+            "for i, j in T.Parallel(64, 64):\n"
+            '    W[i, j] = T.cast(T.cast(P[i, j // 2], "int32") >> (4 * (j % 2)) & 15, "float16")\n'
+            "T.clear(C)\n"
+            "T.gemm(W, B, C)",
+            5,
+            "vector",
+            "8",
+        ),
     ),
 )
 def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
@@ -110,7 +124,8 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
     arithmetic without branches. What is read may also lie at the quotient of such an index by a number: one element for
     the whole packet, as the scale of a group, or one for several, as a byte of two weights. A sum of four products of
-    int8 with numbers of 2 bits is one operation (dp4a).
+    int8 with numbers of 2 bits is one operation (dp4a). In the registers of tensor cores a loop that decodes numbers of
+    4 bits takes what a thread holds of 32 columns: 16 bytes are loaded at once.
 
     Gives: the elements a packet, 1 for none; the sum of four products.
     """
@@ -122,6 +137,9 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     if dot is not None:
         yield op, "vector", layout.vector
         yield op, "dot_of_four", dot
+        return
+    if in_memory and spread_packets(op, layout, _ELEMENTWISE | _ARITHMETIC, context.bounds):
+        yield op, "vector", SPREAD
         return
     because, edit = _why_single(op, layout, context)
     yield op, "vector", 1 if because or not in_memory else layout.vector
@@ -157,7 +175,9 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     vector: int = context.facts.get(op, "vector") or 1
     layout = context.facts.get(op, "layout")
     *before, last = op.body
-    if vector == 1 or not isinstance(last, Store) or not all(isinstance(stmt, Let) for stmt in before):
+    if vector == 1 or not isinstance(layout, Blocked) or not isinstance(last, Store):
+        return
+    if not all(isinstance(stmt, Let) for stmt in before):
         return
     tile, read = last.buffer, frozenset().union(*(buffers_read(stmt) for stmt in op.body))
     whole = tile.scope is Scope.SHARED and tile.rank == 2 and last.indices == op.vars and not last.op

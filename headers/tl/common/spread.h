@@ -1,0 +1,144 @@
+// What a thread holds of a row in the registers of tensor cores: two neighbouring elements of each eight.
+#pragma once
+#include "index.h"
+#include "nibbles.h"
+
+namespace tl {
+
+// The 4 n neighbouring indices from `first` on, of which each thread has n: 8 e + 2 t and 8 e + 2 t + 1 of them for
+// e = 0, 1, ..., where t is its lane's place among four. [PTX ISA, "Matrix Fragments for mma.m16n8k16"]
+template <int n> struct SpreadRamp {
+  int first;
+  static TL_DEVICE int place(int i) { return i / 2 * 8 + lane() % 4 * 2 + i % 2; }
+};
+// The same as the last index of a loop over the elements of Layout, whose first is in register `reg`. Registers of a row
+// are two side by side, then two of another row.
+template <class Layout_, int dim_, int n> struct SpreadIndex {
+  using Layout = Layout_;
+  static constexpr int dim = dim_;
+  int reg;
+  TL_DEVICE SpreadRamp<n> ramp() const { return {Layout::template coordinate<dim>(reg) - SpreadRamp<n>::place(0)}; }
+};
+template <int n> struct PacketSize<SpreadRamp<n>> {
+  static constexpr int value = n;
+};
+template <class Layout, int dim, int n> struct PacketSize<SpreadIndex<Layout, dim, n>> {
+  static constexpr int value = n;
+};
+template <int n> TL_DEVICE Vec<int, n> value(const SpreadRamp<n>& ramp) {
+  Vec<int, n> indices;
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + ramp.place(i);
+  return indices;
+}
+template <class Layout, int dim, int n> TL_DEVICE Vec<int, n> value(const SpreadIndex<Layout, dim, n>& j) {
+  return value(j.ramp());
+}
+template <class I, int n, class = IfInteger<I>> TL_DEVICE SpreadRamp<n> operator+(I a, const SpreadRamp<n>& b) {
+  return {int(a) + b.first};
+}
+template <class I, class Layout, int dim, int n, class = IfInteger<I>>
+TL_DEVICE SpreadRamp<n> operator+(I a, const SpreadIndex<Layout, dim, n>& b) {
+  return {int(a) + b.ramp().first};
+}
+template <class I, class Layout, int dim, int n, class = IfInteger<I>>
+TL_DEVICE SpreadRamp<n> operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
+  return {a.ramp().first + int(b)};
+}
+
+// The bytes that a thread's pairs have in common: byte t of each four from `first` on.
+template <int n> struct SpreadBytes {
+  int first;
+};
+// i / c where the 4 n indices have one quotient, or i / 2.
+template <int c, int n> TL_DEVICE auto quotient(const SpreadRamp<n>& i) {
+  static_assert(c % (4 * n) == 0 || c == 2, "quotients do not change within a packet, or pairs have one each");
+  if constexpr (c == 2)
+    return SpreadBytes<n>{int(unsigned(i.first) / 2)};
+  else
+    return int(unsigned(i.first) / c);
+}
+template <int c, class Layout, int dim, int n> TL_DEVICE auto quotient(const SpreadIndex<Layout, dim, n>& i) {
+  return quotient<c>(i.ramp());
+}
+
+// The four-byte words in which they lie.
+template <int n> struct SpreadWords {
+  Vec<uint32_t, n / 2> words;
+};
+template <int n> TL_DEVICE SpreadWords<n> spread_words(const Vec<uint8_t, 2 * n>& bytes) {
+  return {bit_cast<Vec<uint32_t, n / 2>>(bytes)};
+}
+
+// n numbers of 4 bits from one byte each of n / 2 words, the lower half first, less a number where that is asked for.
+template <int n> struct SpreadNibbles {
+  Vec<uint32_t, n / 2> words;
+  TL_DEVICE uint32_t byte(int i) const { return byte_of(words.at[i], lane() % 4); }
+  TL_DEVICE uint32_t byte_twice(int i) const { return tl::byte_twice(words.at[i], lane() % 4); }
+};
+template <int n> struct SpreadNibblesLess {
+  SpreadNibbles<n> nibbles;
+  int less;
+};
+template <int n> struct PacketSize<SpreadNibbles<n>> {
+  static constexpr int value = n;
+};
+template <int n> struct PacketSize<SpreadNibblesLess<n>> : PacketSize<SpreadNibbles<n>> {};
+template <int n> TL_DEVICE SpreadNibbles<n> nibbles(const SpreadWords<n>& spread) { return {spread.words}; }
+template <int n> TL_DEVICE Vec<int, n> value(const SpreadNibbles<n>& x) {
+  Vec<int, n> values;
+  TL_UNROLL
+  for (int i = 0; i < n; ++i) values.at[i] = static_cast<int>(x.byte(i / 2) >> 4 * (i % 2) & 15);
+  return values;
+}
+template <int n> TL_DEVICE Vec<int, n> value(const SpreadNibblesLess<n>& x) { return value(x.nibbles) - x.less; }
+template <int n> TL_DEVICE SpreadNibblesLess<n> operator-(const SpreadNibbles<n>& x, int less) { return {x, less}; }
+template <int n> TL_DEVICE PlacedNibbles<SpreadNibbles<n>> operator&(const SpreadNibbles<n>& x, int mask) {
+  return {x, mask & 15, 0};
+}
+template <class To, int n> TL_DEVICE auto cast(const SpreadNibbles<n>& x) {
+  if constexpr (is_float<To>)
+    return convert<To>(value(x));
+  else
+    return x;
+}
+
+// As halves. Bits that are or-ed under 1024 are added to it, those of a byte's second number 16 times: 1024 + x times 1
+// and 1024 + 16 x times 1/16, less 1024 + y and 64 + y, are exact.
+template <int n> TL_DEVICE Vec<half, n> spread_as_halves(const SpreadNibbles<n>& x, int less) {
+  constexpr uint32_t one_and_sixteenth = 0x2c003c00;
+  const uint32_t offset = 0xd400e400 + static_cast<uint32_t>(less | less << 20);  // last digits weigh 1 and 1/16
+  Vec<uint32_t, n / 2> pairs;
+  TL_UNROLL
+  for (int i = 0; i < n / 2; ++i)
+    pairs.at[i] = fma2(and_or(x.byte_twice(i), 0x00f0000f, 0x64006400), one_and_sixteenth, offset, half());
+  return bit_cast<Vec<half, n>>(pairs);
+}
+template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibblesLess<n>& x) {
+  if constexpr (std::is_same<To, half>::value) {
+    if (x.less >= 0 && x.less < 64) return spread_as_halves(x.nibbles, x.less);  // a number: no branch is left
+  }
+  return cast_small<To>(value(x));
+}
+template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibbles<n>& x) { return cast_small<To>(x - 0); }
+
+// n elements of a fragment, of which SpreadIndex names the first.
+template <class T, int n> struct InSpreadRegisters {
+  using type = T;
+  static constexpr int size = n;
+  T* p;
+  TL_DEVICE Vec<T, n> load() const {
+    Vec<T, n> v;
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) v.at[i] = p[i / 2 * 4 + i % 2];
+    return v;
+  }
+  TL_DEVICE void store(const Vec<T, n>& v) const {
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) p[i / 2 * 4 + i % 2] = v.at[i];
+  }
+};
+template <class I> constexpr bool is_spread = false;
+template <class Layout, int dim, int n> constexpr bool is_spread<SpreadIndex<Layout, dim, n>> = true;
+
+}  // namespace tl
