@@ -39,11 +39,16 @@ struct BlockPlace {
   int x, y, z;
 };
 
-// Blocks with the largest x start first, and `group` blocks that differ in (y, z) only start side by side; then come
-// the next smaller x, and at last the next group. Each place is taken by one block, whatever the grid. Any thread.
-template <int group> TL_DEVICE BlockPlace longest_first() {
-  static_assert(group > 0, "a group has at least one block");
+// About as many blocks as a large GPU has multiprocessors.
+constexpr unsigned wave_blocks = 128;
+
+// Blocks with the largest x start first, and `least` blocks that differ in (y, z) only start side by side, or more
+// where x has few values: as many as make a wave; then come the next smaller x, and at last the next group. So the long
+// blocks of all groups are not left to the end. Each place is taken by one block, whatever the grid. Any thread.
+template <int least> TL_DEVICE BlockPlace longest_first() {
+  static_assert(least > 0, "a group has at least one block");
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), others = gridDim.y * gridDim.z;
+  const unsigned group = gridDim.x * least < wave_blocks ? wave_blocks / gridDim.x : least;
   const unsigned first = block / (group * gridDim.x) * group, left = others - first, size = left < group ? left : group;
   const unsigned rest = block - first * gridDim.x, other = first + rest % size;
   return {static_cast<int>(gridDim.x - 1 - rest / size), static_cast<int>(other % gridDim.y),

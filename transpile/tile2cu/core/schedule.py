@@ -147,12 +147,12 @@ class Dealt:
 
 @dataclass(frozen=True)
 class LongestFirst:
-    """Blocks start from the last of the grid's first index, `group` of the other indices' at a time."""
+    """Blocks start from the last of the grid's first index, `least` of the other indices' at a time, or a wave's."""
 
-    group: int
+    least: int
 
     def __str__(self) -> str:
-        return f"longest first, in groups of {self.group}"
+        return f"longest first, in groups of {self.least} or more"
 
 
 @dataclass(frozen=True)

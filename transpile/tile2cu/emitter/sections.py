@@ -338,9 +338,10 @@ def _block_order(settled: Settled) -> tuple[str, str] | None:
     order: LongestFirst | None = settled.facts.get(settled.launch, "order")
     if order is not None:
         rule = settled.facts.rule(settled.launch, "order")
-        return f"longest_first<{order.group}>", (
+        return f"longest_first<{order.least}>", (
             "blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ "
-            f"in other indices, {order.group} at a time, so that their tensors meet in L2  [{rule}]"
+            f"in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors meet in "
+            f"L2  [{rule}]"
         )
     panels = _panels(settled)
     if panels is None:

@@ -15,6 +15,7 @@ from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups, fragments
 from tile2cu.core.program import (
     Buffer,
+    Gemm,
     If,
     Launch,
     Loop,
@@ -29,6 +30,7 @@ from tile2cu.core.program import (
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
+from tile2cu.rules.rewrite.held import in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
@@ -142,7 +144,8 @@ def rule(
 def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
     """Asks all rules, phase by phase, until everything is settled about the launch, rewritten where that costs less.
 
-    Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again.
+    Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again; so
+    it is where an operand is to stay in registers.
 
     Blocks that wait for one another take no part in what runs ahead of its block: TMA, and wgmma with it.
 
@@ -157,12 +160,18 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
         try:
-            return _decide(Context.start(program, launch, target), rules)
+            context = _decide(Context.start(program, launch, target), rules)
         except Elsewhere as error:
             rewritten = through_shared(launch, error.op, error.tile, error.why)
             if rewritten is None:
                 raise
             launch = normal_form(rewritten)
+            continue
+        products = (op for op in context.statements if isinstance(op, Gemm))
+        held = next((op for op in products if context.facts.get(op, "held") == op.a.buffer.name), None)
+        if held is None:
+            return context
+        launch = in_registers(launch, held, held.a.buffer)
     return _decide(Context.start(program, launch, target), rules)
 
 

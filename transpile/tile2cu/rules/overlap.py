@@ -1,13 +1,15 @@
 """Hopper: products that stay in flight while other work goes on, and the registers that this takes."""
 
 from collections.abc import Iterator
+from math import prod
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Parallel, Scope, Stmt
-from tile2cu.core.schedule import Overlap, Pipeline, RegisterShares
+from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.rewrite.held import HELD
 
 _ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -30,6 +32,7 @@ _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
 _PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
 OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
+_FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles overlapping turns without a spill
 
 
 @rule(
@@ -50,8 +53,37 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is not None and pipeline.producer and on_wgmma(context):
         found = _overlap(pipeline)
-        if found is not None and _registers_of(context.launch, context) + OTHER_REGISTERS <= share(context.launch):
+        if found is not None and _fit(_registers_of(context.launch, context), context.launch):
             yield op, "overlap", found
+
+
+@rule(
+    HELD,
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source=f"{_LESSONS}: 1 to 4 % of attention",
+    examples=(Example(_ATTENTION, 11, "held", "Q_shared", target="cuda:sm_90a"),),
+)
+def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
+    """Where turns overlap, an operand that no turn changes is read from shared memory once and stays in registers.
+
+    The product then reads one tile of shared memory, not two. The operand is a tile that the producer loads before the
+    turns and that nothing else reads; its registers have to fit.
+
+    Gives: of the product, the tile. The launch is then decided anew with a fragment in its place.
+    """
+    found: Overlap | None = context.facts.get(op, "overlap")
+    first: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
+    if found is None or first is None or found.first.transpose_a:
+        return
+    tile, product = found.first.a.buffer, found.first
+    if isinstance(first.reader, Copy) and first.reader.dst.buffer is tile:
+        yield product, "held", first.reader.src.buffer.name  # as it was decided before, or as the user wrote it
+    readers = [stmt for stmt in context.statements if not isinstance(stmt, Loop) and tile in buffers_read(stmt)]
+    words = tile.dtype.bytes * prod(tile.static_shape) // context.launch.threads // 4
+    held = any(load.dst.buffer is tile for load in first.loads) and product.a.whole and readers == [product]
+    if held and tile.dtype.bytes == 2 and _fit(_registers_of(context.launch, context) + words, context.launch):
+        yield product, "held", tile.name
 
 
 @rule(
@@ -86,6 +118,11 @@ def share(launch: Launch) -> int:
     groups = warpgroups(launch)
     started_with = _REGISTERS // (groups + 1) // 8 * 8 * (groups + 1)
     return min((started_with - _PRODUCER_REGISTERS) // groups // 8 * 8, _MOST_REGISTERS)
+
+
+def _fit(tiles: int, launch: Launch) -> bool:
+    """Whether a thread has room for overlapping turns beside so many registers of tiles."""
+    return tiles + _FEWEST_OTHERS <= share(launch)
 
 
 def _registers_of(launch: Launch, context: Context) -> int:

@@ -45,7 +45,7 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 
 // ---- shared memory: 197,632 of 232,448 bytes a block may use (952 are padding) --------------------------------------
 struct Shared {
-  // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 65,536 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
@@ -61,11 +61,11 @@ struct Shared {
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 170 per thread for tiles ----------------------------------------------------------------------------
-// of acc_s, acc_s_cast, acc_o:
+// ---- registers: 202 per thread for tiles ----------------------------------------------------------------------------
+// of acc_s, acc_s_cast, acc_o, Q_local:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
-// acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
+// acc_s_cast, Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
   // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, so that their tensors meet in L2  [schedule.grid.longest-first]
+  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+  // [schedule.grid.longest-first]
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
 
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::take_registers<consumer_registers>();
 
   tl::Fragment<float, acc_s_layout> acc_s, acc_o;
-  tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
+  tl::Fragment<tl::half, acc_s_layout> acc_s_cast, Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   // attention.py:58-59
@@ -132,12 +133,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::fill(scores_max, -tl::infinity<float>);
 
   first_tiles.wait();  // until TMA has filled Q_shared
+  // attention.py:57  Every turn multiplies the same Q_shared: read once, and kept in registers
+  // [pipeline.gemm.held-operand]
+  tl::copy(Q_shared, Q_local);
+
   // With a window it starts at the first key that its first query sees.
   // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // attention.py:93  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     K_shared_ring.wait(k);  // until TMA has filled its slot
-    tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
+    tl::gemm_start(Q_local, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
   auto between = [&](int k) {
     // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.

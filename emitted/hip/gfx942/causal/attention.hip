@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd)
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
   // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, so that their tensors meet in L2  [schedule.grid.longest-first]
+  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+  // [schedule.grid.longest-first]
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
 
