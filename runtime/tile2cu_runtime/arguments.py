@@ -57,6 +57,8 @@ def bind_call(manifest: Manifest, device: str, args: tuple[Any, ...], kwargs: Ma
             shape = tuple(_extent(extent, sizes, tensor) for extent in tensor.shape)
             views[tensor.name] = allocate(shape, tensor.dtype, like, where)
     for tensor in manifest.tensors:
+        if tensor.strides:
+            views[tensor.name] = _spread(tensor, views[tensor.name], sizes)
         _check_memory(tensor, views[tensor.name])
     _check_overlap(manifest, views)
     scalars = {a.name: _scalar(a, given[a.name]) for a in manifest.called if isinstance(a, ScalarArgument)}
@@ -185,7 +187,17 @@ def _plain_extents(size: str, manifest: Manifest, views: Mapping[str, TensorView
 
 
 def _first_extent(size: str, manifest: Manifest, views: Mapping[str, TensorView]) -> int | None:
-    return next((extent for _, _, extent in _plain_extents(size, manifest, views)), None)
+    found = next((extent for _, _, extent in _plain_extents(size, manifest, views)), None)
+    return _first_stride(size, manifest, views) if found is None else found
+
+
+def _first_stride(size: str, manifest: Manifest, views: Mapping[str, TensorView]) -> int | None:
+    """The size where it stands alone among the strides of a given tensor."""
+    for tensor in manifest.tensors:
+        for dimension, stride in enumerate(tensor.strides):
+            if stride.text == size and tensor.name in views:
+                return views[tensor.name].strides[dimension]
+    return None
 
 
 def _check_extents(manifest: Manifest, views: Mapping[str, TensorView], sizes: Mapping[str, int]) -> None:
@@ -224,6 +236,22 @@ def _extent(extent: Extent, sizes: Mapping[str, int], tensor: TensorArgument) ->
             "T2C-R106", f"an extent of `{tensor.name}`, {extent}, has no value for {dict(sizes)}", argument=tensor.name
         )
     return value
+
+
+def _spread(tensor: TensorArgument, view: TensorView, sizes: Mapping[str, int]) -> TensorView:
+    """A tensor whose strides are as the manifest says, with the gaps between its elements."""
+    wanted = tuple(_extent(stride, sizes, tensor) for stride in tensor.strides)
+    steps = [(extent, stride, found) for extent, stride, found in zip(view.shape, wanted, view.strides, strict=True)]
+    if any(extent > 1 and stride != found for extent, stride, found in steps) and 0 not in view.shape:
+        raise ArgumentError(
+            "T2C-R107",
+            f"`{tensor.name}` must have the strides {wanted}, in elements; its shape is {view.shape}, its strides "
+            f"{view.strides}",
+            argument=tensor.name,
+        )
+    element = view.bytes // max(1, math.prod(view.shape))
+    last = sum((extent - 1) * stride for extent, stride, _ in steps)
+    return view._replace(contiguous=True, bytes=(last + 1) * element if view.bytes else 0)
 
 
 def _check_memory(tensor: TensorArgument, view: TensorView) -> None:

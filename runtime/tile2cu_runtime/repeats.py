@@ -54,7 +54,8 @@ class Repeats:
         self._stream, self._gpu = raw_stream(), current_gpu()
         tensors = manifest.tensors
         # Sizes follow tensors, and no scalar is to be converted.
-        self._applies = all(isinstance(argument, TensorArgument | SizeArgument) for argument in manifest.arguments)
+        plain = all(isinstance(argument, TensorArgument | SizeArgument) for argument in manifest.arguments)
+        self._applies = plain and not any(tensor.strides for tensor in tensors)
         self._alignment = max((tensor.alignment for tensor in tensors), default=1)
         self._written = tuple(place for place, tensor in enumerate(tensors) if tensor.written)
         self._pairs = tuple(

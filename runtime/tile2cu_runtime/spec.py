@@ -48,13 +48,15 @@ PACKED_DTYPES: Mapping[str, str] = {"int4": "int8", "uint4": "uint8", "float4_e2
 
 @dataclass(frozen=True, kw_only=True)
 class TensorArgument:
-    """A tensor, dense and row-major. `shape` is in elements, `alignment` of its first element in bytes."""
+    """A tensor, row-major, and dense where it has no `strides`. They and `shape` are in elements, `alignment` of its
+    first element in bytes."""
 
     name: str
     dtype: str
     shape: Shape
     access: Literal["read", "write", "readwrite"]
     alignment: int = 16
+    strides: Shape = ()
 
     @property
     def written(self) -> bool:
@@ -281,7 +283,16 @@ def _tensor(fields: _Fields, name: str, dtype: str) -> TensorArgument:
     if alignment < 1 or alignment & (alignment - 1):
         raise ManifestError("T2C-R002", f"{fields.where}: `alignment` is {alignment}, not a power of two")
     shape = tuple(parse_extent(extent, f"{fields.where}: shape of `{name}`") for extent in fields.take("shape", list))
-    return TensorArgument(name=name, dtype=dtype, shape=shape, access=access, alignment=alignment)  # type: ignore[arg-type]
+    given = fields.take("strides", list, [])
+    strides = tuple(parse_extent(stride, f"{fields.where}: strides of `{name}`") for stride in given)
+    return TensorArgument(
+        name=name,
+        dtype=dtype,
+        shape=shape,
+        access=access,  # type: ignore[arg-type]
+        alignment=alignment,
+        strides=strides,
+    )
 
 
 def _launch(data: object, where: str) -> Launch:
@@ -343,6 +354,6 @@ def _problems(manifest: Manifest) -> Iterator[str]:
 def _shape_problems(manifest: Manifest) -> Iterator[str]:
     sizes = {size.name for size in manifest.sizes}
     for tensor in manifest.tensors:
-        for extent in tensor.shape:
+        for extent in (*tensor.shape, *tensor.strides):
             if unknown := sorted(extent.names - sizes):
                 yield f"the shape of `{tensor.name}` uses `{unknown[0]}`, which is no size"

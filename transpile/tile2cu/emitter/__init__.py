@@ -90,10 +90,16 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 def _written(settled: Settled, used: list[str]) -> Written:
     reserved = _called(settled) | _of_groups(settled) | _of_c_interface(settled.program)
     names = Names(used, kept=_kept_names(settled), reserved=reserved)
-    printer = Printer(names, settled.bounds, groups=settled.launch.groups)
+    printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
     return Written(settled, printer, tensor_maps(settled, printer))
+
+
+def _first_slots(settled: Settled) -> dict[str, str]:
+    """Outside of the loops that load a tile into slots, it is the first."""
+    slotted = (tile for tile in settled.launch.tiles if settled.facts.get(tile.memory, "slots"))
+    return {tile.name: "0" for tile in slotted}
 
 
 def _group(launches: tuple[Settled, ...]) -> str:

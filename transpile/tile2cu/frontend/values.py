@@ -226,9 +226,10 @@ class PipelineFrame:
 
 @dataclass(frozen=True, eq=False)
 class Reducer:
-    """`T.comm_reducer(...)`: `kind` is how values are combined: sum, max, min, bitand or bitor."""
+    """`T.comm_reducer(...)`: `combine` is the function of two values; `kind` its name where it is a common one."""
 
     kind: str
+    combine: Function
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
-from tile2cu.rules.pipeline import pipeline_of, staged_pipeline_of
+from tile2cu.rules.pipeline import ahead_pipeline, pipeline_of, slots_of, staged_pipeline_of
 from tile2cu.rules.warps import mfma_of, on_fma
 
 _GEMM = """
@@ -153,7 +153,7 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
         loads = sum(_shared_bytes(tile) // bytes_at_once for tile in pipeline.buffers)
         yield op, "pipeline", replace(pipeline, direct=loads)
         for buffer in pipeline.buffers:
-            yield buffer, "slots", pipeline.stages
+            yield buffer, "slots", slots_of(buffer, context.launch, ahead_pipeline)
 
 
 _DIRECT_BYTES = 16  # a lane, by one load
@@ -196,7 +196,7 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     if pipeline is not None and (found is None or found.staged):
         yield op, "pipeline", pipeline
         for buffer in pipeline.buffers:
-            yield buffer, "slots", pipeline.stages
+            yield buffer, "slots", slots_of(buffer, context.launch, staged_pipeline_of)
 
 
 @rule(

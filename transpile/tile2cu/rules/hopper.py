@@ -2,12 +2,25 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import seen_in_other_rows
+from tile2cu.core.accesses import buffers_read, buffers_written, seen_in_other_rows, touches
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.prelude import before, loaded_by, why_no_prelude
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, LoopKind, Policy, Region, Scan, Scope
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Gemm,
+    Launch,
+    Loop,
+    LoopKind,
+    Policy,
+    Region,
+    Scan,
+    Scope,
+    Stmt,
+    walk_stmts,
+)
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
@@ -252,10 +265,20 @@ def _why_not(launch: Launch, context: Context) -> str:
         return "the pipelined loop has no product"
     refusal = product_refusal if context.target.wgmma else _mma_refusal
     refusals = [why_no_prelude(loaded_by(loops[0], pipeline.loads), before(launch.body, loops[0]))]
+    refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, loops[0])))
     refusals += [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
+
+
+def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
+    """Why tiles cannot be filled from the kernel's first moment on; empty if they can."""
+    for stmt in walk_stmts(above):
+        for tile in tiles:
+            if touches(buffers_read(stmt) | buffers_written(stmt), tile):
+                return f"`{tile.name}`, which the loop loads ahead, is used before it, in line {stmt.span.line}"
+    return ""
 
 
 def _scan_refusal(op: Scan) -> str:

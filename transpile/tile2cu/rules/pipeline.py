@@ -1,6 +1,6 @@
 """Which copies of a pipelined loop run ahead of it, and how far."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, touches, variables
 from tile2cu.core.expr import Var
@@ -59,7 +59,18 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     if pipeline is not None and not (specialised and specialised.producer):
         yield op, "pipeline", pipeline
         for buffer in pipeline.buffers:
-            yield buffer, "slots", op.num_stages
+            yield buffer, "slots", slots_of(buffer, context.launch, ahead_pipeline)
+
+
+def ahead_pipeline(loop: Loop, launch: Launch) -> Pipeline | None:
+    """The pipeline of a loop whose threads load by themselves."""
+    return pipeline_of(loop, launch, producer=False)
+
+
+def slots_of(tile: Buffer, launch: Launch, made: Callable[[Loop, Launch], Pipeline | None]) -> int:
+    """As many slots as the deepest of the pipelines has that load the tile."""
+    found = (made(loop, launch) for loop in walk_stmts(launch.body) if isinstance(loop, Loop))
+    return max(pipeline.stages for pipeline in found if pipeline is not None and tile in pipeline.buffers)
 
 
 def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | None:

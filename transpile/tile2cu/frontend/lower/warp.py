@@ -151,13 +151,8 @@ def comm_reducer(cx: Context, combine: object, identity: object) -> object:
     combined = cx.call_function(cx, combine, Arguments(pair))
     operator = combined.op if isinstance(combined, Binary) else getattr(combined, "function", "")
     operands = getattr(combined, "args", None) or (getattr(combined, "lhs", None), getattr(combined, "rhs", None))
-    if operator not in _REDUCTIONS or set(operands) != set(pair):
-        raise Fault(
-            "T2C-F011",
-            "T.comm_reducer with this function is not supported yet",
-            help="combine two values by +, &, |, T.max or T.min",
-        )
-    return Reducer(_REDUCTIONS[operator])
+    known = operator in _REDUCTIONS and set(operands) == set(pair)
+    return Reducer(_REDUCTIONS[operator] if known else "", combine)
 
 
 def thread_allreduce(
@@ -175,7 +170,8 @@ def thread_allreduce(
     shape = cx.recorder.thread_shape
     lanes = shape[axis] if axis < len(shape) else 1
     whole_warps = math.prod(shape) % cx.machine.warp_size == 0
-    if lanes > 1 and not (axis == 0 and whole_warps and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size):
+    neighbours = axis == 0 and whole_warps and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size
+    if lanes > 1 and not (neighbours and cx.recorder.reducer.kind):
         what = _through_shared(cx, what, axis)
     elif lanes > 1:
         what = Call(what.dtype, f"{cx.recorder.reducer.kind}_of_lanes<{lanes}>", (what,))
@@ -187,7 +183,7 @@ def thread_allreduce(
 def _through_shared(cx: Context, value: Expr, axis: int) -> Expr:
     """The values of threads that are no neighbours in a warp, combined one after the other by each of them."""
     assert cx.recorder.reducer is not None
-    kind, shape, dtype = cx.recorder.reducer.kind, cx.recorder.thread_shape, value.dtype
+    shape, dtype = cx.recorder.thread_shape, value.dtype
     place = cx.recorder.peek()
     count, stride = shape[axis], math.prod(shape[:axis])
     parts = cx.recorder.allocate_at(place, "parts", (int_const(math.prod(shape)),), dtype, Scope.SHARED)
@@ -198,13 +194,21 @@ def _through_shared(cx: Context, value: Expr, axis: int) -> Expr:
     _emit(cx, Declare, var=combined, init=Load(dtype, parts, (first,)))
     other = cx.recorder.variable("other", INT32, Role.LOOP)
     element = Load(dtype, parts, (binary("+", first, binary("*", other, int_const(stride))),))
-    operator = next(op for op, word in _REDUCTIONS.items() if word == kind)
-    both = (combined, element)
-    result = Call(dtype, kind, both) if kind in ("max", "min") else binary(operator, *both)
+    result = _combined(cx, cx.recorder.reducer, combined, element)
     step = Assign(var=combined, value=result, span=place.span)
     bounds = {"start": int_const(1), "stop": int_const(count), "step": int_const(1)}
     _emit(cx, Loop, kind=LoopKind.SERIAL, var=other, body=(step,), **bounds)
     return combined
+
+
+def _combined(cx: Context, reducer: Reducer, *both: Expr) -> Expr:
+    """Two values combined."""
+    if reducer.kind in ("max", "min"):
+        return Call(both[0].dtype, reducer.kind, both)
+    operator = next((op for op, word in _REDUCTIONS.items() if word == reducer.kind), "")
+    if operator:
+        return binary(operator, *both)
+    return as_number(cx.call_function(cx, reducer.combine, Arguments(both)), "what T.comm_reducer combines")
 
 
 def _emit(cx: Context, make: Callable[..., Stmt], **parts: object) -> None:
