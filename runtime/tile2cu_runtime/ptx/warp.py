@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tile2cu_runtime.amdgcn.arrays import Array
-from tile2cu_runtime.ptx.arithmetic import unpacked
+from tile2cu_runtime.ptx.elementwise import unpacked
 from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.operands import TYPES, address, elements, source
 from tile2cu_runtime.ptx.parse import Instruction, Kernel
