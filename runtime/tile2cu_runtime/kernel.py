@@ -64,7 +64,7 @@ class Kernel:
         if run.device in ("sim", "ptx"):
             from tile2cu_runtime.simulator import simulator  # NumPy is imported where it is needed
 
-            self._simulator = simulator(library, run.device)
+            self._simulator = simulator(library, run.device, manifest.target)
 
     @property
     def device(self) -> Device:

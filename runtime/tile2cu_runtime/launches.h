@@ -62,6 +62,49 @@ static int& compute_capability() {
   return capability;
 }
 
+// cuTensorMapEncodeTiled: refuses what the driver refuses, and keeps its arguments in the CUtensorMap, as
+// ptx/tensor_map.py reads them. [CUDA Driver API, "cuTensorMapEncodeTiled"]
+static int encode_tensor_map(void* map, int type, uint32_t rank, void* address, const uint64_t* extents,
+                             const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                             int swizzle, int /*l2_promotion*/, int fill) {
+  constexpr int invalid_value = 1, not_supported = 801;  // CUDA_ERROR_...
+  constexpr uint8_t element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  if (type < 0 || type >= int(sizeof element_bytes) || rank < 1 || rank > 5) return invalid_value;
+  if (interleave != 0 || swizzle < 0 || swizzle > 3) return not_supported;
+  const uint64_t row_bytes = uint64_t(box[0]) * element_bytes[type];
+  if (reinterpret_cast<uintptr_t>(address) % 16 != 0 || row_bytes % 16 != 0) return invalid_value;
+  if (swizzle != 0 && row_bytes > uint64_t(16) << swizzle) return invalid_value;
+  struct {
+    uint32_t magic;
+    uint8_t type, rank, interleave, swizzle, fill, steps[5], unused[2];
+    uint64_t address, strides[4];
+    uint32_t last[5];  // extents - 1
+    uint16_t box[5];
+  } encoded{0x70614d54,
+            uint8_t(type),
+            uint8_t(rank),
+            0,
+            uint8_t(swizzle),
+            uint8_t(fill),
+            {},
+            {},
+            reinterpret_cast<uint64_t>(address),
+            {},
+            {},
+            {1, 1, 1, 1, 1}};
+  static_assert(sizeof encoded <= 128, "a CUtensorMap");
+  for (uint32_t d = 0; d < rank; ++d) {
+    if (extents[d] == 0 || extents[d] > uint64_t(1) << 32 || box[d] == 0 || box[d] > 256) return invalid_value;
+    if (steps[d] != 1) return steps[d] == 0 || steps[d] > 8 ? invalid_value : not_supported;
+    if (d + 1 < rank && (strides[d] % 16 != 0 || strides[d] >= uint64_t(1) << 40)) return invalid_value;
+    encoded.last[d] = uint32_t(extents[d] - 1), encoded.box[d] = uint16_t(box[d]), encoded.steps[d] = 1;
+    if (d + 1 < rank) encoded.strides[d] = strides[d];
+  }
+  memset(map, 0, 128);
+  memcpy(map, &encoded, sizeof encoded);
+  return 0;
+}
+
 static int launch_kernel(const void* function, Extent grid, Extent block, void** arguments, size_t shared_bytes) {
   for (const auto& [host, symbol] : kernels())
     if (host == function && launch()) return launch()(symbol, &grid, &block, arguments, shared_bytes, &workspace());
@@ -117,6 +160,12 @@ int cudaFuncSetAttribute(const void*, int, int) { return 0; }
 int cudaGetLastError() { return 0; }
 int cudaGetDevice(int* device) {
   *device = 0;
+  return 0;
+}
+int cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long, int* result) {
+  const bool known = strcmp(symbol, "cuTensorMapEncodeTiled") == 0;
+  *function = known ? reinterpret_cast<void*>(&tile2cu::encode_tensor_map) : nullptr;
+  *result = known ? 0 : 1;  // cudaDriverEntryPointSymbolNotFound
   return 0;
 }
 int cudaDeviceGetAttribute(int* value, int attribute, int) {

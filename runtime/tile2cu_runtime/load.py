@@ -130,7 +130,7 @@ def _build(manifest: Manifest, run: Run) -> Build:
         case "sim":
             return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
         case "ptx":
-            return _ptx_build(manifest)
+            return ptx_build(manifest.text_file, architecture=_architecture(manifest, "cuda", "ptx"))
         case "hip":
             return _hip_build(manifest)
     architecture = _architecture(manifest, "cuda", "cuda")
@@ -144,15 +144,6 @@ def _build(manifest: Manifest, run: Run) -> Build:
             help=f"emit it for {devices.auto_target()}",
         )
     return cuda_build(manifest.text_file, architecture=architecture, device=capability[0] * 10 + capability[1])
-
-
-def _ptx_build(manifest: Manifest) -> Build:
-    """The PTX machine has what sm_80 has, and no wgmma, TMA or 8-bit floats."""
-    architecture = _architecture(manifest, "cuda", "ptx")
-    if architecture != "sm_80":
-        message = f'{manifest.kernel} is for {manifest.target}, and device="ptx" runs what is for cuda:sm_80'
-        raise DeviceError("T2C-R021", message, help='device="cpu" runs any text on the CPU engine')
-    return ptx_build(manifest.text_file, architecture=architecture)
 
 
 def _hip_build(manifest: Manifest) -> Build:

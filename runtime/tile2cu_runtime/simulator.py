@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from tile2cu_runtime.amdgcn import CodeObject, Result, SimulatorError, SimulatorFinding, simulate
-from tile2cu_runtime.amdgcn.arguments import ArgumentValue, Pointer
+from tile2cu_runtime.amdgcn.arguments import ArgumentValue, Pointer, Record
 from tile2cu_runtime.amdgcn.arrays import Array
 from tile2cu_runtime.binding import Library
 from tile2cu_runtime.compile import PTX_FILE
 from tile2cu_runtime.errors import SimulationError
 from tile2cu_runtime.hip import CODE_OBJECT
-from tile2cu_runtime.ptx import Module
+from tile2cu_runtime.ptx import Module, tensor_map
 from tile2cu_runtime.report import Finding, Place, Report, SourceMap
 from tile2cu_runtime.tensors import TensorView
 
@@ -104,12 +104,11 @@ class AmdMachine(Machine):
 
 
 class PtxMachine(Machine):
-    """The PTX machine, with what sm_80 has."""
+    """The PTX machine. `compute_capability`: of the chip that it stands for."""
 
-    compute_capability = 80
-
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, compute_capability: int) -> None:
         self._module = Module.load(library.folder / PTX_FILE)
+        self.compute_capability = compute_capability
 
     def parameter_bytes(self, kernel: str) -> list[int]:
         return [parameter.bytes for parameter in self._module.kernels[kernel].parameters]
@@ -120,9 +119,11 @@ class PtxMachine(Machine):
         )
 
 
-def simulator(library: Library, device: str) -> Simulator:
-    """The simulator of "sim" or "ptx" for a binding."""
-    return Simulator(library, AmdMachine(library) if device == "sim" else PtxMachine(library))
+def simulator(library: Library, device: str, target: str) -> Simulator:
+    """The simulator of "sim" or "ptx" for a binding of a text for `target`, such as cuda:sm_90a."""
+    if device == "sim":
+        return Simulator(library, AmdMachine(library))
+    return Simulator(library, PtxMachine(library, int(target.partition("sm_")[2].rstrip("a"))))
 
 
 class Simulator:
@@ -181,14 +182,19 @@ class Simulator:
     def _arguments(self, kernel: str, values: Any, ranges: Sequence[_Range]) -> list[tuple[str, ArgumentValue]]:
         """The kernel's arguments with their names; `values` is what the launcher gave the runtime.
 
-        8 bytes that are an address in a tensor or the workspace are a pointer there, anything else is what was passed.
+        8 bytes that are an address in a tensor or the workspace are a pointer there, as the address in a tensor map is;
+        anything else is what was passed.
         """
         arguments: list[tuple[str, ArgumentValue]] = []
         for number, size in enumerate(self._machine.parameter_bytes(kernel)):
             raw = ctypes.string_at(values[number], size)
-            address = int.from_bytes(raw, "little") if size == 8 else 0
+            at = tensor_map.ADDRESS_OFFSET if tensor_map.is_encoded(raw) else 0
+            address = int.from_bytes(raw[at : at + 8], "little") if size == 8 or at else 0
             home = next((each for each in ranges if each.start <= address < each.start + each.content.size), None)
-            value = Pointer(home.content, address - home.start) if home else raw
+            value: ArgumentValue = raw
+            if home:
+                pointer = Pointer(home.content, address - home.start)
+                value = Record(raw, {at: pointer}) if at else pointer
             arguments.append((home.name if home else f"argument {number}", value))
         return arguments
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,15 @@ class Pointer:
     offset: int
 
 
-ArgumentValue = int | float | bytes | np.generic | Array | Pointer
+@dataclass(frozen=True)
+class Record:
+    """Bytes passed by value, some of which are addresses: pointers by where they lie."""
+
+    content: bytes
+    pointers: Mapping[int, Pointer]
+
+
+ArgumentValue = int | float | bytes | np.generic | Array | Pointer | Record
 
 
 def extent_of(value: int | Sequence[int]) -> Extent:
@@ -43,13 +51,17 @@ class Arguments:
         self.values = values
         self._names = names or [f"argument {number}" for number in range(len(values))]
         self._pointers: dict[int, Pointer] = {}
+        self._arrays: dict[int, tuple[str, Array]] = {}
         for number, value in enumerate(values):
             pointer = Pointer(value, 0) if isinstance(value, np.ndarray) else value
             if isinstance(pointer, Pointer):
-                if not pointer.array.flags.c_contiguous:
-                    raise SimulatorError(f"argument {number} must be a contiguous array")
                 self._pointers[number] = pointer
-        self._arrays = {id(each.array): (self._names[number], each.array) for number, each in self._pointers.items()}
+            inside = value.pointers.values() if isinstance(value, Record) else ()
+            for each in (pointer, *inside):
+                if isinstance(each, Pointer):
+                    if not each.array.flags.c_contiguous:
+                        raise SimulatorError(f"argument {number} must be a contiguous array")
+                    self._arrays[id(each.array)] = (self._names[number], each.array)
 
     @property
     def contents(self) -> list[tuple[str, bytes | Array]]:
@@ -59,7 +71,10 @@ class Arguments:
     def place(self, buffers: Sequence[Buffer]) -> dict[int, int]:
         """The address of each argument that is an array, by its number; `buffers` are those of `contents`."""
         self._buffers = dict(zip(self._arrays, buffers, strict=True))
-        return {number: self._buffers[id(each.array)].address + each.offset for number, each in self._pointers.items()}
+        return {number: self._address(each) for number, each in self._pointers.items()}
+
+    def _address(self, pointer: Pointer) -> int:
+        return self._buffers[id(pointer.array)].address + pointer.offset
 
     def write_back(self, memory: GlobalMemory) -> None:
         """Gives the arrays what the launch has left in memory; those that cannot be written stay."""
@@ -69,7 +84,14 @@ class Arguments:
 
     def bytes_of(self, number: int, size: int, addresses: dict[int, int], kernel: str) -> bytes:
         """The `size` bytes of an argument. SimulatorError when it has as many not."""
-        content = struct.pack("<Q", addresses[number]) if number in addresses else _scalar(self.values[number], size)
+        value = self.values[number]
+        if isinstance(value, Record):
+            raw = bytearray(value.content)
+            for offset, pointer in value.pointers.items():
+                struct.pack_into("<Q", raw, offset, self._address(pointer))
+            content = bytes(raw)
+        else:
+            content = struct.pack("<Q", addresses[number]) if number in addresses else _scalar(value, size)
         if len(content) != size:
             raise SimulatorError(f"argument {number} of {kernel} has {size} bytes, not {len(content)}")
         return content

@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.ptx import float8
 from tile2cu_runtime.ptx.elementwise import packed, rounded, to_bf16, unpacked
 from tile2cu_runtime.ptx.operands import TYPES, source
 from tile2cu_runtime.ptx.parse import Instruction, Kernel
-from tile2cu_runtime.ptx.state import LOCAL_WINDOW, SHARED_WINDOW, Builder, Step, Threads
+from tile2cu_runtime.ptx.state import LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Builder, Step, Threads
 
 _TO_INTEGER = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
 
 
 def convert(instruction: Instruction, kernel: Kernel) -> Step:
     """cvt between integers and floats; with two sources the first becomes the high half."""
+    if any(each in _FLOAT8 for each in instruction.modifiers):
+        return _convert_float8(instruction, kernel)
     to, *rest = [each for each in instruction.modifiers if each in TYPES]
     of = rest[0]
     target, *values = instruction.operands
@@ -33,6 +36,30 @@ def convert(instruction: Instruction, kernel: Kernel) -> Step:
         t.write(target, _converted(instruction, value, to))
 
     return step
+
+
+_FLOAT8 = {"e4m3x2": "e4m3", "e5m2x2": "e5m2"}
+
+
+def _convert_float8(instruction: Instruction, kernel: Kernel) -> Step:
+    """Pairs of 8-bit floats from two f32, high one first, or from f16x2, and to f16x2."""
+    to, of = instruction.modifiers[-2:]
+    target, *values = instruction.operands
+    if of in _FLOAT8:
+        pair = source(values[0], np.uint16, kernel)
+
+        def widen(t: Threads) -> None:
+            codes = np.ascontiguousarray(pair(t)).view(np.uint8).reshape(t.count, 2)
+            t.write(target, packed(float8.decoded(codes, _FLOAT8[of]), to))
+
+        return widen
+    sources = [source(each, TYPES[of], kernel) for each in values]
+
+    def narrow(t: Threads) -> None:
+        wide = unpacked(sources[0](t), of) if of == "f16x2" else np.stack([each(t) for each in sources[::-1]], axis=1)
+        t.write(target, float8.encoded(wide, _FLOAT8[to]).view(np.uint16).reshape(-1))
+
+    return narrow
 
 
 def _converted(instruction: Instruction, value: Array, to: str) -> Array:
@@ -72,9 +99,8 @@ def _to_space(instruction: Instruction, kernel: Kernel) -> Step:
     """cvta: between generic addresses and those of a state space. Those of global memory are generic."""
     target, value = instruction.operands
     get = source(value, np.uint64, kernel)
-    window = np.uint64(SHARED_WINDOW if "shared" in instruction.modifiers else 0)
-    if "local" in instruction.modifiers:
-        window = np.uint64(LOCAL_WINDOW)
+    spaces = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW, "global": 0}
+    window = np.uint64(next(spaces[each] for each in instruction.modifiers if each in spaces))
     if "to" in instruction.modifiers:
         return lambda t: t.write(target, get(t) - window)
     return lambda t: t.write(target, get(t) + window)

@@ -11,6 +11,7 @@ from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.operands import TYPES, address, elements, source
 from tile2cu_runtime.ptx.parse import BYTES, Instruction, Kernel
 from tile2cu_runtime.ptx.state import Builder, Copy, Step, Threads
+from tile2cu_runtime.ptx.tma import build_arrival, build_bulk
 
 _SPACES = ("global", "shared", "local", "param")
 
@@ -99,32 +100,48 @@ _UPDATES: dict[str, Callable[..., object]] = {
 
 
 def _atomic(instruction: Instruction, kernel: Kernel) -> Step:
-    """atom and red: thread by thread, in the order of their numbers."""
+    """atom and red, also of vectors: element by element, thread by thread in the order of their numbers."""
     returns = instruction.operation == "atom"
     target, *rest = instruction.operands if returns else ("", *instruction.operands)
-    place, kind, space = address(rest[0], kernel), _kind(instruction), _space(instruction)
+    kind = _kind(instruction)
     if kind not in TYPES or kind in ("f16x2", "bf16x2", "bf16") or len(rest) > 3:
         raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
-    update = _UPDATES[next(each for each in instruction.modifiers if each in _UPDATES)]
-    sources, dtype = [source(value, TYPES[kind], kernel) for value in rest[1:]], np.dtype(TYPES[kind])
+    targets, values = elements(target), [elements(each) for each in rest[1:]]
+    width = BYTES[kind] * len(values[0])
+    place, space, name = address(rest[0], kernel), _space(instruction), _update_name(instruction)
+    sources = [[source(each, TYPES[kind], kernel) for each in column] for column in zip(*values, strict=True)]
 
     def step(t: Threads) -> None:
-        at, values, mask, full = place(t), [get(t) for get in sources], t.mask, t.full
-        before = np.zeros(t.count, dtype)
-        for thread in np.flatnonzero(mask):
-            t.mask, t.full = np.zeros(t.count, np.bool_), False
-            t.mask[thread] = True
-            words = t.load(instruction, space, at, dtype.itemsize)
-            old = np.ascontiguousarray(words[:, thread]).view(dtype)[0]
-            before[thread] = old
-            new = np.array([update(old, *(value[thread] for value in values))]).astype(dtype)
-            raw = np.broadcast_to(new.view(np.uint8), (t.count, dtype.itemsize))
-            t.store(instruction, space, at, _words(raw), dtype.itemsize)
-        t.mask, t.full = mask, full
-        if returns:
-            t.write(target, before)
+        store, at = t.place(instruction, space, place(t), width)
+        memory, threads = store.bytes[: len(store.bytes) // BYTES[kind] * BYTES[kind]].view(TYPES[kind]), t.mask
+        for number, column in enumerate(sources):
+            index = (at[threads] // BYTES[kind]) + number
+            operands = [get(t)[threads] for get in column]
+            if name == "add" and not returns:
+                np.add.at(memory, index, operands[0])
+                continue
+            before = np.zeros(t.count, TYPES[kind])
+            before[threads] = _updated(memory, index, _UPDATES[name], operands)
+            if returns:
+                t.write(targets[number], before)
+        if store is t.shared and t.shadow:
+            t.shadow.store(at[threads], width, np.flatnonzero(threads))
 
     return step
+
+
+def _update_name(instruction: Instruction) -> str:
+    return next(each for each in instruction.modifiers if each in _UPDATES)
+
+
+def _updated(memory: Array, index: Array, update: Callable[..., object], operands: list[Array]) -> list[object]:
+    """Updates one element after the other; gives what was there before each."""
+    before = []
+    for number, place in enumerate(index):
+        old = memory[place]
+        before.append(old)
+        memory[place] = update(old, *(each[number] for each in operands))
+    return before
 
 
 # ---- cp.async -----------------------------------------------------------------------------------------------
@@ -132,6 +149,10 @@ def _atomic(instruction: Instruction, kernel: Kernel) -> Step:
 
 def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
     """cp.async, its commit and its waits. A copy lands when it is waited for, as late as the machine may."""
+    if "bulk" in instruction.modifiers:
+        return build_bulk(instruction, kernel)
+    if "mbarrier" in instruction.modifiers:
+        return build_arrival(instruction, kernel)
     if "commit_group" in instruction.modifiers:
         return _commit
     if "wait_group" in instruction.modifiers or "wait_all" in instruction.modifiers:
@@ -168,8 +189,26 @@ def _commit(t: Threads) -> None:
     t.groups[t.mask] += 1
 
 
+def _fence(instruction: Instruction, kernel: Kernel) -> Step:
+    """Fences between threads: here every access is done when its instruction is. Those of proxies are noted."""
+    modifiers = instruction.modifiers
+    if modifiers[0] == "mbarrier_init":
+        return lambda t: t.mbarriers.fence(np.flatnonzero(t.mask))
+    if modifiers[0] != "proxy":
+        return _nothing(instruction, kernel)
+    if modifiers[1] != "async":
+        raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
+
+    def step(t: Threads) -> None:
+        t.mbarriers.fence(np.flatnonzero(t.mask))
+        if t.shadow and "global" not in modifiers:
+            t.shadow.fence(np.flatnonzero(t.mask), t.number[t.mask])
+
+    return step
+
+
 def _nothing(instruction: Instruction, kernel: Kernel) -> Step:
-    """Fences and hints: here every access is done when its instruction is."""
+    """Hints, and orders that are met anyhow."""
     return lambda t: None
 
 
@@ -181,8 +220,9 @@ BUILDERS: dict[str, Builder] = {
     "red": _atomic,
     "cp": _copy_async,
     "membar": _nothing,
-    "fence": _nothing,
+    "fence": _fence,
     "prefetch": _nothing,
+    "setmaxnreg": _nothing,
     "griddepcontrol": _nothing,
     "nanosleep": _nothing,
 }

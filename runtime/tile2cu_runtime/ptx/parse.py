@@ -5,6 +5,7 @@ Source: PTX ISA 9.0, "Syntax", "State Spaces, Types, and Variables". What nvcc w
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,11 @@ class Kernel:
     labels: Mapping[str, int]
     shared_bytes: int
     local_bytes: int
+
+    @functools.cached_property
+    def uses_async_proxy(self) -> bool:
+        """Whether it has wgmma, or copies by the async proxy."""
+        return any(each.operation == "wgmma" or each.modifiers[:2] == ("async", "bulk") for each in self.instructions)
 
 
 def parse(text: str) -> dict[str, Kernel]:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.amdgcn.arrays import Array, round_up
 from tile2cu_runtime.amdgcn.byte_store import ByteStore
 from tile2cu_runtime.amdgcn.global_memory import BASE, GlobalMemory
 from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.parse import Instruction, Kernel
+from tile2cu_runtime.ptx.shadow import Shadow
+
+if TYPE_CHECKING:
+    from tile2cu_runtime.ptx.barriers import MemoryBarriers, NamedBarriers
+    from tile2cu_runtime.ptx.tma import BulkCopies
+    from tile2cu_runtime.ptx.wgmma import Warpgroups
 
 WARP = 32
 # Where shared and local memory lie among generic addresses; global memory is elsewhere (global_memory.BASE).
-SHARED_WINDOW, LOCAL_WINDOW = 1 << 56, 2 << 56
+SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW = 1 << 56, 2 << 56, 3 << 56
+SHARED_ALIGNMENT = 1024
 _WORDS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -34,7 +42,11 @@ class Copy:
 
 @dataclass(kw_only=True)
 class Threads:
-    """The threads of `blocks` (ids), block after block; arrays are (threads,). `mask`: which execute now."""
+    """The threads of `blocks` (ids), block after block; arrays are (threads,). `mask`: which execute now.
+
+    `waiting`: those that wait at a barrier; `parked`: at an instruction of whole warps, or warpgroups, for the others.
+    `shadow` is there where the kernel uses the async proxy.
+    """
 
     kernel: Kernel
     blocks: list[tuple[int, int, int]]
@@ -43,6 +55,10 @@ class Threads:
     parameters: bytes
     memory: GlobalMemory
     shared_bytes: int
+    barriers: NamedBarriers
+    mbarriers: MemoryBarriers
+    bulk: BulkCopies
+    warpgroups: Warpgroups
     registers: dict[str, Array] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
 
@@ -54,12 +70,17 @@ class Threads:
         self.number = np.repeat(np.arange(len(self.blocks)), self.a_block)
         self.lane = self.thread % WARP
         self.registers = {name: np.zeros(self.count, _WORDS[size]) for name, size in self.kernel.registers.items()}
-        # What nobody wrote is NaN.
-        self.shared = ByteStore(self.shared_bytes * len(self.blocks), 0xFF)
+        # What nobody wrote is NaN. Swizzles are of addresses: each block's memory starts where their pattern does.
+        self.shared_stride = round_up(self.shared_bytes, SHARED_ALIGNMENT)
+        self.shared = ByteStore(self.shared_stride * len(self.blocks), 0xFF)
+        self.shadow: Shadow | None = None
+        if self.kernel.uses_async_proxy:
+            self.shadow = Shadow(self.shared_stride * len(self.blocks), self.count, len(self.blocks))
         self.local = ByteStore(self.kernel.local_bytes * self.count, 0xFF)
         self.groups = np.zeros(self.count, np.int64)
         self.pc = np.zeros(self.count, np.int64)
         self.waiting = np.zeros(self.count, np.bool_)
+        self.parked = np.zeros(self.count, np.bool_)
         self.exited = np.zeros(self.count, np.bool_)
         self.mask: Array = np.ones(self.count, np.bool_)
         self.full = True
@@ -104,19 +125,38 @@ class Threads:
 
     def load(self, instruction: Instruction, space: str, address: Array, width: int) -> Array:
         """`width` bytes for each executing thread, (words, threads) of 32 bits; others get what lies at some place."""
-        store, at = self._place(instruction, space, address, width, self.mask)
+        store, at = self.place(instruction, space, address, width)
+        if store is self.shared and self.shadow:
+            self._check_in_flight(instruction, self.shadow, at)
         return store.load(at, width)
 
     def store(self, instruction: Instruction, space: str, address: Array, words: list[Array], width: int) -> None:
         """Stores `width` bytes of each executing thread."""
-        store, at = self._place(instruction, space, address, width, self.mask)
+        store, at = self.place(instruction, space, address, width)
         chosen = slice(None) if self.full else self.mask
         store.store(at[chosen], [word[chosen] for word in words], width)
+        if store is self.shared and self.shadow:
+            self._check_in_flight(instruction, self.shadow, at)
+            self.shadow.store(at[chosen], width, np.arange(self.count)[chosen])
 
-    def _place(
-        self, instruction: Instruction, space: str, address: Array, width: int, mask: Array
-    ) -> tuple[ByteStore, Array]:
-        """The memory, and each thread's byte in it; threads outside the mask get the place of one inside."""
+    def _check_in_flight(self, instruction: Instruction, shadow: Shadow, at: Array) -> None:
+        busy = shadow.in_flight(at)
+        if busy is not None and (busy & self.mask).any():
+            thread = int(np.flatnonzero(busy & self.mask)[0])
+            byte = int(at[thread]) % self.shared_stride
+            raise self.fault(instruction, f"a copy to byte {byte} of shared memory is in flight", thread)
+
+    def parameter(self, instruction: Instruction, address: int, size: int, thread: int) -> bytes:
+        """Bytes of the parameters at a generic address."""
+        at = address - PARAMETER_WINDOW
+        if not 0 <= at <= len(self.parameters) - size:
+            raise self.fault(instruction, f"{size} bytes at {address:#x} are no parameter", thread)
+        return self.parameters[at : at + size]
+
+    def place(self, instruction: Instruction, space: str, address: Array, width: int) -> tuple[ByteStore, Array]:
+        """The memory, and each thread's byte in it, for `width` bytes; threads that do not execute get the place of one
+        that does."""
+        mask = self.mask
         address = address.astype(np.int64)
         if not space:
             space, address = self._resolved(instruction, address, mask)
@@ -125,10 +165,13 @@ class Threads:
             inside = self.memory.inside(at, width)
             offset, store = at, self.memory.store
         else:
-            size = self.shared_bytes if space == "shared" else self.kernel.local_bytes
+            is_shared = space == "shared"
+            size, each = self.kernel.local_bytes, self.kernel.local_bytes
+            if is_shared:
+                size, each = self.shared_bytes, self.shared_stride
             inside = (address >= 0) & (address + width <= size)
-            offset = address + (self.number if space == "shared" else np.arange(self.count)) * size
-            store = self.shared if space == "shared" else self.local
+            offset = address + (self.number if is_shared else np.arange(self.count)) * each
+            store = self.shared if is_shared else self.local
             at = address
         bad = mask & (~inside | (address % width != 0))
         if bad.any():
@@ -164,6 +207,14 @@ class Threads:
             raise self.fault(instruction, "a lane of the warp is not here", int(np.flatnonzero(self.mask)[0]))
         found: Array = np.arange(self.count).reshape(-1, WARP)[some]
         return found
+
+    def land_all_of(self, thread: int) -> None:
+        """Performs the copies of one thread."""
+        mask, full = self.mask, self.full
+        self.mask, self.full = np.arange(self.count) == thread, False
+        self.groups[thread] += 1
+        self.land(0)
+        self.mask, self.full = mask, full
 
     def land(self, keep: int) -> None:
         """Performs the executing threads' copies of all but their `keep` latest groups."""

@@ -1,6 +1,7 @@
-"""What the lanes of a warp do together: shuffles, votes, ldmatrix and mma.
+"""What the lanes of a warp do together: shuffles, votes, ldmatrix, stmatrix and mma.
 
-Source: PTX ISA 9.0, "shfl.sync", "vote.sync", "ldmatrix", and "Matrix Fragments for mma.m16n8k16" and its kin.
+Source: PTX ISA 9.0, "shfl.sync", "vote.sync", "elect.sync", "ldmatrix", "stmatrix", and "Matrix Fragments for
+mma.m16n8k16" and its kin.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.ptx import float8
 from tile2cu_runtime.ptx.elementwise import unpacked
 from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.operands import TYPES, address, elements, source
 from tile2cu_runtime.ptx.parse import Instruction, Kernel
-from tile2cu_runtime.ptx.state import WARP, Builder, Step, Threads
+from tile2cu_runtime.ptx.state import WARP, Builder, Getter, Step, Threads
 
 LANES = np.arange(WARP)
 # "groupID" and "threadID_in_group" of the manual.
@@ -79,7 +81,48 @@ def _active_mask(instruction: Instruction, kernel: Kernel) -> Step:
     return step
 
 
-# ---- ldmatrix -----------------------------------------------------------------------------------------------
+def _elect(instruction: Instruction, kernel: Kernel) -> Step:
+    """elect.sync d|p: p in one lane of the mask, here the lowest; d is its number."""
+    targets, mask = instruction.operands[0].split("|"), source(instruction.operands[1], np.uint32, kernel)
+
+    def step(t: Threads) -> None:
+        members = mask(t).astype(np.int64)
+        lowest = np.log2(members & -members).astype(np.int64)
+        if targets[0].strip() != "_":
+            t.write(targets[0].strip(), lowest.astype(np.uint32))
+        t.write(targets[1].strip(), t.lane == lowest)
+
+    return step
+
+
+def members_of(instruction: Instruction, kernel: Kernel) -> Getter | None:
+    """The lanes, as bits, that must execute the instruction together; None where it asks for none.
+
+    [PTX ISA 9.0, ".sync" and ".aligned" of the instructions]
+    """
+    match instruction.operation:
+        case "ldmatrix" | "stmatrix" | "mma":
+            return lambda t: np.full(t.count, 0xFFFFFFFF, np.int64)
+        case "shfl" | "vote" | "match" | "elect" if "sync" in instruction.modifiers:
+            get = source(instruction.operands[-1], np.uint32, kernel)
+        case "bar" | "barrier" if "warp" in instruction.modifiers:
+            get = source(instruction.operands[0], np.uint32, kernel)
+        case _:
+            return None
+    return lambda t: get(t).astype(np.int64)
+
+
+def _meet(instruction: Instruction, kernel: Kernel) -> Step:
+    """bar.warp.sync: its lanes are here."""
+
+    def step(t: Threads) -> None:
+        if t.shadow:
+            t.shadow.meet(np.flatnonzero(t.mask))
+
+    return step
+
+
+# ---- ldmatrix and stmatrix ----------------------------------------------------------------------------------
 
 
 def _load_matrix(instruction: Instruction, kernel: Kernel) -> Step:
@@ -102,6 +145,30 @@ def _load_matrix(instruction: Instruction, kernel: Kernel) -> Step:
             values = np.zeros(t.count, np.uint32)
             values[warps.reshape(-1)] = pairs
             t.write(target, values)
+
+    return step
+
+
+def _store_matrix(instruction: Instruction, kernel: Kernel) -> Step:
+    """stmatrix.m8n8: the inverse of ldmatrix."""
+    if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
+        raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
+    place, values = address(instruction.operands[0], kernel), elements(instruction.operands[1])
+    sources, transposed = [source(each, np.uint32, kernel) for each in values], "trans" in instruction.modifiers
+
+    def step(t: Threads) -> None:
+        warps = t.warps(instruction)
+        words = np.zeros((4, t.count), np.uint32)
+        for number, get in enumerate(sources):
+            matrices = np.ascontiguousarray(get(t)[warps]).view(np.uint16).reshape(-1, 8, 8)
+            if transposed:
+                matrices = matrices.swapaxes(1, 2)
+            rows = np.ascontiguousarray(matrices).view(np.uint32)  # (warps, 8 rows, 4 words)
+            words[:, warps[:, 8 * number : 8 * number + 8].reshape(-1)] = rows.reshape(-1, 4).T
+        mask, full = t.mask, t.full
+        t.mask, t.full = mask & (t.lane < 8 * len(sources)), False
+        t.store(instruction, "shared", place(t), list(words), 16)
+        t.mask, t.full = mask, full
 
     return step
 
@@ -139,7 +206,7 @@ def result() -> Fragment:
     return Fragment(GROUP[:, None] + 8 * (item // 2), MEMBER[:, None] * 2 + item % 2)
 
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4}
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "e4m3": 8, "e5m2": 8}
 
 
 def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
@@ -204,6 +271,8 @@ def _matrix(t: Threads, warps: Array, words: list, kind: str, place: Fragment, s
             items = (flat & np.uint32(0xFFFFE000)).view(np.float32)
         case "f32":
             items = flat.view(np.float32)
+        case "e4m3" | "e5m2":
+            items = float8.decoded(flat.view(np.uint8), kind)
         case "s4" | "u4":
             codes = (flat[:, None] >> np.arange(0, 32, 4, dtype=np.uint32)).reshape(-1) & 15
             items = (codes ^ 8).astype(np.int64) - 8 if kind == "s4" else codes
@@ -230,6 +299,10 @@ BUILDERS: dict[str, Builder] = {
     "shfl": _shuffle,
     "vote": _vote,
     "activemask": _active_mask,
+    "elect": _elect,
+    "bar": _meet,
+    "barrier": _meet,
     "ldmatrix": _load_matrix,
+    "stmatrix": _store_matrix,
     "mma": _multiply,
 }

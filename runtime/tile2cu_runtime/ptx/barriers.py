@@ -1,0 +1,240 @@
+"""Barriers of a block: bar and barrier with their numbers, and mbarriers.
+
+Source: PTX ISA 9.0, "Parallel Synchronization and Communication Instructions: bar, barrier", "... mbarrier".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import Array
+from tile2cu_runtime.ptx.errors import PtxError
+from tile2cu_runtime.ptx.operands import address, source
+from tile2cu_runtime.ptx.parse import Instruction, Kernel
+
+if TYPE_CHECKING:
+    from tile2cu_runtime.ptx.state import Builder, Step, Threads
+
+_NUMBERS = 16  # of barriers a block
+
+
+# ---- bar and barrier ----------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class _Gathering:
+    """Threads that have come to a barrier; `wanted` is None where it is all of the block."""
+
+    instruction: Instruction
+    wanted: int | None
+    come: int = 0
+
+
+class NamedBarriers:
+    """The numbered barriers of some blocks."""
+
+    def __init__(self, count: int) -> None:
+        self.waits_at = np.full(count, -1, np.int64)  # block * 16 + number
+        self._open: dict[int, _Gathering] = {}
+
+    def come(self, t: Threads, instruction: Instruction, taken: Array, kernel: Kernel) -> None:
+        """bar.sync and barrier.sync, which wait, and barrier.arrive."""
+        number, *rest = instruction.operands
+        numbers = source(number, np.uint32, kernel)(t).astype(np.int64)
+        counts = source(rest[0], np.uint32, kernel)(t) if rest else None
+        keys = t.number * _NUMBERS + numbers
+        for key in np.unique(keys[taken]):
+            members = taken & (keys == key)
+            wanted = int(counts[members][0]) if counts is not None else None
+            gathering = self._open.setdefault(int(key), _Gathering(instruction=instruction, wanted=wanted))
+            first = int(np.flatnonzero(members)[0])
+            if gathering.wanted != wanted:
+                other = f"{gathering.wanted} in line {gathering.instruction.line}"
+                raise t.fault(instruction, f"barrier {key % _NUMBERS} of {wanted} threads, and of {other}", first)
+            gathering.come += int(members.sum())
+            if wanted is not None and gathering.come > wanted:
+                raise t.fault(instruction, f"more threads than the {wanted} of barrier {key % _NUMBERS} come", first)
+            if "sync" in instruction.modifiers:
+                t.waiting |= members
+                self.waits_at[members] = key
+            self._release_if_complete(t, int(key))
+
+    def leave(self, t: Threads) -> None:
+        """Threads have ended: barriers of whole blocks do not wait for them."""
+        for key in [key for key, gathering in self._open.items() if gathering.wanted is None]:
+            self._release_if_complete(t, key)
+
+    def _release_if_complete(self, t: Threads, key: int) -> None:
+        gathering, wanted = self._open[key], self._open[key].wanted
+        if wanted is None:
+            wanted = t.a_block - int(t.exited[t.number == key // _NUMBERS].sum())
+        if gathering.come != wanted:
+            return
+        del self._open[key]
+        members = self.waits_at == key
+        self.waits_at[members] = -1
+        t.waiting &= ~members
+        if t.shadow:
+            t.shadow.meet(np.flatnonzero(members))
+
+    def describe(self, thread: int) -> str:
+        """What a waiting thread waits for."""
+        key = int(self.waits_at[thread])
+        gathering = self._open[key]
+        wanted = "all" if gathering.wanted is None else gathering.wanted
+        return f"at barrier {key % _NUMBERS}, where {gathering.come} of {wanted} threads have come"
+
+
+# ---- mbarrier -----------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class _MemoryBarrier:
+    """Arrivals of a phase, those still missing, and the bytes that are announced and not there."""
+
+    count: int
+    pending: int
+    maker: int  # the thread that initialised it
+    bytes: int = 0
+    phase: int = 0
+    fenced: bool = False
+
+
+class MemoryBarriers:
+    """The mbarriers of some blocks, by their byte in the blocks' shared memories."""
+
+    def __init__(self, count: int) -> None:
+        self.waits_at = np.full(count, -1, np.int64)
+        self._barriers: dict[int, _MemoryBarrier] = {}
+
+    def initialise(self, t: Threads, instruction: Instruction, at: Array, counts: Array) -> None:
+        for thread in np.flatnonzero(t.mask):
+            place, count = self.place(t, instruction, at, int(thread)), int(counts[thread])
+            if not 1 <= count < 1 << 20:
+                raise t.fault(instruction, f"{count} arrivals of a phase", int(thread))
+            self._barriers[place] = _MemoryBarrier(count=count, pending=count, maker=int(thread))
+
+    def fence(self, threads: Array) -> None:
+        """fence.mbarrier_init, or a proxy fence, of these threads: copies see what they initialised."""
+        makers = set(threads.tolist())
+        for barrier in self._barriers.values():
+            barrier.fenced |= barrier.maker in makers
+
+    def place(self, t: Threads, instruction: Instruction, at: Array, thread: int) -> int:
+        """Where the thread's operand lies. A fault if no barrier can lie there."""
+        offset = int(at[thread])
+        if offset % 8 or not 0 <= offset <= t.shared_bytes - 8:
+            raise t.fault(instruction, f"no mbarrier can lie at byte {offset} of shared memory", thread)
+        return offset + int(t.number[thread]) * t.shared_stride
+
+    def find(self, t: Threads, instruction: Instruction, place: int, thread: int) -> _MemoryBarrier:
+        """The barrier there. A fault where nobody initialised one."""
+        if place not in self._barriers:
+            offset = place % t.shared_stride
+            raise t.fault(instruction, f"nobody initialised an mbarrier at byte {offset} of shared memory", thread)
+        return self._barriers[place]
+
+    def target(self, t: Threads, instruction: Instruction, place: int, thread: int) -> None:
+        """A copy will arrive there. A fault where the copy engine may not know of the barrier."""
+        if not self.find(t, instruction, place, thread).fenced:
+            raise t.fault(instruction, "no fence.mbarrier_init since the barrier's mbarrier.init", thread)
+
+    def arrive(
+        self, t: Threads, instruction: Instruction, place: int, thread: int, *, announced: int = 0, count: int = 1
+    ) -> int:
+        """So many arrivals, after so many bytes were announced. Gives the phase before them."""
+        barrier = self.find(t, instruction, place, thread)
+        phase = barrier.phase
+        barrier.bytes += announced
+        if count > barrier.pending:
+            what = f"more than {barrier.count} arrivals, while {barrier.bytes} bytes are missing"
+            raise t.fault(instruction, what, thread)
+        barrier.pending -= count
+        self._complete(t, place, barrier)
+        return phase
+
+    def promise(self, t: Threads, instruction: Instruction, place: int, thread: int) -> None:
+        """One more arrival is wanted in this phase."""
+        self.find(t, instruction, place, thread).pending += 1
+
+    def deliver(self, t: Threads, place: int, size: int) -> None:
+        """Bytes of a copy are there."""
+        self._barriers[place].bytes -= size
+        self._complete(t, place, self._barriers[place])
+
+    def _complete(self, t: Threads, place: int, barrier: _MemoryBarrier) -> None:
+        if barrier.pending or barrier.bytes:
+            return
+        barrier.phase += 1
+        barrier.pending = barrier.count
+        woken = self.waits_at == place
+        self.waits_at[woken] = -1
+        t.waiting &= ~woken
+
+    def wait(self, t: Threads, instruction: Instruction, taken: Array, kernel: Kernel, here: int) -> None:
+        """try_wait and test_wait: a thread whose phase is not over comes back to the instruction when it is."""
+        target, place, state, *_ = instruction.operands
+        at, wanted = address(place, kernel)(t), source(state, np.uint64, kernel)(t)
+        over = np.zeros(t.count, np.bool_)
+        for thread in np.flatnonzero(taken):
+            where = self.place(t, instruction, at, int(thread))
+            phase = self.find(t, instruction, where, int(thread)).phase
+            # A token of mbarrier.arrive is the number of its phase.
+            of = int(wanted[thread])
+            over[thread] = (phase ^ of) & 1 if "parity" in instruction.modifiers else phase > of
+            if not over[thread]:
+                self.waits_at[thread] = where
+        late = taken & ~over
+        t.pc[late] = here
+        t.waiting |= late
+        mask, full, t.mask, t.full = t.mask, t.full, over, False
+        t.write(target, over)
+        t.mask, t.full = mask, full
+        if t.shadow:
+            t.shadow.meet(np.flatnonzero(over))
+
+    def describe(self, t: Threads, thread: int) -> str:
+        """What a waiting thread waits for."""
+        place = int(self.waits_at[thread])
+        barrier = self._barriers[place]
+        missing = f"{barrier.pending} of {barrier.count} arrivals and {barrier.bytes} bytes are missing"
+        return f"at the mbarrier at byte {place % t.shared_stride} of shared memory, where {missing}"
+
+    def unbalanced(self) -> tuple[int, int, int] | None:
+        """A barrier that is left with bytes announced and not there, or the other way: place, bytes, its maker."""
+        for place, barrier in self._barriers.items():
+            if barrier.bytes:
+                return place, barrier.bytes, barrier.maker
+        return None
+
+
+def _build(instruction: Instruction, kernel: Kernel) -> Step:
+    """mbarrier.init, .arrive, .arrive.expect_tx, .expect_tx and .inval."""
+    what, operands = instruction.modifiers[0], list(instruction.operands)
+    target = operands.pop(0) if what == "arrive" else "_"
+    at = address(operands[0], kernel)
+    number = source(operands[1] if len(operands) > 1 else "1", np.uint32, kernel)
+    if what not in ("init", "inval", "arrive", "expect_tx") or "noComplete" in instruction.modifiers:
+        raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
+    announces = "expect_tx" in instruction.modifiers
+
+    def initialise(t: Threads) -> None:
+        t.mbarriers.initialise(t, instruction, at(t), number(t))
+
+    def step(t: Threads) -> None:
+        places, counts, phases = at(t), number(t), np.zeros(t.count, np.uint64)
+        for thread in np.flatnonzero(t.mask).tolist():
+            place = t.mbarriers.place(t, instruction, places, thread)
+            announced = int(counts[thread]) if announces else 0
+            count = 0 if what == "expect_tx" else 1 if announces else int(counts[thread])
+            phases[thread] = t.mbarriers.arrive(t, instruction, place, thread, announced=announced, count=count)
+        if target != "_":
+            t.write(target, phases)
+
+    return {"init": initialise, "inval": lambda t: None}.get(what, step)
+
+
+BUILDERS: dict[str, Builder] = {"mbarrier": _build}

@@ -1,0 +1,77 @@
+"""What the async proxy must know of shared memory: who stored each word last, and where copies are in flight.
+
+Stores by threads go through the generic proxy; wgmma and TMA read and write through the async one, and see a store only
+behind a fence.proxy.async of a thread that knew of it: of the one that stored, or of one that came to a barrier since.
+[PTX ISA 9.0, "Memory Consistency Model: Proxy-preserved base causality order"; "membar/fence: fence.proxy"]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tile2cu_runtime.amdgcn.arrays import Array
+
+CHUNK, _WORD, _WORDS = 16, 4, np.arange(4)
+_THREADS = 1 << 12  # more than run side by side
+
+
+class Shadow:
+    """Of the shared memories of some blocks, which lie one after the other; offsets count bytes from the first."""
+
+    def __init__(self, size: int, threads: int, blocks: int) -> None:
+        # Time and thread of the last store to each word; 0 where nobody stored, or the async proxy did.
+        self._stores = np.zeros(size // _WORD + CHUNK, np.int64)
+        self._in_flight = np.zeros(size // CHUNK + 1, np.uint8)
+        self._copies = 0
+        self._now = 1
+        self._fenced, self._met = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
+        self._known = np.zeros(blocks, np.int64)  # stores until then lie behind a fence of one who knew of them
+
+    def store(self, at: Array, width: int, threads: Array) -> None:
+        """Threads stored `width` bytes each."""
+        self._now += 1
+        words = (at >> 2)[:, None] + _WORDS[: max(1, width // _WORD)]
+        self._stores[words] = (self._now * _THREADS + threads)[:, None]
+
+    def fence(self, threads: Array, blocks: Array) -> None:
+        """fence.proxy.async of these threads; `blocks` are theirs."""
+        self._now += 1
+        self._fenced[threads] = self._now
+        np.maximum.at(self._known, blocks, self._met[threads])
+
+    def meet(self, threads: Array) -> None:
+        """These threads have passed a barrier: what was stored before may be known to them."""
+        self._now += 1
+        self._met[threads] = self._now
+
+    def unfenced(self, chunks: Array, block: int) -> tuple[int, int] | None:
+        """Of chunks of 16 bytes that the async proxy reads: one that is not behind a fence, and who stored it."""
+        stores = self._stores[(chunks >> 2)[:, None] + _WORDS]
+        if not stores.any():
+            return None
+        time, thread = stores // _THREADS, stores % _THREADS
+        bad = np.argwhere((time > self._fenced[thread]) & (time > self._known[block]))
+        if not len(bad):
+            return None
+        row, word = bad[0]
+        return int(chunks[row]) + _WORD * int(word), int(thread[row, word])
+
+    # ---- copies in flight -----------------------------------------------------------------------------------
+
+    def begin(self, chunks: Array) -> None:
+        """A copy into these chunks is in flight."""
+        self._copies += 1
+        self._in_flight[chunks // CHUNK] = 1
+
+    def end(self, chunks: Array) -> None:
+        """It has landed."""
+        self._copies -= 1
+        self._in_flight[chunks // CHUNK] = 0
+        self._stores[(chunks >> 2)[:, None] + _WORDS] = 0
+
+    def in_flight(self, at: Array) -> Array | None:
+        """Which of these places a copy in flight will write; None where none."""
+        if not self._copies:
+            return None
+        found: Array = self._in_flight[at // CHUNK] != 0
+        return found if found.any() else None
