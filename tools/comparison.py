@@ -59,16 +59,30 @@ def on_gpu(kernel: Prebuilt) -> Runner:
 
 def on_cpu(text: Text, schedules: Sequence[str] = ("round-robin",)) -> Runner:
     """Runs on the CPU engine with all checks, once a schedule; a finding raises."""
-    import ml_dtypes
-
     from tile2cu_runtime import load_kernel
 
-    kernel = load_kernel(text.path, device="cpu", check=True, schedules=schedules)
+    return _in_memory(text, load_kernel(text.path, device="cpu", check=True, schedules=schedules))
+
+
+def on_ptx(text: Text) -> Runner:
+    """Runs nvcc's PTX of the text on the PTX machine; a fault raises."""
+    from tile2cu_runtime import load_kernel
+
+    return _in_memory(text, load_kernel(text.path, device="ptx"))
+
+
+def _in_memory(text: Text, kernel: Callable[..., object]) -> Runner:
+    import ml_dtypes
+
+    import tile2cu_runtime
 
     def run(arrays: Arrays, sizes: Mapping[str, int]) -> Arrays:
         dtypes = [getattr(ml_dtypes, spec["dtype"], spec["dtype"]) for spec in text.tensors]
         converted = [np.ascontiguousarray(a.astype(dtype)) for a, dtype in zip(arrays, dtypes, strict=True)]
-        kernel(*converted, **sizes)
+        try:
+            kernel(*converted, **sizes)
+        except tile2cu_runtime.LaunchError as error:
+            raise LaunchError(str(error), error.status) from error
         return [converted[position].astype(np.float64) for position in output_positions(text)]
 
     return run
