@@ -35,7 +35,7 @@ def load_kernel(
     """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless the cache has it.
 
     `device`: "cpu" runs the text on the CPU engine, "cuda" and "hip" on a GPU; "sim" runs the AMD code object and "ptx"
-    nvcc's PTX for sm_80 instruction by instruction; by default a GPU when this machine has one that runs the target's
+    nvcc's PTX instruction by instruction; by default a GPU when this machine has one that runs the target's
     code, and the CPU for `check`. `check` looks for races, accesses out of bounds or of uninitialised memory, and wrong
     synchronisation, on the CPU under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings raise
     CheckError, or are only left in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and

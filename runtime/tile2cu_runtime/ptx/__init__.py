@@ -6,11 +6,15 @@
 The CPU engine runs an emitted text on its own primitives; a swapped operand in an asm statement of headers/tl/cuda is
 invisible there, and is a wrong result here.
 
-Has: what nvcc 13 makes of the emitted texts for sm_80: integers, floats, conversions, loads and stores, atomics,
-shuffles and votes, ldmatrix, mma.sync but of 8-bit floats, cp.async, bar.sync 0. It checks bounds, alignment
-and that warps are whole; copies land as late as they may, and what nobody wrote in shared memory is NaN.
-Has not: wgmma, TMA, mbarriers, named barriers, 8-bit floats, textures, functions that are not inlined. No time, no
-races. Transcendentals are correctly rounded, sums of an mma are rounded once.
+Has: what nvcc 13 makes of the emitted texts: integers, floats, conversions, loads and stores, atomics, shuffles and
+votes, ldmatrix and stmatrix, mma.sync, cp.async, numbered barriers; of sm_90a wgmma of all widths and types with sums
+in 32 bits, mbarriers, bulk copies of rows and of boxes of tensors (tensor_map.py). It checks bounds, alignment, that
+warps and warpgroups come whole; copies land as late as they may, and what nobody wrote in shared memory is NaN.
+Reported: what is read, or written, while a copy or a product on it is in flight; a missing wgmma.fence,
+fence.proxy.async or fence.mbarrier_init; bytes that a barrier waits for in vain; copies and products that nobody waits
+for.
+Has not: clusters and multicast, tcgen05, sparse wgmma, im2col maps, textures, functions that are not inlined. No time,
+no races between threads. Transcendentals are correctly rounded, sums of a product are rounded once.
 """
 
 from tile2cu_runtime.ptx.errors import PtxError

@@ -194,8 +194,10 @@ class Threads:
 
     def fault(self, instruction: Instruction, what: str, thread: int) -> PtxError:
         block = self.blocks[int(self.number[thread])]
-        place = f"block {block}, thread {int(self.thread[thread])}"
-        return PtxError(f"{self.kernel.name}, line {instruction.line}, `{instruction}`: {what} ({place})")
+        place, shown = f"block {block}, thread {int(self.thread[thread])}", str(instruction)
+        if len(shown) > 160:  # a product names up to 128 registers
+            shown = f"{shown[:80]} ... {shown[-60:]}"
+        return PtxError(f"{self.kernel.name}, line {instruction.line}, `{shown}`: {what} ({place})")
 
     # ---- warps and asynchronous copies ----------------------------------------------------------------------
 
