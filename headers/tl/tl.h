@@ -1,5 +1,5 @@
-// The only header an emitted kernel includes: the primitives of the machine it is compiled for, then everything that
-// is written once on top of them. docs/tl.md lists the names.
+// What every emitted kernel includes: the primitives of the machine it is compiled for, then everything that is written
+// once on top of them. docs/tl.md lists the names.
 #pragma once
 #ifndef __CUDACC_RTC__  // NVRTC compiles kernels alone, without launchers
 #include "status.h"

@@ -2,6 +2,7 @@
 // one loads (TMA), three stages between memory barriers. The template argument plants one fault; comments name the lines
 // that tests expect in findings.
 #include <tl/sm90.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace gemm_sm90 {
 

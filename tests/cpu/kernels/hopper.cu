@@ -2,6 +2,7 @@
 // by a TMA pipeline, two boxes each, C out by a TMA store. Each fault is one omission; comments name the lines that
 // tests expect in findings.
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace hopper {
 

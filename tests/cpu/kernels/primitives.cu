@@ -1,6 +1,8 @@
 // One micro-kernel a primitive, each a block (or a warp) that reads integers and writes what the primitive gave it. The
 // same text runs on the CPU engine and on a GPU; the results must be equal byte for byte.
 #include <tl/sm90.h>
+#include <tl/sm90/wgmma_bfloat16.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace primitives {
 

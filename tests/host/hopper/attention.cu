@@ -3,6 +3,7 @@
 #include "attention.h"
 
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace attention_kernel {
 

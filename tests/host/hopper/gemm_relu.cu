@@ -3,6 +3,7 @@
 #include "gemm_relu.h"
 
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace gemm_relu_kernel {
 

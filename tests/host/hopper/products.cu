@@ -1,5 +1,9 @@
 // Products of one tile by wgmma: every N, each way an operand may lie, every type, shared among warpgroups. Operands come by ordinary loads.
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_bfloat16.h>
+#include <tl/sm90/wgmma_float8.h>
+#include <tl/sm90/wgmma_half.h>
+#include <tl/sm90/wgmma_int8.h>
 
 namespace products {
 

@@ -9,6 +9,7 @@ import pytest
 
 PROLOGUE = """
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 using Small = tl::MmaAccumulator<64, 64, tl::Warps<4, 1>>;
 using Wide = tl::MmaAccumulator<64, 128, tl::Warps<4, 1>>;
 using Other = tl::Blocked<tl::Shape<64, 64>, tl::Shape<4, 32>, 2>;
@@ -59,6 +60,10 @@ MISUSES = [
     ("X(1);", "as many indices as the tensor has dimensions"),
     (f"{WGMMA} tl::gemm(plain, s.square, w);", "wgmma reads tiles with a swizzle"),
     (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half, bfloat16, float8, int8 or uint8"),
+    (
+        f"{WGMMA} tl::SharedTile<tl::bfloat16, 64, 64, tl::Swizzle128B> brain; tl::gemm(brain, brain, w);",
+        "products of this type on wgmma: include tl/sm90/wgmma_half.h, wgmma_bfloat16.h",
+    ),
     (f"{WGMMA} tl::gemm(s.flat, s.square, w);", "A has as many rows as C"),
     (f"{WGMMA} tl::gemm(s.square, s.flat, w);", "A has as many columns as B has rows"),
     (f"{WGMMA} tl::gemm(w, s.square, w);", "an operand in registers is half or bfloat16"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Program, syncs_grid, walk_stmts
+from tile2cu.core.program import Gemm, Program, syncs_grid, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer
@@ -16,6 +16,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names, can_be_c_function
 from tile2cu.emitter.producer import producer
+from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import (
     aligned_when,
@@ -35,6 +36,15 @@ from tile2cu.emitter.view import KernelView, LaunchView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
+# By the operands' type.
+_WGMMA_HEADERS = {
+    "float16": "sm90/wgmma_half.h",
+    "bfloat16": "sm90/wgmma_bfloat16.h",
+    "float8_e4m3fn": "sm90/wgmma_float8.h",
+    "float8_e5m2": "sm90/wgmma_float8.h",
+    "int8": "sm90/wgmma_int8.h",
+    "uint8": "sm90/wgmma_int8.h",
+}
 _WORD = re.compile(r"[A-Za-z]\w*")
 
 
@@ -151,7 +161,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
-        together=any(syncs_grid(each.launch.body) for each in launches),
+        headers=_headers(launches),
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),
@@ -161,6 +171,18 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         launches=tuple(_launch_view(each) for each in written),
         host=host(written),
     )
+
+
+def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
+    """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
+    first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
+    operands = {
+        str(each.facts[op, "instruction"]).rpartition(".")[2]
+        for each in launches
+        for op in walk_stmts(each.launch.body)
+        if isinstance(op, Gemm) and on_wgmma(op, each.facts)
+    }
+    return first, *sorted({_WGMMA_HEADERS[operand] for operand in operands})
 
 
 def _launch_view(written: Written) -> LaunchView:

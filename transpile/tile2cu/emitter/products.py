@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from tile2cu.core.facts import Facts
 from tile2cu.core.program import Await, Buffer, Gemm, SetRegisters, Stmt
 from tile2cu.core.schedule import Landing
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
@@ -26,7 +27,7 @@ def product_call(op: Gemm, statements: "Statements") -> Mapping[str, str]:
         arguments.insert(1, f"tl::transposed({metadata})" if op.transpose_metadata else metadata)
     elif statements.facts.get(op, "in_flight") is not None or statements.facts.get(op, "landing") is not None:
         name = "gemm_start"
-    if op.clear_if is not None and _on_wgmma(op, statements):
+    if op.clear_if is not None and on_wgmma(op, statements.facts):
         arguments.append(f"tl::overwrite_if({statements.printer.text(op.clear_if)})")
     parts = {"name": name, "template": "", "arguments": ", ".join(arguments + ["tl::overwrite"] * op.clear)}
     priority = _priority(op, statements)
@@ -63,7 +64,7 @@ def before(stmt: Stmt, statements: "Statements") -> Iterator[StatementView]:
 
 def cleared(op: Gemm, above: list[str], statements: "Statements") -> Iterator[StatementView]:
     """The branch that clears the result of a product whose instruction cannot."""
-    if op.clear_if is not None and not _on_wgmma(op, statements):
+    if op.clear_if is not None and not on_wgmma(op, statements.facts):
         clear = StatementView("line", {"text": f"tl::clear({statements.tile(op.c)});"}, op.span.line)
         condition = {"condition": statements.printer.text(op.clear_if)}
         yield StatementView("branch", condition, op.span.line, tuple(above), (clear,))
@@ -97,8 +98,9 @@ def _wait(stmt: Stmt, pending: int, statements: "Statements", *own: Buffer) -> s
     return f"tl::gemm_wait<{pending}>({', '.join(map(statements.printer.tile, results))});"
 
 
-def _on_wgmma(op: Gemm, statements: "Statements") -> bool:
-    return str(statements.facts[op, "instruction"]).startswith("wgmma")
+def on_wgmma(op: Gemm, facts: Facts) -> bool:
+    """Whether a product is one of wgmma's."""
+    return str(facts[op, "instruction"]).startswith("wgmma")
 
 
 def _instruction_comments(op: Gemm, statements: "Statements") -> tuple[str, ...]:

@@ -80,8 +80,7 @@ class KernelView:
     """A whole .cu or .hip file and its header.
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
-    `group` are the threads of a group that works by itself, 0 where the block works as a whole. `together`: blocks wait
-    for one another.
+    `group` are the threads of a group that works by itself, 0 where the block works as a whole; `headers` are tl's.
     """
 
     name: str
@@ -89,7 +88,7 @@ class KernelView:
     provenance: tuple[str, ...]
     contract: tuple[str, ...]
     group: str
-    together: bool
+    headers: tuple[str, ...]
     pasted: tuple[Section, ...]
     sizes: Section
     shared_limit: int

@@ -120,9 +120,14 @@ def amalgamated(headers: Headers, kept: Collection[str], version: str, notice: s
             elif not child and line != "#pragma once":
                 yield line
 
-    roots = ("tl.h", *(name for name in ("grid.h",) if name in kept))  # what texts include
+    roots = ("tl.h", *beside(kept))  # what texts include
     text = _without_empty_conditions("\n".join(line for root in roots for line in expanded(root)) + "\n")
     return _comment(notice) + "#pragma once\n" + in_namespace(text, version)
+
+
+def beside(kept: Collection[str]) -> list[str]:
+    """The kept headers that texts include beside tl.h; each includes it."""
+    return sorted(name for name in kept if name == "grid.h" or name.startswith("sm90/"))
 
 
 def _vendored(headers: Headers, name: str, kept: Collection[str], version: str, notice: str) -> str:

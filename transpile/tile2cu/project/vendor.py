@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from textwrap import fill
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.project.headers import Headers, amalgamated, in_namespace, vendored, version_of
+from tile2cu.project.headers import Headers, amalgamated, beside, in_namespace, vendored, version_of
 from tile2cu.project.job import Outcome
 from tile2cu.project.vendor_cmake import cmake_lists
 from tile2cu.version import VERSION
@@ -50,8 +50,8 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
     notice = f"SPDX-License-Identifier: MIT -- tile2cu {VERSION}, LICENSE"
     if options.single_header:
         runtime = {"include/tl/tl.h": amalgamated(headers, kept, version, notice)}
-        if "grid.h" in kept:  # its names are in there, too
-            runtime["include/tl/grid.h"] = '#pragma once\n#include "tl.h"\n'
+        for name in beside(kept):  # its names are in there, too
+            runtime[f"include/tl/{name}"] = f'#pragma once\n#include "{"../" * name.count("/")}tl.h"\n'
         kernels = {name: _self_contained(text, headers) for name, text in kernels.items()}
     else:
         runtime = {f"include/tl/{name}": text for name, text in vendored(headers, kept, version, notice).items()}

@@ -11,6 +11,8 @@ template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // of one instr
 // Operands of 8 bits, which wgmma reads with K contiguous only.
 template <class T>
 constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value || std::is_same<T, uint8_t>::value;
+// Whether the text has included wgmma's instructions of T: tl/sm90/wgmma_half.h and its like bring them.
+template <class T> constexpr bool has_wgmma = false;
 // What products of T accumulate in.
 template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
 
@@ -50,6 +52,9 @@ template <class Tile> struct WgmmaTile {
   static constexpr int panel = Whole::panel_cols, span = panel * int(sizeof(type));
   static_assert(is_small_float<type> || is_wgmma_byte<type>,
                 "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
+  static_assert(
+      has_wgmma<type> || !(is_small_float<type> || is_wgmma_byte<type>),
+      "products of this type on wgmma: include tl/sm90/wgmma_half.h, wgmma_bfloat16.h, wgmma_float8.h or wgmma_int8.h");
   static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
 };
 

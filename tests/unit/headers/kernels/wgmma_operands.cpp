@@ -2,6 +2,7 @@
 // the tile is. It needs no engine.
 #include <cstdio>
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 
 thread_local int tl_engine_thread;
 extern "C" uint32_t tl_engine_shared_address(const void*) { return 0; }
