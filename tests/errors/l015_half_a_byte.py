@@ -5,18 +5,24 @@ import tilelang.language as T
 @tilelang.jit
 def factory(M):
     @T.prim_func
-    def main(X: T.Tensor((M, 64), "int8"), Y: T.Tensor((M, 64), "int4")):
+    def main(X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M,), "int4")):
         with T.Kernel(T.ceildiv(M, 32), threads=128) as bx:
-            S = T.alloc_shared((32, 64), "int4")
-            for i, j in T.Parallel(64, 32):
-                S[j, i] = T.cast(X[bx * 32 + j, i], "int4")
-            T.copy(S, Y[bx * 32, 0])
+            X_local = T.alloc_fragment((32, 64), "float32")
+            least = T.alloc_fragment((32,), "float32")
+            Q_local = T.alloc_fragment((32,), "int4")
+            S = T.alloc_shared((32,), "int4")
+            T.copy(X[bx * 32, 0], X_local)
+            T.reduce_min(X_local, least, dim=1)
+            for i in T.Parallel(32):
+                Q_local[i] = T.cast(least[i], "int4")
+            T.copy(Q_local, S)
+            T.copy(S, Y[bx * 32])
 
     return main
 # ---- expected ----
 # error[T2C-L015]: a thread would write single elements of `S`, and two int4 share a byte
-#   --> l015_half_a_byte.py:12:17
+#   --> l015_half_a_byte.py:18:13
 #    |
-# 12 |                 S[j, i] = T.cast(X[bx * 32 + j, i], "int4")
-#    |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: write them to a fragment in a T.Parallel loop over whole rows, and T.copy that
+# 18 |             T.copy(Q_local, S)
+#    |             ^^^^^^^^^^^^^^^^^^
+#   = help: store them one by one in a T.Parallel loop, which takes atomic operations

@@ -258,3 +258,40 @@ def test_single_elements_of_a_tensor(dtype: str, target: str, tmp_path: Path) ->
     x, z = numbers(dtype, 37, 46), np.zeros(4, np.uint8)
     np.testing.assert_array_equal(unpacked(kernel(x.astype(np.float32), z), dtype), x[:, ::-1])
     np.testing.assert_array_equal(unpacked(z, dtype)[:3], x[:3, 1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target"), [("int4", "cuda:sm_80"), ("uint4", "hip:gfx942"), ("float4_e2m1fn", "cuda:sm_90a")]
+)
+def test_single_elements_of_shared_tiles_and_sums(dtype: str, target: str, tmp_path: Path) -> None:
+    """Halves of one byte of a tile by different threads; reductions of tile and fragment have wider results."""
+    statements = f"""
+        S = T.alloc_shared((16, 32), {dtype!r})
+        row = T.alloc_shared((32,), {dtype!r})
+        L = T.alloc_fragment((16, 32), {dtype!r})
+        sums = T.alloc_fragment((16,), "float32")
+        least = T.alloc_fragment((16,), "float32")
+        tx = T.get_thread_binding()
+        T.clear(row)
+        for j, i in T.Parallel(32, 16):
+            S[i, 31 - j] = T.cast(X[bx * 16 + i, j], {dtype!r})
+        if tx < 32:
+            row[tx] = S[0, tx]
+        T.copy(S, L)
+        T.reduce_sum(S, sums, dim=1)
+        T.reduce_min(L, least, dim=1)
+        T.copy(S, Y[bx * 16, 0])
+        T.copy(row, Z[bx, 0:32])
+        for i in T.Parallel(16):
+            R[bx * 16 + i, 0] = sums[i]
+            R[bx * 16 + i, 1] = least[i]
+    """
+    params = (
+        f"X: T.Tensor((M, 32), 'float32'), Z: T.Tensor((3, 32), {dtype!r}), R: T.Tensor((M, 2), 'float32'), "
+        f"Y: T.Tensor((M, 32), {dtype!r})"
+    )
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 16)", arguments="M", target=target)
+    x, z, r = numbers(dtype, 40, 32), np.zeros((3, 16), np.uint8), np.zeros((40, 2), np.float32)
+    np.testing.assert_array_equal(unpacked(kernel(x.astype(np.float32), z, r), dtype), x[:, ::-1])
+    np.testing.assert_array_equal(unpacked(z, dtype), x[::16, ::-1])
+    np.testing.assert_array_equal(r, np.stack((x.sum(axis=1), x.min(axis=1)), axis=1))

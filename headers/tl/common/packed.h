@@ -15,7 +15,7 @@ template <class T> TL_BOTH constexpr int elements_in(int bytes) {
 template <class T> constexpr int fewest_written = is_packed<T> ? 2 : 1;
 
 // A place in memory whose elements share bytes; it counts in elements, as T* does elsewhere. Single elements are read
-// only, pairs are written by store_elements.
+// only here: store_half writes one, store_elements pairs.
 template <class T> struct PackedPointer {
   using Byte = std::conditional_t<std::is_const<T>::value, const uint8_t, uint8_t>;
   using Value = std::remove_const_t<T>;
@@ -54,18 +54,27 @@ template <class T> struct ElementsBehind<const Packed<T>> {
 template <class T> using ElementIn = typename ElementsBehind<T>::type;
 template <class T> TL_DEVICE auto first_element(T* data) { return ElementsBehind<T>::first(data); }
 
+template <class T> struct Element;  // packet.h
+
 // What a tile's elements are stored as, where one of them lies, and what A(i, j) gives.
 template <class T, bool = is_packed<T>> struct InMemory {
   using Stored = T;
   using Pointer = T*;
   using Reference = T&;
   static TL_DEVICE Pointer at(Stored* data, int64_t element) { return data + element; }
+  static TL_DEVICE Reference element(Pointer p) { return *p; }
 };
 template <class T> struct InMemory<T, true> {
   using Stored = std::conditional_t<std::is_const<T>::value, const uint8_t, uint8_t>;
   using Pointer = PackedPointer<T>;
-  using Reference = const std::remove_const_t<T>;
+  using Reference = std::conditional_t<std::is_const<T>::value, const std::remove_const_t<T>, Element<T>>;
   static TL_DEVICE Pointer at(Stored* data, int64_t element) { return {data, element}; }
+  static TL_DEVICE Reference element(Pointer p) {
+    if constexpr (std::is_const<T>::value)
+      return *p;
+    else
+      return {p, true};
+  }
 };
 template <class T> using Stored = typename InMemory<T>::Stored;
 template <class T> using Pointer = typename InMemory<T>::Pointer;

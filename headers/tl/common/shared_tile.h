@@ -32,7 +32,7 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   TL_DEVICE Pointer<T> at(int row, int col) { return InMemory<T>::at(data, offset(row, col)); }
   TL_DEVICE Pointer<const T> at(int row, int col) const { return InMemory<const T>::at(data, offset(row, col)); }
 
-  TL_DEVICE Reference<T> operator()(int row, int col) { return *at(row, col); }
+  TL_DEVICE Reference<T> operator()(int row, int col) { return InMemory<T>::element(at(row, col)); }
   TL_DEVICE Reference<const T> operator()(int row, int col) const { return *at(row, col); }
   template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) { return packet<n>(row, col.first); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) {
@@ -66,7 +66,7 @@ template <class T, int n_> struct alignas(16) SharedTile1D {
 
   TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, i); }
   TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, i); }
-  TL_DEVICE Reference<T> operator()(int i) { return *at(i); }
+  TL_DEVICE Reference<T> operator()(int i) { return InMemory<T>::element(at(i)); }
   TL_DEVICE Reference<const T> operator()(int i) const { return *at(i); }
   template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(const PacketIndex<L, dim, n>& i) {

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Load, Role, static_value
 from tile2cu.core.program import Copy, If, Let, Program, Scope, Store
 from tile2cu.core.uniform import Uniformity
@@ -96,6 +97,29 @@ READ = {
         "row[0] = (bx % 2)",
         "row[1] = (bx // 2)",
     ],
+    "if T.any_of(B[bx, :]):\n    T.clear(S)": [
+        "var any_of_B: bool = False",
+        "serial i in 0:N:1",
+        "  any_of_B = (any_of_B or bool(B[bx, i]))",
+        "if any_of_B",
+        "  clear S with 0",
+    ],
+    "row[0] = T.if_then_else(T.all_of(S[3, 0:8]), 1.0, 2.0)": [
+        "var all_of_S: bool = True",
+        "serial i in 0:8:1",
+        "  all_of_S = (all_of_S and bool(S[3, i]))",
+        "var all_of_S_of_block: bool = all_of_block(all_of_S)",
+        "row[0] = if_then_else(all_of_S_of_block, 1.0, 2.0)",
+    ],
+    "T.tvm_storage_sync('shared')\nT.tvm_storage_sync('warp')": ["sync", "sync_warp()"],
+    "row[0] = T.fast_rcp(A[0, 0])": ["row[0] = (1.0 / A[0, 0])"],
+    "T.func_attr({'x': 1})\nT.reads(A[0:4, 0:4])\nT.tma_store_arrive()\nT.tma_store_wait(0)": [],
+    "T.async_copy(A[bx, 0], S)\nT.ptx_wait_group(0)": [
+        "copy A[bx:+block_M, 0:+32] -> S",
+        "cp_async_commit()",
+        "cp_async_wait<0>()",
+    ],
+    "D = T.decl_buffer((4,), 'float32', scope='local')\nD[0] = 1.0": ["D[0] = 1.0"],
     "for k in T.Pipelined(4, num_stages=2, order=[0, 1], stage=[0, 0], group=[[0], [1]]):\n    T.copy(A[k, 0], S)": [
         "pipelined k in 0:4:1, stages=2",
         "  copy A[k:+block_M, 0:+32] -> S",
@@ -124,6 +148,12 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "s = T.PersistentTileScheduler(2, 3)\ns.next()": "F013 a tile scheduler has no attribute `next`",
         "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the turn of a tile "
         "scheduler works on whole tiles; it cannot stand inside T.Parallel",
+        "T.any_of(F)": "F023 the argument of T.any_of is `F`, a fragment buffer, whose elements lie in the registers "
+        "of many threads",
+        "T.tvm_storage_sync('global')": 'F023 T.tvm_storage_sync takes "shared" or "warp", not the string \'global\'',
+        "T.async_copy(S, A[0, 0])": "F023 T.async_copy copies from a tensor to a shared tile, not from `S`, a shared "
+        "buffer to `A`, a tensor in global memory",
+        "T.annotate_safe_value({A: 1.0})": "F011 T.annotate_safe_value is not supported yet",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
@@ -286,3 +316,26 @@ def test_extents_between_named_ends_are_numbers(body: Callable[..., Program]) ->
     )
     (copy,) = (stmt for stmt in program.launches[0].body if isinstance(stmt, Copy))
     assert [static_value(part.extent) for part in copy.dst.ranges] == [4, 4]
+
+
+MATCHED = """
+import tilelang.language as T
+
+@T.prim_func
+def kernel(a: T.handle, n: T.int32, b: T.handle):
+    B = T.match_buffer(b, (8, 16), T.float16, strides=(32, 1))
+    {first}
+    with T.Kernel(8) as bx:
+        B[bx, 0] = n
+"""
+
+
+def test_handles_are_tensors(trace: Callable[..., Program]) -> None:
+    program = trace(MATCHED.format(first='A = T.match_buffer(a, (4,), "int32")'))
+    assert [param.name for param in program.params] == ["a", "n", "b"]
+    assert program.params[2].dtype.name == "float16" and program.params[2].strides is not None
+
+
+def test_a_handle_that_nothing_describes(trace: Callable[..., Program]) -> None:
+    with pytest.raises(Tile2CuError, match="no T.match_buffer says what tensor `a` is"):
+        trace(MATCHED.format(first="pass"))

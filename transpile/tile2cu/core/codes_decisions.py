@@ -95,9 +95,8 @@ _LAYOUT: Mapping[str, Explanation] = {
     "T2C-L015": Explanation(
         "elements of 4 bits are not taken two at a time",
         "Memory holds two elements of 4 bits a byte. Rows and parts of tensors and shared tiles are whole bytes. A "
-        "loop writes single elements to a tensor by atomics; to a shared tile it writes both halves of a byte: it has "
-        "to go through whole rows with its last variable, or write to a fragment that is copied afterwards. "
-        "Reductions, scans, atomics and T.print take wider elements.",
+        "loop writes both halves of a byte at once where it goes through whole rows with its last variable, else each "
+        "by an atomic operation. Results of reductions, scans, atomics and T.print take wider elements.",
     ),
     "T2C-L020": Explanation(
         "the tiles do not fit into shared memory",

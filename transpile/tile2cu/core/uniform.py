@@ -1,7 +1,7 @@
 """Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
 
 from tile2cu.core.accesses import buffers_written
-from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, is_of_thread, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 
+_VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 
 
@@ -41,7 +42,9 @@ class Uniformity:
 
     def holds(self, expr: Expr) -> bool:
         """Whether all threads of a block compute the same value."""
-        return all(self._part(part) for part in walk(expr))
+        if isinstance(expr, Call) and expr.function in _VOTES:
+            return True
+        return self._part(expr) and all(map(self.holds, children(expr)))
 
     def _part(self, part: Expr) -> bool:
         """Whether one part of an expression, its operands aside, is the same in all threads."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import Buffer, Policy, Scope
+from tile2cu.core.program import Buffer, Policy
 from tile2cu.frontend import builtins, classes, modules, operators, schedule, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
@@ -67,7 +67,7 @@ def _of_buffer(buffer: Buffer, name: str) -> object:
             return buffer.rank
         case "name":
             return buffer.name
-        case "data" if buffer.scope is Scope.GLOBAL:
+        case "data":
             return buffer
         case _:
             raise Fault(

@@ -23,7 +23,7 @@ from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.uses import constant_names, expressions, extents, size_names, solvable_sizes
-from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, Opaque, TensorType, describe
+from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, Handle, Opaque, TensorType, describe
 
 MAX_FACTORIES = 8  # factories that return factories
 
@@ -185,22 +185,31 @@ class _Trace:
         assert isinstance(function.node, cst.FunctionDef)
         cx = self.cx
         env = Env(function.env, declares=True)
-        for param in function.node.params.params:
+        params = function.node.params.params
+        cx.recorder.signature = tuple(param.name.value for param in params)
+        for param in params:
             value = self._parameter(function, param)
-            cx.recorder.add_param(param.name.value, value)
+            if not isinstance(value, Handle):
+                cx.recorder.add_param(param.name.value, value)
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing = True
         flow = trace.trace_body(cx, function.node.body, env)
         if flow is not None and flow.value is not None:
             raise self._error("T2C-F031", "a T.prim_func returns nothing", function)
+        unknown = next((name for name in cx.recorder.signature if name not in cx.recorder.params), None)
+        if unknown is not None:
+            raise self._error("T2C-F029", f"no T.match_buffer says what tensor `{unknown}` is", function)
+        self._order_params()
 
-    def _parameter(self, function: Function, param: cst.Param) -> Buffer | Var:
+    def _parameter(self, function: Function, param: cst.Param) -> Buffer | Var | Handle:
         """A parameter of a prim_func by its annotation."""
         if param.annotation is None:
             raise Fault(
                 "T2C-F029", f"the parameter `{param.name.value}` has no type", help="write `A: T.Tensor(shape, dtype)`"
             ).at(self.cx.source.span(param.name))
         annotation = evaluate(self.cx, param.annotation.annotation, function.env)
+        if isinstance(annotation, Builtin) and annotation.name == "T.handle":
+            return Handle(param.name.value, self.cx.source.span(param.name), param_comment(param))
         value = self._from_annotation(param, annotation)
         if value is None:
             raise Fault(

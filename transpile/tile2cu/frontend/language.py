@@ -21,6 +21,7 @@ from tile2cu.frontend.lower import (
     random,
     reduce,
     reducer,
+    spellings,
     thread,
     tiles,
     views,
@@ -53,6 +54,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | extern.FUNCTIONS
     | random.FUNCTIONS
     | schedule.FUNCTIONS
+    | spellings.FUNCTIONS
     | dict(layouts.LANGUAGE)
 )
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})

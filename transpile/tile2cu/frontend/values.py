@@ -181,6 +181,15 @@ class TensorType:
     data: Buffer | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Handle:
+    """A parameter of type T.handle, before T.match_buffer says what it is."""
+
+    name: str
+    span: Span
+    comment: str = ""
+
+
 @dataclass(frozen=True)
 class Interval:
     """`start:stop` in a subscript; None where it is left out."""
@@ -378,6 +387,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Class, lambda value: f"the class `{value.name}`"),
     (Instance, lambda value: f"an object of `{value.name}`"),
     (Layout, lambda value: "a layout"),
+    (Handle, lambda value: f"`{value.name}`, which no T.match_buffer describes"),
     (TensorType, lambda value: "a tensor's type"),
     (Allocation, lambda value: "a buffer without a name"),
     (OutputTensor, lambda value: "a tensor without a name"),

@@ -21,8 +21,6 @@ from tile2cu.core.program import (
     Scan,
     Scope,
     Stmt,
-    Store,
-    walk_stmts,
 )
 from tile2cu.core.span import Span
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -36,7 +34,7 @@ T.clear(X_local)
 T.copy(X_local, Q)
 """
 _ELSE = {
-    Reduce: "a reduction",
+    Reduce: "the result of a reduction",
     Scan: "a running sum",
     Atomic: "an atomic update",
     AtomicTile: "an atomic update",
@@ -54,7 +52,7 @@ _ELSE = {
 def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
     """Tensors and shared tiles of 4-bit elements hold two a byte: rows, and parts of them, are whole bytes.
 
-    Loops, copies and products take them; other operations do not, and take wider elements.
+    Loops, copies and products take them, and reductions with wider results; other operations take wider elements.
 
     Gives: the names of the buffers of such elements, if there are any.
     Errors: T2C-L015 for odd extents and starts, and for operations that do not take them.
@@ -83,17 +81,17 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
 @rule(
     "guard.packed.pairs",
     phase=Phase.MEMORY,
-    on=(Copy, Parallel, Store),
+    on=(Copy, Parallel),
     source=_BYTES,
     examples=(Example(_EXAMPLE, 4, "together", "32"),),
 )
-def pairs(op: Copy | Parallel | Store, context: Context) -> Iterator[Decision]:
-    """Elements that share a byte are written by one thread, together, or each by itself to a tensor, by atomics.
+def pairs(op: Copy | Parallel, context: Context) -> Iterator[Decision]:
+    """Elements that share a byte are written by one thread, together, or each by itself, by atomics.
 
     Two threads that wrote halves of one byte would lose one of them, since each reads the byte and writes it back.
 
     Gives: the neighbours that a thread writes at once, of each operation that writes such elements to memory.
-    Errors: T2C-L015 where a thread writes a single one to a shared tile, or a copy does.
+    Errors: T2C-L015 where a copy writes single ones.
     """
     match op:
         case Copy() if _is_packed_memory(op.dst.buffer) and op.src.buffer.scope not in _IN_MEMORY:
@@ -105,10 +103,7 @@ def pairs(op: Copy | Parallel | Store, context: Context) -> Iterator[Decision]:
         case Parallel():
             for access in _packed_stores(op.body):
                 vector = context.facts.get(op, "vector") or 1
-                alone = vector == 1 and access.buffer.scope is Scope.GLOBAL
-                yield op, "together", 1 if alone else _require(access.buffer, access.span, vector)
-        case Store() if op.buffer.dtype.is_packed and op.buffer.scope is Scope.SHARED and not _in_parallel(op, context):
-            _require(op.buffer, op.span, 1)
+                yield op, "together", 1 if vector == 1 else _require(access.buffer, access.span, vector)
         case _:
             pass
 
@@ -119,11 +114,6 @@ def _packed_stores(body: tuple[Stmt, ...]) -> list[Access]:
 
 def _is_packed_memory(buffer: Buffer) -> bool:
     return buffer.dtype.is_packed and buffer.scope in _IN_MEMORY
-
-
-def _in_parallel(op: Store, context: Context) -> bool:
-    loops = (stmt for stmt in context.statements if isinstance(stmt, Parallel))
-    return any(op is inner for loop in loops for inner in walk_stmts(loop.body))
 
 
 def _neighbours(layout: FragmentLayout | None) -> int:
@@ -143,7 +133,7 @@ def _require(buffer: Buffer, span: Span, together: int) -> int:
             "T2C-L015",
             f"a thread would write single elements of `{buffer.name}`, and two {buffer.dtype} share a byte",
             span,
-            help="write them to a fragment in a T.Parallel loop over whole rows, and T.copy that",
+            help="store them one by one in a T.Parallel loop, which takes atomic operations",
         )
     return together
 
@@ -161,12 +151,12 @@ def _require_even(buffer: Buffer) -> None:
 
 def _require_taken(stmt: Stmt, buffer: Buffer) -> None:
     name = _ELSE.get(type(stmt))
-    if name is not None:
+    if name is not None and not (isinstance(stmt, Reduce) and stmt.dst is not buffer):
         raise Tile2CuError(
             "T2C-L015",
             f"{name} does not take {buffer.dtype}, of which `{buffer.name}` is",
             stmt.span,
-            help="T.copy it to a tile of wider elements first",
+            help="take a wider result" if isinstance(stmt, Reduce) else "T.copy it to a tile of wider elements first",
         )
 
 

@@ -1,8 +1,9 @@
 """What the user says about products in flight and registers, where the chip or the kernel has none of either."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.core.program import Await, Gemm, If, Launch, Loop, LoopKind, Scope, SetRegisters, walk_stmts
+from tile2cu.core.program import Await, Effect, Gemm, If, Launch, Loop, LoopKind, Scope, SetRegisters, Stmt, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 
@@ -17,19 +18,29 @@ def without_idle_waits(launch: Launch) -> Launch:
     begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
     pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
-    return launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
+    launch = launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
+    copies = any(isinstance(op, Effect) and op.call.function.startswith("cp_async<") for op in stmts)
+    return launch if copies else _dropped(launch, _closes_or_awaits_copies)
+
+
+def _closes_or_awaits_copies(stmt: Stmt) -> bool:
+    """Whether it is about groups of cp.async: of copies that the user begins, not of T.Pipelined's."""
+    return isinstance(stmt, Effect) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
 
 
 def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
-    """The launch without these statements, and without branches that hold nothing else."""
+    """The launch without statements of these types."""
+    return _dropped(launch, lambda stmt: isinstance(stmt, dropped))
+
+
+def _dropped(launch: Launch, goes: Callable[[Stmt], bool]) -> Launch:
+    """The launch without some statements, and without branches that hold nothing else."""
 
     def change(body: Body, place: int) -> Body | None:
         stmt = body[place]
-        if isinstance(stmt, dropped):
+        if goes(stmt):
             return ()
-        empty = (
-            isinstance(stmt, If) and stmt.then and all(isinstance(part, dropped) for part in (*stmt.then, *stmt.orelse))
-        )
+        empty = isinstance(stmt, If) and stmt.then and all(map(goes, (*stmt.then, *stmt.orelse)))
         return () if empty else None
 
     body = in_body(launch.body, change)

@@ -1,0 +1,91 @@
+"""Names that other dialects have for what the language does, and flags of a block."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("where", ["mask[by, bx, k, :]", "flags[k, :]"], ids=["of a tensor", "of a shared tile"])
+def test_products_of_blocks_that_have_a_flag(where: str, tmp_path: Path) -> None:
+    statements = f"""
+        A_shared = T.alloc_shared((32, 32), "float16")
+        B_shared = T.alloc_shared((32, 32), "float16")
+        C_local = T.alloc_fragment((32, 32), "float32")
+        flags = T.alloc_shared((T.ceildiv(K, 32), 3), "bool")
+        T.copy(mask[by, bx, :, :], flags)
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+            if T.any_of({where}):
+                T.copy(A[by * 32, k * 32], A_shared)
+                T.copy(B[k * 32, bx * 32], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[by * 32, bx * 32])
+    """
+    params = (
+        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), '
+        'mask: T.Tensor((T.ceildiv(M, 32), T.ceildiv(N, 32), T.ceildiv(K, 32), 3), "bool"), '
+        'C: T.Tensor((M, N), "float32")'
+    )
+    kernel = load_body(
+        tmp_path,
+        statements,
+        params,
+        grid="T.ceildiv(N, 32), T.ceildiv(M, 32)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        K=104,
+    )
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 104), (104, 72)))
+    mask = RNG.integers(0, 4, (2, 3, 4, 3)) == 0
+    expected = np.zeros((40, 72))
+    for i, j, k in np.ndindex(2, 3, 4):
+        rows, cols, part = (slice(32 * at, 32 * at + 32) for at in (i, j, k))
+        if mask[i, j, k].any():
+            expected[rows, cols] += a[rows, part].astype(np.float64) @ b[part, cols].astype(np.float64)
+    np.testing.assert_array_equal(kernel(a, b, mask), expected)
+
+
+HANDLES = """
+import tilelang.language as T
+
+@T.prim_func
+def scaled(a: T.handle, alpha: T.float32, b: T.handle):
+    m = T.dynamic("m")
+    A = T.match_buffer(a, (m, 64), T.float32)
+    B = T.match_buffer(b, (m, 64), T.float32)
+    with T.Kernel(T.ceildiv(m, 16), threads=64) as bx:
+        T.func_attr({"note": 1})
+        S = T.sblock_alloc_buffer((16, 64), "float32", scope="shared")
+        L = T.decl_buffer((16, 64), "float32", scope="local.fragment")
+        T.async_copy(A[bx * 16, 0], S)
+        T.ptx_wait_group(0)
+        T.tvm_storage_sync("shared")
+        if T.all_of(S[0, 0:3]):
+            for i, j in T.Parallel(16, 64):
+                L[i, j] = S[i, 63 - j] * alpha + T.fast_rcp(2.0 + bx)
+        else:
+            T.clear(L)
+        T.copy(L, B[bx * 16, 0])
+        T.tma_store_arrive()
+        T.tma_store_wait(0)
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_names_of_other_dialects(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "scaled.py"
+    path.write_text(HANDLES)
+    kernel = tile2cu.load(path, device="cpu", target=target, check=True)
+    a, b = RNG.integers(1, 9, (40, 64)).astype(np.float32), np.zeros((40, 64), np.float32)
+    a[16, 1] = 0
+    kernel(a, 0.5, b)
+    expected = a[:, ::-1] * np.float32(0.5) + np.float32(1) / np.float32(2 + np.arange(40) // 16)[:, None]
+    expected[16:32] = 0
+    np.testing.assert_allclose(b, expected, rtol=1e-6)
+    assert "cp_async_wait" not in kernel.source.partition("__global__")[2]

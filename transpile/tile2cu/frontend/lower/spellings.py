@@ -1,0 +1,190 @@
+"""Other spellings: TVM's names for what the language has, and asynchronous copies that nobody has to wait for."""
+
+from collections.abc import Callable
+
+from tile2cu.core.dtype import BOOL, FLOAT32, INT32
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
+from tile2cu.core.program import Assign, Buffer, Copy, Declare, Effect, Loop, LoopKind, Region, Scope
+from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.lower import alloc, atomic, extern, program, warp
+from tile2cu.frontend.lower.copy import operands
+from tile2cu.frontend.lower.elementwise import cast
+from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_number, as_region, as_shape
+from tile2cu.frontend.lower.operand import place as here
+from tile2cu.frontend.operators import binary as operate
+from tile2cu.frontend.values import Handle, describe
+
+
+def _any_or_all(name: str) -> Callable[..., object]:
+    """`T.any_of(flags)` and `T.all_of(flags)`: whether one, or each, element of a buffer or a slice of it is true."""
+    is_any = name == "any_of"
+
+    def run(cx: Context, buffer: object) -> object:
+        cx.recorder.require_kernel(f"T.{name}")
+        region = as_region(cx, buffer, f"the argument of T.{name}")
+        tile = region.buffer
+        if tile.scope is Scope.FRAGMENT:
+            raise Fault(
+                "T2C-F023",
+                f"the argument of T.{name} is {describe(tile)}, whose elements lie in the registers of many threads",
+                help="T.copy it to a shared tile first",
+            )
+        found = _among(cx, region, "any" if is_any else "all", "or" if is_any else "and", Const(BOOL, not is_any))
+        if tile.scope is not Scope.SHARED or cx.recorder.parallel:
+            return found
+        vote = Call(BOOL, f"{'any' if is_any else 'all'}_of_block", (found,))  # one value, for all threads
+        decided = cx.recorder.variable(f"{found.name}_of_block", BOOL, Role.MUTABLE)
+        cx.recorder.emit(Declare(var=decided, init=vote, span=here(cx)))
+        return decided
+
+    return run
+
+
+def _among(cx: Context, region: Region, name: str, op: str, start: Const) -> Var:
+    """A scalar that goes through the elements of a region one by one."""
+    at = cx.recorder.take()
+    found = cx.recorder.variable(f"{name}_of_{region.buffer.name}", BOOL, Role.MUTABLE)
+    cx.recorder.emit(Declare(var=found, init=start, **at.fields))
+    starts = [part.start for part in region.ranges]
+    with cx.recorder.scope():
+        indices = cx.recorder.indices([region.ranges[dim].extent for dim in region.kept], Role.LOOP)
+        for dim, index in zip(region.kept, indices, strict=True):
+            starts[dim] = index if static_value(starts[dim]) == 0 else binary("+", starts[dim], index)
+    flag = cast(cx, Load(region.buffer.dtype, region.buffer, tuple(starts)), BOOL)
+    assert isinstance(flag, Expr)
+    body: Assign | Loop = Assign(var=found, value=Binary(BOOL, op, found, flag), span=at.span)
+    for dim, index in zip(reversed(region.kept), reversed(indices), strict=True):
+        extent = region.ranges[dim].extent
+        body = Loop(
+            kind=LoopKind.SERIAL,
+            var=index,
+            start=int_const(0),
+            stop=extent,
+            step=int_const(1),
+            body=(body,),
+            span=at.span,
+        )
+    cx.recorder.emit(body)
+    return found
+
+
+def storage_sync(cx: Context, scope: object, *options: object) -> object:
+    """`T.tvm_storage_sync("shared")`: T.sync_threads(); of "warp": T.sync_warp()."""
+    if scope in ("shared", "shared.dyn"):
+        return atomic.sync_threads(cx)
+    if scope == "warp":
+        return warp.sync_warp(cx)
+    raise Fault(
+        "T2C-F023",
+        f'T.tvm_storage_sync takes "shared" or "warp", not {describe(scope)}',
+        help="write T.sync_grid() for a barrier of all blocks",
+    )
+
+
+def fast_rcp(cx: Context, x: object) -> object:
+    """`T.fast_rcp(x)`: 1 / x, which may be rounded less well; here it is a division."""
+    value = as_number(x, "the argument of T.fast_rcp")
+    if not value.dtype.is_float:
+        raise Fault("T2C-F018", f"T.fast_rcp takes floating-point numbers, not {value.dtype}")
+    return operate(cx.budget, "/", Const(value.dtype, 1.0), value)
+
+
+def decl_buffer(
+    cx: Context, shape: object, dtype: object = FLOAT32, *, scope: object = "global", data: object = None
+) -> object:
+    """`T.decl_buffer(shape, dtype, scope=...)`: T.alloc_buffer; with `data`, a tensor's elements in this shape."""
+    if data is None:
+        return alloc.alloc_buffer(cx, shape, dtype, scope=scope)
+    return program.tensor(cx, shape, dtype, data)
+
+
+def handle(cx: Context, *arguments: object) -> object:
+    """`T.handle()`, as the type of a parameter: T.match_buffer says what it is."""
+    raise Fault("T2C-F012", "T.handle is a parameter's type", help="write `A: T.Tensor(shape, dtype)`")
+
+
+def match_buffer(
+    cx: Context, param: object, shape: object, dtype: object = FLOAT32, strides: object = None, **options: object
+) -> object:
+    """`A = T.match_buffer(a, shape, dtype)`: the parameter `a: T.handle` is a tensor."""
+    if not isinstance(param, Handle):
+        raise Fault("T2C-F023", f"T.match_buffer takes a parameter of type T.handle, not {describe(param)}")
+    steps = as_shape(cx, strides, "the strides of T.match_buffer") if strides else None
+    tensor = Buffer(
+        name=param.name,
+        shape=as_shape(cx, shape, "the shape of T.match_buffer"),
+        dtype=as_dtype(dtype, "the type of T.match_buffer"),
+        scope=Scope.GLOBAL,
+        span=param.span,
+        comment=param.comment,
+        strides=steps,
+    )
+    cx.recorder.add_param(param.name, tensor)
+    return tensor
+
+
+def tvm_access_ptr(
+    cx: Context, ptype: object, data: object, offset: object, extent: object, rw_mask: object = 1
+) -> object:
+    """`T.tvm_access_ptr(type, A.data, offset, n, mask)`: T.access_ptr with 1 for "r", 2 for "w" and 3 for "rw"."""
+    return extern.access_ptr(cx, data, rw_mask, offset=offset, extent=extent)
+
+
+def type_annotation(cx: Context, dtype: object) -> object:
+    """`T.type_annotation(dtype)`: the first argument of T.tvm_access_ptr."""
+    return as_dtype(dtype, "the argument of T.type_annotation")
+
+
+def async_copy(cx: Context, src: object, dst: object, **options: object) -> object:
+    """`T.async_copy(src, dst)`: a copy, and a group for T.ptx_wait_group; here it is done when it returns."""
+    cx.recorder.require_kernel("T.async_copy")
+    cx.recorder.require_tile_operation("T.async_copy")
+    source, target = operands(cx, "T.async_copy", src, dst)
+    if source.buffer.scope is not Scope.GLOBAL or target.buffer.scope is not Scope.SHARED:
+        raise Fault(
+            "T2C-F023",
+            f"T.async_copy copies from a tensor to a shared tile, not from {describe(source.buffer)} to "
+            f"{describe(target.buffer)}",
+            help="write T.copy",
+        )
+    at = cx.recorder.take()
+    cx.recorder.emit(Copy(src=source, dst=target, **at.fields))
+    cx.recorder.emit(Effect(call=Call(INT32, "cp_async_commit", ()), span=at.span))
+    return None
+
+
+def tma_store_arrive(cx: Context) -> object:
+    """`T.tma_store_arrive()`: closes a group of copies by TMA; copies to tensors wait for themselves here."""
+    cx.recorder.require_kernel("T.tma_store_arrive")
+    return None
+
+
+def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> object:
+    """`T.tma_store_wait(n)`: until at most n such groups are in flight, of which there are none."""
+    cx.recorder.require_kernel("T.tma_store_wait")
+    as_count(count, "the number of T.tma_store_wait")
+    as_flag(read, "`read` of T.tma_store_wait")
+    return None
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    "any_of": _any_or_all("any_of"),
+    "all_of": _any_or_all("all_of"),
+    "tvm_storage_sync": storage_sync,
+    "fast_rcp": fast_rcp,
+    "decl_buffer": decl_buffer,
+    "sblock_alloc_buffer": alloc.alloc_buffer,
+    "handle": handle,
+    "match_buffer": match_buffer,
+    "tvm_access_ptr": tvm_access_ptr,
+    "type_annotation": type_annotation,
+    "async_copy": async_copy,
+    "tma_store_arrive": tma_store_arrive,
+    "tma_store_wait": tma_store_wait,
+    "func_attr": program.hint,
+    "reads": program.hint,
+    "writes": program.hint,
+    "sblock_attr": program.hint,
+    "sblock": program.block,
+}
