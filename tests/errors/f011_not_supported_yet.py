@@ -17,4 +17,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 10 |             T.mma_gemm_blockscaled(A, B)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^
-#   = help: write T.gemm: tile2cu chooses the instruction
+#   = help: it belongs to Blackwell's tensor memory, which tile2cu does not use: write T.gemm into a fragment
