@@ -1,8 +1,9 @@
 """Where barriers stand: before a read or write of shared memory that another thread's access must precede."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
+from types import MappingProxyType
 
 from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
@@ -11,34 +12,42 @@ from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, 
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.owned import Conditions, Owners, Touch, apart
 from tile2cu.rules.pipeline import dealt_of
 
 Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
+
+
+Touches = dict[Key, frozenset[Touch]]  # how the tiles were used
 
 
 @dataclass
 class _Pending:
     """What the block's threads may have done to shared tiles since the last barrier; `plainly` if not atomically."""
 
-    written: dict[Key, Buffer] = field(default_factory=dict)
-    read: dict[Key, Buffer] = field(default_factory=dict)
+    written: Touches = field(default_factory=dict)
+    read: Touches = field(default_factory=dict)
     plainly: frozenset[str] = frozenset()
 
     def copy(self) -> "_Pending":
         return _Pending(dict(self.written), dict(self.read), self.plainly)
 
     def merge(self, other: "_Pending") -> "_Pending":
-        return _Pending(self.written | other.written, self.read | other.read, self.plainly | other.plainly)
+        return _Pending(_both(self.written, other.written), _both(self.read, other.read), self.plainly | other.plainly)
 
     def without(self, names: set[str]) -> "_Pending":
         return self.kept(lambda key: key[0] not in names)
 
     def kept(self, keep: Callable[[Key], bool]) -> "_Pending":
         return _Pending(
-            {key: buffer for key, buffer in self.written.items() if keep(key)},
-            {key: buffer for key, buffer in self.read.items() if keep(key)},
+            {key: touches for key, touches in self.written.items() if keep(key)},
+            {key: touches for key, touches in self.read.items() if keep(key)},
             self.plainly,
         )
+
+
+def _both(one: Touches, other: Touches) -> Touches:
+    return one | {key: touches | one.get(key, frozenset()) for key, touches in other.items()}
 
 
 @rule(
@@ -61,6 +70,8 @@ class _Pending:
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     """A barrier stands exactly where a shared tile is read after other threads wrote it, or written after they used it.
 
+    Where each thread comes back to its own elements, none is needed: loops of one layout that name them alike, and
+    elements that stand on nothing but the thread's number.
     Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
     one another by the user's barriers where there are some; all the user's tiles, where the user said so.
 
@@ -82,6 +93,8 @@ class _Walker:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.uniformity = Uniformity(context.launch)
+        self.owners = Owners(context, self.uniformity)
+        self.conditions: Conditions = ()  # of the branches on the thread around the current statement
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
@@ -118,7 +131,7 @@ class _Walker:
         by_tma = isinstance(stmt, Copy) and stmt.barrier is not None
         return self.tracked(buffers_written(stmt)) if by_tma else {}
 
-    def names(self, table: dict[Key, Buffer]) -> set[str]:
+    def names(self, table: Touches) -> set[str]:
         """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
         tiles that they hand over by barriers of the user's."""
         if self.group is not None:
@@ -126,15 +139,25 @@ class _Walker:
         return {name for name, group in table if _of_all(group) or name not in self.handed_over}
 
     def done(
-        self, written: dict[str, Buffer], read: dict[str, Buffer], atomic: frozenset[str] = frozenset()
+        self,
+        written: dict[str, Buffer],
+        read: dict[str, Buffer],
+        atomic: frozenset[str] = frozenset(),
+        touches: Mapping[str, Touch] = MappingProxyType({}),
     ) -> _Pending:
         """What the current threads have just done; with tiles in `atomic`, in single steps."""
         users = (self.group, _once(self.group)) if self.once else (self.group,)
         return _Pending(
-            {(name, user): buffer for name, buffer in written.items() for user in users},
-            {(name, user): buffer for name, buffer in read.items() for user in users},
+            {(name, user): frozenset((touches.get(name),)) for name in written for user in users},
+            {(name, user): frozenset((touches.get(name),)) for name in read for user in users},
             frozenset(written | read) - atomic,
         )
+
+    def meets_others(self, name: str, touch: Touch, writes: bool, pending: _Pending) -> bool:
+        """Whether a statement that touches a tile may meet what other threads have done to it."""
+        tables = (pending.written, pending.read) if writes else (pending.written,)
+        before = {each for table in tables for key, touches in table.items() if key[0] == name for each in touches}
+        return not all(apart(touch, each) for each in before)
 
     def after_barrier(self, pending: _Pending) -> _Pending:
         """What is left of it after a barrier of the current threads."""
@@ -179,10 +202,17 @@ class _Walker:
     def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
         reads, writes = self.tracked(buffers_read(stmt)), self.written(stmt)
-        hazards = self.hazards(reads, writes | self.filled(stmt), pending)
+        changed = writes | self.filled(stmt)
+        hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
+        touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
+        hazards = {
+            name: hazard
+            for name, hazard in hazards.items()
+            if hazard.taken_over or self.meets_others(name, touches.get(name), name in changed, pending)
+        }
         if hazards or id(stmt) in self.barriers:
             if pending.written:
                 self.end_reads.discard(id(stmt))
@@ -190,7 +220,7 @@ class _Walker:
                 self.end_reads.add(id(stmt))
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic))
+        return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic, touches))
 
     def read_until(self, stmt: Stmt) -> dict[str, Buffer]:
         """The shared operands of products that end at a statement: they are read until then."""
@@ -256,8 +286,14 @@ class _Walker:
             return self.arms(stmt, self.before_branch(stmt, pending), stmt)
 
     def arms(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
-        then = self.body(stmt.then, pending.copy(), divergent)
-        return then.merge(self.body(stmt.orelse, pending.copy(), divergent))
+        around = self.conditions
+        try:
+            self.conditions = (*around, (stmt.condition, True))
+            then = self.body(stmt.then, pending.copy(), divergent)
+            self.conditions = (*around, (stmt.condition, False))
+            return then.merge(self.body(stmt.orelse, pending.copy(), divergent))
+        finally:
+            self.conditions = around
 
     def before_branch(self, stmt: If, pending: _Pending) -> _Pending:
         """The barrier that some threads would need in a branch, before it: all threads come there.

@@ -1,0 +1,161 @@
+"""Which thread touches which element of a shared tile: a thread sees what it did to its own without a barrier."""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tile2cu.core.accesses import Access, element_accesses, own_accesses
+from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var, static_value, walk
+from tile2cu.core.layout import Blocked, FragmentLayout
+from tile2cu.core.program import Assign, Buffer, Declare, Let, Parallel, Stmt, Store
+from tile2cu.core.uniform import Uniformity
+from tile2cu.rules.engine import Context
+from tile2cu.rules.spread import SPREAD
+
+_OF_ONE_THREAD = (Store, Let, Assign, Declare)
+_Places = tuple[int, ...] | None
+Conditions = tuple[tuple[Expr, bool], ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A loop's turns touch one element each: `places` says which index a loop's variable is, None for a fixed one."""
+
+    layout: FragmentLayout
+    places: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The elements that each thread touches, one or none of each."""
+
+    elements: tuple[_Places, ...]
+
+    @property
+    def pairs(self) -> frozenset[tuple[int, tuple[int, ...]]]:
+        return frozenset((thread, element) for thread, element in enumerate(self.elements) if element is not None)
+
+
+Touch = Spread | frozenset[Listed] | None  # None: nothing is known
+
+
+def apart(one: Touch, other: Touch) -> bool:
+    """Whether no element that a thread touches in the one way is touched by another thread in the other."""
+    if isinstance(one, Spread) or isinstance(other, Spread) or one is None or other is None:
+        return one is not None and one == other
+    owners: dict[tuple[int, ...], set[int]] = {}
+    for thread, element in (pair for listed in one for pair in listed.pairs):
+        owners.setdefault(element, set()).add(thread)
+    pairs = (pair for listed in other for pair in listed.pairs)
+    return all(owners.get(element, {thread}) == {thread} for thread, element in pairs)
+
+
+class Owners:
+    """What is known of a launch's accesses to shared tiles."""
+
+    def __init__(self, context: Context, uniformity: Uniformity) -> None:
+        self.context = context
+        self.uniformity = uniformity
+        self._known: dict[tuple[int, str, Conditions], Touch] = {}
+
+    def touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
+        """How a statement touches a tile; `conditions` are those of the branches that it stands in, and their arm."""
+        key = (id(stmt), tile.name, conditions)
+        if key not in self._known:
+            self._known[key] = self._touch(stmt, tile, conditions) if self.context.launch.groups == 1 else None
+        return self._known[key]
+
+    def _touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
+        if isinstance(stmt, Parallel):
+            accesses = tuple(access for access in element_accesses(stmt.body) if access.buffer.memory is tile)
+            return self._spread(stmt, tile, accesses)
+        if not isinstance(stmt, _OF_ONE_THREAD):
+            return None
+        accesses = tuple(each for each in own_accesses(stmt) if each.buffer.memory is tile)
+        active = self._active(conditions)
+        lists = [self._listed(access, tile, active) for access in accesses]
+        return frozenset(each for each in lists if each is not None) if None not in lists else None
+
+    def _spread(self, op: Parallel, tile: Buffer, accesses: tuple[Access, ...]) -> Spread | None:
+        layout: FragmentLayout | None = self.context.facts.get(op, "layout")
+        if layout is None or layout.replicas != 1:
+            return None
+        if self.context.facts.get(op, "vector") == SPREAD and not isinstance(layout, Blocked):
+            return None  # lanes hand packets to one another
+        extents = tuple(static_value(extent) for extent in op.extents)
+        patterns = {self._places(op, access.indices) for access in accesses if access.buffer is tile}
+        (places,) = patterns if len(patterns) == 1 else (None,)
+        whole = all(access.buffer is tile for access in accesses) and layout.shape == extents
+        return Spread(layout, places) if whole and places is not None else None
+
+    def _places(self, op: Parallel, indices: tuple[Expr, ...]) -> tuple[int | None, ...] | None:
+        """Which variable each index is; None where they do not name a turn's own element."""
+        expanded = [self.context.bounds.expanded(index) for index in indices]
+        found = [op.vars.index(index) if isinstance(index, Var) and index in op.vars else None for index in expanded]
+        fixed = [index for index, place in zip(expanded, found, strict=True) if place is None]
+        named = sorted(place for place in found if place is not None)
+        if named != list(range(len(op.vars))) or not all(map(self.uniformity.holds, fixed)):
+            return None
+        return tuple(found)
+
+    def _active(self, conditions: Conditions) -> tuple[bool, ...]:
+        """The threads that may come there."""
+        threads = range(self.context.launch.block_threads)
+        active = [True] * len(threads)
+        for condition, arm in conditions:
+            expanded = self.context.bounds.expanded(condition)
+            for thread in threads if _is_of_thread_alone(expanded) else ():
+                active[thread] &= bool(_value(expanded, thread)) == arm
+        return tuple(active)
+
+    def _listed(self, access: Access, tile: Buffer, active: tuple[bool, ...]) -> Listed | None:
+        indices = tuple(map(self.context.bounds.expanded, access.indices))
+        if access.buffer is not tile or not all(map(_is_of_thread_alone, indices)):
+            return None
+        each = (tuple(_value(index, thread) for index in indices) for thread in range(len(active)))
+        return Listed(tuple(element if comes else None for element, comes in zip(each, active, strict=True)))
+
+
+_OPERATORS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
+    {
+        "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+        "^": operator.xor, "&": operator.and_, "|": operator.or_, "<<": operator.lshift, ">>": operator.rshift,
+        "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+        "!=": operator.ne, "and": lambda a, b: a and b, "or": lambda a, b: a or b,
+    }
+)  # fmt: skip
+
+
+def _is_of_thread_alone(expr: Expr) -> bool:
+    """Whether an integer expression stands on nothing but the thread's number."""
+    for part in walk(expr):
+        match part:
+            case Const() | Named():
+                known = isinstance(static_value(part), int)
+            case Call(function="thread", args=()):
+                known = True
+            case Binary(op=op):
+                divides = op in ("//", "%", "<<", ">>")
+                known = op in _OPERATORS and (not divides or (static_value(part.rhs) or 0) > 0)
+            case Unary(op=op):
+                known = op in ("-", "not", "~")
+            case _:
+                known = False
+        if not known:
+            return False
+    return True
+
+
+def _value(expr: Expr, thread: int) -> int:
+    """The value in one thread of an expression that stands on nothing but its number."""
+    match expr:
+        case Binary(op=op, lhs=lhs, rhs=rhs):
+            return _OPERATORS[op](_value(lhs, thread), _value(rhs, thread))
+        case Unary(op=op, operand=operand):
+            value = _value(operand, thread)
+            return -value if op == "-" else (~value if op == "~" else int(not value))
+        case Call():
+            return thread
+        case _:
+            return int(static_value(expr) or 0)
