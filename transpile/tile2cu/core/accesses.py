@@ -82,8 +82,10 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return starts if stmt.clear_if is None else (*starts, stmt.clear_if)
         case Copy() | AtomicTile():
             starts = tuple(part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
-            barrier = stmt.barrier if isinstance(stmt, Copy) else None
-            return starts if barrier is None else (*starts, *barrier.indices)
+            if not isinstance(stmt, Copy):
+                return starts
+            barriers = (index for each in (stmt.barrier, stmt.remote) if each is not None for index in each.indices)
+            return (*starts, *barriers, *((stmt.block,) if stmt.block is not None else ()))
         case _:
             return _values(stmt)
 

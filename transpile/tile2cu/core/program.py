@@ -44,6 +44,7 @@ class Buffer:
     reducer: "Reduction | None" = None
     of: "Buffer | None" = None
     arrivals: tuple[int, ...] = ()  # of barriers: how many a phase of each takes
+    across: bool = False  # of barriers at which other blocks of the cluster arrive: T.alloc_cluster_barrier
     address: Expr | None = None
 
     @property
@@ -118,13 +119,19 @@ class Copy(Stmt):
     """`T.copy(src, dst)`: elements are converted to dst's type.
 
     Loads from outside a global tensor give zero, stores to outside are dropped. `reason` says why the copy is there
-    where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there.
+    where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there. Blocks of a
+    cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
+    the block of rank `block`, where the copy arrives at `remote`.
     """
 
     src: Region
     dst: Region
     reason: str = ""
     barrier: Load | None = None
+    blocks: int = 0
+    awaited: bool = False
+    block: Expr | None = None
+    remote: Load | None = None
 
 
 class Policy(Enum):
@@ -451,6 +458,7 @@ class Launch:
     groups: int = 1  # of threads that work each by itself
     shares: tuple[int, ...] = ()  # the threads of each group, where they differ; `threads` are then the first one's
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
+    cluster: tuple[int, ...] = ()  # extents of the clusters that the blocks make, along x, y and z; none: ()
 
     @property
     def sizes(self) -> tuple[int, ...]:

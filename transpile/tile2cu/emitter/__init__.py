@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.core.errors import Tile2CuError
@@ -32,7 +33,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
-from tile2cu.emitter.view import KernelView, LaunchView
+from tile2cu.emitter.view import KernelView, LaunchView, StatementView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
@@ -189,7 +190,7 @@ def _launch_view(written: Written) -> LaunchView:
     settled, printer, maps = written.settled, written.printer, written.maps
     layouts = Layouts(settled, printer)
     statements = Statements(settled, printer, layouts.names, maps)
-    leading, body = producer(statements), statements.body(settled.launch.body)
+    leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
     return LaunchView(
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
@@ -202,12 +203,22 @@ def _launch_view(written: Written) -> LaunchView:
         ),
         template="class RowStart" if aligned_when(settled) else "",
         bounds=_bounds(settled, leading=bool(leading)),
+        cluster=", ".join(map(str, settled.launch.cluster)),
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
         producer=leading,
         fragments=fragments(settled, printer, layouts),
         body=body,
     )
+
+
+def _end(settled: Settled) -> Iterator[StatementView]:
+    """The barrier behind which no other block uses this one's shared memory."""
+    if settled.facts.get(settled.launch, "stays") is not None:
+        about = (
+            f"A block stays until no other one uses its shared memory  [{settled.facts.rule(settled.launch, 'stays')}]"
+        )
+        yield StatementView("line", {"text": "tl::sync_cluster();"}, 0, (about,), gap=True)
 
 
 def _bounds(settled: Settled, *, leading: bool) -> str:

@@ -158,6 +158,8 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
         text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
     if any(syncs_grid(settled.launch.body) for settled in launches):
         text += "Blocks wait for one another: a grid that the device does not hold at once is TL_NOT_SUPPORTED. "
+    for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):
+        text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."

@@ -43,6 +43,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_whole_bytes(launches),
             *_divisors(launches, of_call=False),
             *_grid_limits(launches, of_call=False),
+            *_clusters(launches, of_call=False),
             *_rows(launches),
             *_quotients(launches),
         ),
@@ -51,6 +52,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
         checks=(
             *_divisors(launches, of_call=True),
             *_grid_limits(launches, of_call=True),
+            *_clusters(launches, of_call=True),
             *_pointers(program, first.printer),
             *_take_workspace(program, first.printer),
         ),
@@ -210,6 +212,20 @@ def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Decla
     return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
 
 
+def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
+    """The refusal of run-time sizes that make a grid of other than whole clusters."""
+    grids = ((each.settled.launch.grid, each.settled.launch.cluster) for each in launches)
+    extents = [pair for grid, cluster in grids for pair in zip(grid, cluster, strict=False)]
+    printer, program = launches[0].printer, launches[0].settled.program
+    texts = [
+        f"{printer.index(blocks)} % {extent} != 0"
+        for blocks, extent in extents
+        if extent > 1 and static_value(blocks) is None and of_call == _is_of_call(blocks, program)
+    ]
+    comment = "The grid is made of whole clusters"
+    return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
+
+
 def _pointers(program: Program, printer: Printer) -> tuple[Declaration, ...]:
     """The refusal of a tensor, or a workspace, that starts at an odd address."""
     names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
@@ -272,8 +288,10 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
         threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else "kernel"
-    launch = "launch_together" if syncs_grid(settled.launch.body) else "launch"
-    return f"tl::{launch}{shared}({', '.join([kernel, 'grid', threads, 'stream', *arguments])})"
+    launch, cluster = "launch_together" if syncs_grid(settled.launch.body) else "launch", []
+    if settled.launch.cluster:
+        launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
+    return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 
 
 def _pointer(tensor: Buffer, settled: Settled, printer: Printer) -> str:

@@ -70,6 +70,7 @@ def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
     return {
         **({"kernel": settled.namespace} if settled.namespace else {}),
         "grid": [printer.text(extent) for extent in settled.launch.grid],
+        **({"cluster": list(settled.launch.cluster)} if settled.launch.cluster else {}),
         "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,
         "shared_limit": ledger.limit,

@@ -280,17 +280,18 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
 
 
 def _started_barriers(settled: Settled, printer: Printer) -> Iterator[Declaration]:
-    """Names for the user's barriers, and their initialisation, which a barrier of the block shows to all threads."""
+    """Names for the user's barriers, and their initialisation, which a barrier then shows to all threads."""
     barriers = [tile for tile in settled.launch.tiles if tile.scope is Scope.BARRIER]
+    shown = "tl::sync_cluster()" if settled.launch.cluster else "tl::sync_block()"
     for tile in barriers:
         name = printer.names(tile.name)
         yield Declaration(f"auto& {name} = tl::shared<Shared>().{name};")
     for number, tile in enumerate(barriers):
-        about = ("One thread initialises the barriers; tl::sync_block() shows them to all",) if not number else ()
+        about = (f"One thread initialises the barriers; {shown} shows them to all",) if not number else ()
         counts = ", ".join(map(str, tile.arrivals))
         yield Declaration(f"tl::mbarrier_start({printer.names(tile.name)}, {{{counts}}});", about)
     if barriers:
-        yield Declaration("tl::sync_block();")
+        yield Declaration(f"{shown};")
 
 
 def _tensors_about(settled: Settled) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, Var, static_value, walk
+from tile2cu.core.expr import Address, Const, Expr, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
     Assert,
@@ -322,6 +322,8 @@ class Statements:
         if id(op) in self.staged:
             arguments = f"{self._operand(op.src, op.dst)}, {self.staged[id(op)].name}"
             return {"name": "load", "template": "", "arguments": arguments}
+        if op.block is not None:
+            return self._copy_to_block(op, op.block)
         fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
         return {
@@ -329,6 +331,14 @@ class Statements:
             "template": "" if fragment else self._threads,
             "arguments": f"{src}, {dst}",
         }
+
+    def _copy_to_block(self, op: Copy, block: Expr) -> Mapping[str, str]:
+        """A copy to another block of the cluster; with a barrier it arrives there."""
+        arguments = [self.printer.index(block), self._operand(op.src, op.dst), self._operand(op.dst, op.src)]
+        if op.remote is not None:
+            assert isinstance(op.remote.buffer, Buffer)
+            arguments.append(self.printer.element(op.remote.buffer, op.remote.indices))
+        return {"name": "copy_to_block", "template": self._threads, "arguments": ", ".join(arguments)}
 
     def _copy_comments(self, op: Copy) -> tuple[str, ...]:
         """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
@@ -354,7 +364,8 @@ class Statements:
             assert isinstance(op.barrier.buffer, Buffer)
             barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)
             arguments = f"{view.name}, {place}, {self.tile(op.dst)}, {barrier}"
-            return {"name": "tma_copy", "template": "", "arguments": arguments}
+            arguments += f", tl::blocks<{op.blocks:#b}>" if op.blocks else ""
+            return {"name": "copy_to_blocks" if op.awaited else "tma_copy", "template": "", "arguments": arguments}
         tile = self.printer.tile(op.dst.buffer)
         own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
         arrival = f"{own[0].name}.acquire({self.printer.turn_of(op.dst.buffer)})" if own else "full"

@@ -113,6 +113,7 @@ class LaunchView:
     comments: tuple[str, ...]
     template: str  # "class RowStart", or empty
     bounds: str  # of __launch_bounds__
+    cluster: str  # of __cluster_dims__, or empty
     params: tuple[str, ...]
     setup: tuple[Declaration, ...]
     producer: tuple[StatementView, ...]  # what comes before the fragments: the producer warp's part

@@ -89,7 +89,7 @@ def _launches(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
         for item in inner.items
         if isinstance(item.item, cst.Call)
     )
-    return any(_is(cx, call, env, "T.Kernel") for call in calls)
+    return any(_is(cx, call, env, name) for call in calls for name in ("T.Kernel", "T.ClusterKernel"))
 
 
 def defines_prim_func(cx: Context, function: Function) -> bool:

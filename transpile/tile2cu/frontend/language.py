@@ -10,6 +10,7 @@ from tile2cu.frontend.lower import (
     alloc,
     atomic,
     barriers,
+    cluster,
     copy,
     debug,
     elementwise,
@@ -50,6 +51,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | thread.FUNCTIONS
     | debug.FUNCTIONS
     | barriers.FUNCTIONS
+    | cluster.FUNCTIONS
     | warp.FUNCTIONS
     | extern.FUNCTIONS
     | random.FUNCTIONS

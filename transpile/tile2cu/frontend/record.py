@@ -13,7 +13,7 @@ from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scop
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.phases import phases
-from tile2cu.frontend.values import Allocation, Placement, Reducer
+from tile2cu.frontend.values import Allocation, KernelFrame, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
 
@@ -50,6 +50,7 @@ class _OpenLaunch:
     grid: tuple[Expr, ...]
     blocks: tuple[Var, ...]
     threads: tuple[int, ...]
+    cluster: tuple[int, ...]
     place: Place
     tiles: list[Buffer] = field(default_factory=list)
 
@@ -108,6 +109,11 @@ class Recorder:
         """Threads of the open launch along x, y and z."""
         assert self._launch is not None
         return self._launch.threads
+
+    @property
+    def blocks_per_cluster(self) -> int:
+        assert self._launch is not None
+        return math.prod(self._launch.cluster)
 
     @property
     def blocks(self) -> tuple[Var, ...]:
@@ -183,9 +189,7 @@ class Recorder:
             raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot stand inside T.Parallel")
 
     @contextmanager
-    def launch(
-        self, grid: tuple[Expr, ...], names: Sequence[str], threads: tuple[int, ...]
-    ) -> Iterator[tuple[Var, ...]]:
+    def launch(self, frame: KernelFrame, names: Sequence[str]) -> Iterator[tuple[Var, ...]]:
         """Record one `with T.Kernel(...)`; gives the variables of its block indices."""
         if self._launch is not None:
             raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside another")
@@ -194,19 +198,19 @@ class Recorder:
         place = self.take()
         with self.scope():
             blocks = tuple(self.variable(name, INT32, Role.BLOCK) for name in names)
-            self.ranges.update(zip(blocks, grid, strict=False))
-            self._launch = opened = _OpenLaunch(grid, blocks, threads, place)
+            self.ranges.update(zip(blocks, frame.grid, strict=False))
+            self._launch = opened = _OpenLaunch(frame.grid, blocks, frame.threads, frame.cluster, place)
             with self.block() as body:
                 for stmt in self.located:
                     self.emit(stmt)
                 yield blocks
             self._launch = None
             self.placements.clear()
-        count = math.prod(threads)
         whole = Launch(
-            grid=grid,
+            grid=frame.grid,
             blocks=blocks,
-            threads=count,
+            threads=math.prod(frame.threads),
+            cluster=frame.cluster,
             tiles=tuple(opened.tiles),
             body=tuple(body),
             span=place.span,
@@ -275,7 +279,8 @@ class Recorder:
         assert value.scope is not None
         if value.address is not None:
             return self._locate(name, value)
-        return self.allocate_at(self.take(), name, value.shape, value.dtype, value.scope, value.reducer, value.arrivals)
+        made = (value.shape, value.dtype, value.scope, value.reducer, value.arrivals)
+        return self.allocate_at(self.take(), name, *made, across=value.across)
 
     def _locate(self, name: str, value: Allocation) -> Buffer:
         """The tensor at an address; one that is made before the kernels is there in all of them."""
@@ -307,6 +312,8 @@ class Recorder:
         scope: Scope,
         reducer: Reduction | None = None,
         arrivals: tuple[int, ...] = (),
+        *,
+        across: bool = False,
     ) -> Buffer:
         """As `allocate`, for a statement that does more than allocate."""
         assert self._launch is not None or scope is Scope.GLOBAL
@@ -320,6 +327,7 @@ class Recorder:
             comment=comment,
             reducer=reducer,
             arrivals=arrivals,
+            across=across,
         )
         if self._launch is None or scope is Scope.GLOBAL:
             self.workspaces.append(tile)

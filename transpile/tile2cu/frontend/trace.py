@@ -270,7 +270,7 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
     spread = single and len(frame.grid) > 1
     names = [name for name, _ in targets] if targets and not spread else list(_BLOCK_NAMES[: len(frame.grid)])
     inner = env.inner_frame(loop=False)
-    with cx.recorder.launch(frame.grid, names, frame.threads) as blocks:
+    with cx.recorder.launch(frame, names) as blocks:
         if spread:
             inner.bind(targets[0][0], blocks, targets[0][1])
         for (name, span), var in zip([] if spread else targets, blocks, strict=False):

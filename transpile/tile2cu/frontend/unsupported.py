@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _BLACKWELL = "it belongs to Blackwell's tensor memory, which tile2cu does not use: write "
-_CLUSTERS = "write it for single blocks: tile2cu makes no clusters"
 
 _GROUPS: tuple[tuple[str, str], ...] = (
-    (_CLUSTERS, "ClusterKernel alloc_cluster_barrier copy_cluster cluster_sync cluster_arrive cluster_wait"),
-    (_CLUSTERS, "block_rank_in_cluster clc_try_cancel_multicast"),
+    ("give the blocks their work by T.Persistent", "clc_try_cancel_multicast"),
     (f"{_BLACKWELL}T.gemm into a fragment", "tcgen05_gemm tcgen05_gemm_blockscaled mma_gemm_blockscaled"),
     (f"{_BLACKWELL}T.gemm into a fragment", "tcgen05_mma_arrive alloc_tmem deallocate_tmem"),
     ("decode the elements in a T.Parallel loop", "float8_e8m0fnu float4_e2m1_unpacked"),

@@ -261,6 +261,7 @@ class KernelFrame:
 
     grid: tuple[Expr, ...]
     threads: tuple[int, ...]  # along x, y, z
+    cluster: tuple[int, ...] = ()  # of blocks along x, y, z
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +283,7 @@ class Allocation:
     init: Expr | None = None
     reducer: Reduction | None = None
     arrivals: tuple[int, ...] = ()
+    across: bool = False
     address: Expr | None = None  # of T.make_tensor
     strides: tuple[Expr, ...] | None = None
 

@@ -7,6 +7,7 @@ it here.
 from tile2cu.rules.awaited import awaited
 from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
+from tile2cu.rules.clusters import cluster, stays
 from tile2cu.rules.dealt import dealt_turns
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.fences import proxy_fence
@@ -61,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     thread_available,
     pasted_ptx,
     by_hand,
+    cluster,
     block_threads,
     producer_warp,
     wgmma_by_hand,
@@ -117,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     awaited,
     shared_overlay,
     shared_hazard,
+    stays,
     proxy_fence,
     copy_through_shared,
     copy_cp_async,

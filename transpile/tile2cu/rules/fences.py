@@ -16,8 +16,21 @@ C_local = T.alloc_fragment((64, 64), "float32")
 T.copy(Z[0, 0], A_shared)
 T.wgmma_gemm(A_shared, A_shared, C_local, clear_accum=True)
 T.wait_wgmma(0)"""
-_MEETINGS = ("barrier_", "mbarrier_arrive", "cp_async_arrive")  # after them other threads may go on
-_ARRIVALS = ("barrier_sync", "mbarrier_wait", "cp_async_wait")  # after them this thread sees what others stored
+# Calls after which other threads may go on, and after which this one sees what others stored.
+_MEETINGS = (
+    "barrier_",
+    "mbarrier_arrive",
+    "cp_async_arrive",
+    "sync_cluster",
+    "cluster_arrive",
+)
+_ARRIVALS = (
+    "barrier_sync",
+    "mbarrier_wait",
+    "cp_async_wait",
+    "sync_cluster",
+    "cluster_wait",
+)
 
 
 @rule(

@@ -249,6 +249,8 @@ def _why_not(launch: Launch, context: Context) -> str:
     """The first reason against a producer warp; empty for none."""
     if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
         return "the kernel has groups of threads, or barriers, of its own"
+    if context.facts.get(launch, "meets") is not None:
+        return "the kernel has barriers of its cluster, to which a producer does not come"
     nested = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
     loops = [op for op in launch.body if op in nested and isinstance(op, Loop) and op.num_stages > 0]
     if len(nested) != 1 or len(loops) != 1:

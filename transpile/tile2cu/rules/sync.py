@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Call, Load
+from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
@@ -116,8 +116,8 @@ class _Walker:
         handed over arrive there, too.
         """
         match stmt:
-            case Copy(barrier=Load()):
-                return {}
+            case Copy(barrier=Load()) | Copy(block=Expr()):
+                return {}  # of another block's tile nothing is ordered here
             case Copy() if stmt in self.first:
                 return {}
             case Effect(call=Call(function=name)) if name.startswith("cp_async<"):
@@ -125,6 +125,10 @@ class _Walker:
                 return {name: buffer for name, buffer in found.items() if name not in self.handed_over}
             case _:
                 return self.tracked(buffers_written(stmt))
+
+    def read(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The shared tiles that a statement reads; a copy that arrives at another block's orders it itself."""
+        return {} if isinstance(stmt, Copy) and stmt.remote is not None else self.tracked(buffers_read(stmt))
 
     def filled(self, stmt: Stmt) -> dict[str, Buffer]:
         """The tile that TMA fills: one thread begins it, when the others of its group are done with what was there."""
@@ -192,7 +196,9 @@ class _Walker:
                 return self.branch(stmt, pending, divergent)
             case While():
                 return self.while_loop(stmt, pending, divergent)
-            case Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid")):
+            case (
+                Copy(awaited=True) | Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
+            ):
                 return self.after_barrier(pending)
             case Await():
                 return pending.merge(self.done({}, self.read_until(stmt)))
@@ -201,7 +207,7 @@ class _Walker:
 
     def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
-        reads, writes = self.tracked(buffers_read(stmt)), self.written(stmt)
+        reads, writes = self.read(stmt), self.written(stmt)
         changed = writes | self.filled(stmt)
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)

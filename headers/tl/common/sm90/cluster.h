@@ -72,9 +72,10 @@ template <class Tile, int n> struct InBlock<const SubTile1D<Tile, n>> {
     return {&in_block(*own.tile, rank), own.first};
   }
 };
-// Whether one copy of bytes moves the tile.
+// Whether one copy of bytes moves the tile, and nothing between its rows or behind them.
 template <class From, class To>
-constexpr bool is_copy_of_bytes = std::is_same<From, To>::value && InBlock<To>::is_whole && sizeof(To) % 16 == 0;
+constexpr bool is_copy_of_bytes = std::is_same<From, To>::value && InBlock<To>::is_whole && sizeof(To) % 16 == 0 &&
+                                  int(sizeof(To)) == bytes_of<typename To::type>(To::rows * To::cols);
 
 // Copies a shared tile, or a part, to where `to` lies in the block of that rank. Orders nothing: a barrier of the
 // cluster must follow before that block reads it, and one must have ended what it did there before. Who: `threads`

@@ -14,6 +14,7 @@ from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.effect import perform
 from tile2cu.frontend.lower.elementwise import select
 from tile2cu.frontend.lower.operand import as_count, as_integer, as_number
+from tile2cu.frontend.lower.ranks import mask, rank_of
 from tile2cu.frontend.values import Allocation, GroupFrame, describe
 
 _GROUP = 128  # threads: T.ws counts warpgroups
@@ -29,7 +30,14 @@ def alloc_barrier(cx: Context, arrive_count: object) -> object:
     return Allocation((int_const(len(counts)),), UINT64, Scope.BARRIER, arrivals=counts)
 
 
-def _barrier(cx: Context, value: object, what: str) -> Load:
+def alloc_cluster_barrier(cx: Context, arrive_count: object) -> object:
+    """`T.alloc_cluster_barrier(n)`: a barrier at which threads of other blocks arrive, too."""
+    made = alloc_barrier(cx, arrive_count)
+    assert isinstance(made, Allocation)
+    return replace(made, across=True)
+
+
+def barrier_of(cx: Context, value: object, what: str) -> Load:
     if isinstance(value, Buffer) and value.scope is Scope.BARRIER:
         return Load(value.dtype, value, (int_const(0),))
     if isinstance(value, Load) and isinstance(value.buffer, Buffer) and value.buffer.scope is Scope.BARRIER:
@@ -37,7 +45,7 @@ def _barrier(cx: Context, value: object, what: str) -> Load:
     raise Fault("T2C-F023", f"{what} is a barrier of T.alloc_barrier, not {describe(value)}")
 
 
-def _perform(cx: Context, name: str, function: str, *arguments: Expr) -> None:
+def record(cx: Context, name: str, function: str, *arguments: Expr) -> None:
     cx.recorder.require_kernel(name)
     if cx.recorder.parallel:
         raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
@@ -46,32 +54,48 @@ def _perform(cx: Context, name: str, function: str, *arguments: Expr) -> None:
 
 def barrier_wait(cx: Context, mbarrier: object, parity: object) -> object:
     """`T.barrier_wait(bar, parity)`: until the phase of this parity is over."""
-    bar = _barrier(cx, mbarrier, "the first argument of T.barrier_wait")
-    _perform(cx, "T.barrier_wait", "mbarrier_wait", bar, as_integer(parity, "`parity` of T.barrier_wait"))
+    bar = barrier_of(cx, mbarrier, "the first argument of T.barrier_wait")
+    assert isinstance(bar.buffer, Buffer)
+    wait = "mbarrier_wait_cluster" if bar.buffer.across else "mbarrier_wait"
+    record(cx, "T.barrier_wait", wait, bar, as_integer(parity, "`parity` of T.barrier_wait"))
     return None
 
 
 def barrier_arrive(cx: Context, mbarrier: object, cta_id: object = None) -> object:
-    """`T.barrier_arrive(bar)`: an arrival by each thread that comes there."""
-    if cta_id is not None:
-        raise Fault("T2C-F011", "T.mbarrier_arrive at another block of the cluster is not supported yet")
-    _perform(cx, "T.barrier_arrive", "mbarrier_arrive", _barrier(cx, mbarrier, "the argument of T.barrier_arrive"))
+    """`T.barrier_arrive(bar)`: an arrival by each thread that comes there; with a rank, at that block's barrier."""
+    name, bar = "T.mbarrier_arrive", barrier_of(cx, mbarrier, "the argument of T.barrier_arrive")
+    if cta_id is None:
+        record(cx, name, "mbarrier_arrive", bar)
+        return None
+    assert isinstance(bar.buffer, Buffer)
+    if not bar.buffer.across:
+        raise Fault(
+            "T2C-F023",
+            f"`{bar.buffer.name}` is a barrier of one block, at which no other one arrives",
+            help="write T.alloc_cluster_barrier",
+        )
+    record(cx, name, "mbarrier_arrive", bar, rank_of(cx, cta_id, f"the block of {name}"))
     return None
 
 
 def _expect(name: str, function: str) -> Callable[..., object]:
     def run(cx: Context, mbarrier: object, tx: object) -> object:
         """`T.mbarrier_expect_tx(bar, bytes)`: the phase also waits for so many bytes."""
-        _perform(
-            cx, name, function, _barrier(cx, mbarrier, f"the barrier of {name}"), as_integer(tx, f"`tx` of {name}")
+        record(
+            cx, name, function, barrier_of(cx, mbarrier, f"the barrier of {name}"), as_integer(tx, f"`tx` of {name}")
         )
         return None
 
     return run
 
 
-def tma_copy(cx: Context, src: object, dst: object, *, barrier: object = None, **options: object) -> object:
-    """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier."""
+def tma_copy(
+    cx: Context, src: object, dst: object, *, barrier: object = None, cluster_mask: object = None, **options: object
+) -> object:
+    """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier.
+
+    With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits by itself.
+    """
     cx.recorder.require_kernel("T.tma_copy")
     cx.recorder.require_tile_operation("T.tma_copy")
     source, target = operands(cx, "T.tma_copy", src, dst)
@@ -81,9 +105,10 @@ def tma_copy(cx: Context, src: object, dst: object, *, barrier: object = None, *
             f"T.tma_copy from {describe(source.buffer)} to {describe(target.buffer)} is not supported yet",
             help="it loads from a tensor to a shared tile; write T.copy for the way back",
         )
-    bar = _barrier(cx, barrier, "`barrier` of T.tma_copy")
+    bar = barrier_of(cx, barrier, "`barrier` of T.tma_copy")
+    blocks = 0 if cluster_mask is None else mask(cx, cluster_mask, "T.tma_copy")
     at = cx.recorder.take()
-    cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, **at.fields))
+    cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, blocks=blocks, **at.fields))
     return None
 
 
@@ -101,7 +126,7 @@ def ws(cx: Context, *groups: object) -> object:
 
 def fence_proxy_async(cx: Context) -> object:
     """`T.fence_proxy_async()`: what this thread wrote to shared memory is there for TMA and wgmma."""
-    _perform(cx, "T.fence_proxy_async", "fence_async_proxy")
+    record(cx, "T.fence_proxy_async", "fence_async_proxy")
     return None
 
 
@@ -115,12 +140,14 @@ def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
             help="write T.sync_threads() for the whole block",
         )
     count = as_count(arrive_count, "`arrive_count` of T.sync_threads", least=1)
-    _perform(cx, "T.sync_threads", "barrier_sync", int_const(number), int_const(count))
+    record(cx, "T.sync_threads", "barrier_sync", int_const(number), int_const(count))
 
 
 def sync_grid(cx: Context) -> object:
     """`T.sync_grid()`: all blocks of the grid come there before any goes on (frontend/phases.py)."""
-    _perform(cx, "T.sync_grid", SYNC_GRID)
+    if cx.recorder.in_kernel and cx.recorder.blocks_per_cluster > 1:
+        raise Fault("T2C-F011", "T.sync_grid in a kernel of clusters is not supported yet")
+    record(cx, "T.sync_grid", SYNC_GRID)
     return None
 
 
@@ -128,7 +155,7 @@ def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) 
     """`T.named_barrier_arrive(id, n)`: counts at a barrier of n threads without waiting."""
     number = as_count(barrier_id, "`barrier_id` of T.named_barrier_arrive", least=1)
     count = as_count(thread_count, "`thread_count` of T.named_barrier_arrive", least=1)
-    _perform(cx, "T.named_barrier_arrive", "barrier_arrive", int_const(number), int_const(count))
+    record(cx, "T.named_barrier_arrive", "barrier_arrive", int_const(number), int_const(count))
     return None
 
 
@@ -151,31 +178,32 @@ def ptx_cp_async(cx: Context, dst: object, src: object, num_elems: object, predi
     if predicate is not None:
         given = select(cx, as_number(predicate, f"`predicate` of {name}"), size, 0)  # type: ignore[assignment]
     ends = (replace(dst, access="w", extent=count), replace(src, access="r", extent=count))
-    _perform(cx, name, f"cp_async<{size}>", *ends, given)
+    record(cx, name, f"cp_async<{size}>", *ends, given)
     return None
 
 
 def ptx_commit_group(cx: Context) -> object:
     """`T.ptx_commit_group()`: closes this thread's group of copies."""
-    _perform(cx, "T.ptx_commit_group", "cp_async_commit")
+    record(cx, "T.ptx_commit_group", "cp_async_commit")
     return None
 
 
 def ptx_wait_group(cx: Context, num: object = 0) -> object:
     """`T.ptx_wait_group(n)`: until at most n of this thread's groups are in flight."""
-    _perform(cx, "T.ptx_wait_group", f"cp_async_wait<{as_count(num, 'the number of T.ptx_wait_group')}>")
+    record(cx, "T.ptx_wait_group", f"cp_async_wait<{as_count(num, 'the number of T.ptx_wait_group')}>")
     return None
 
 
 def cp_async_barrier_noinc(cx: Context, barrier: object) -> object:
     """`T.cp_async_barrier_noinc(bar)`: an arrival by each thread, when its copies of T.ptx_cp_async are there."""
     name = "T.cp_async_barrier_noinc"
-    _perform(cx, name, "cp_async_arrive", _barrier(cx, barrier, f"the argument of {name}"))
+    record(cx, name, "cp_async_arrive", barrier_of(cx, barrier, f"the argument of {name}"))
     return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "alloc_barrier": alloc_barrier,
+    "alloc_cluster_barrier": alloc_cluster_barrier,
     "barrier_wait": barrier_wait,
     "mbarrier_wait_parity": barrier_wait,
     "barrier_arrive": barrier_arrive,

@@ -9,20 +9,25 @@ from tile2cu.core.program import Buffer, Scope, SetRegisters, Swizzle
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower import extern
+from tile2cu.frontend.lower import extern, ranks
 from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_integer, as_number, as_shape, place
 from tile2cu.frontend.values import Allocation, KernelFrame, OutputTensor, PipelineFrame, TensorType, describe
 
 DEFAULT_THREADS = 128
 
 
-def kernel(cx: Context, *blocks: object, threads: object = None, prelude: object = None) -> object:
-    """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents; one block where none is given."""
+def kernel(
+    cx: Context, *blocks: object, threads: object = None, prelude: object = None, cluster_dims: object = None
+) -> object:
+    """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents; one block where none is given.
+
+    With `cluster_dims` (T.ClusterKernel) blocks make clusters of so many along x, y and z.
+    """
     extern.paste(cx, prelude, "`prelude` of T.Kernel")
     if len(blocks) > 3:
         raise Fault("T2C-F025", f"T.Kernel takes one to three grid extents, not {len(blocks)}")
     grid = tuple(as_integer(extent, "a grid extent of T.Kernel") for extent in blocks or (1,))
-    return KernelFrame(grid, _thread_shape(cx, threads))
+    return KernelFrame(grid, _thread_shape(cx, threads), ranks.dims(cx, cluster_dims, grid))
 
 
 def block(cx: Context, name: object = "root", threads: object = None) -> object:
@@ -166,6 +171,7 @@ def make_tensor(cx: Context, ptr: object, shape: object, dtype: object = FLOAT32
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "Kernel": kernel,
+    "ClusterKernel": kernel,
     "block": block,
     "pipeline": pipeline,
     "Tensor": tensor,
