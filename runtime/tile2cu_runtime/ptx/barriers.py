@@ -1,6 +1,7 @@
-"""Barriers of a block: bar and barrier with their numbers, and mbarriers.
+"""Barriers: bar and barrier with their numbers, those of clusters, and mbarriers.
 
-Source: PTX ISA 9.0, "Parallel Synchronization and Communication Instructions: bar, barrier", "... mbarrier".
+Source: PTX ISA 9.0, "Parallel Synchronization and Communication Instructions: bar, barrier", "... barrier.cluster",
+"... mbarrier".
 """
 
 from __future__ import annotations
@@ -88,6 +89,48 @@ class NamedBarriers:
         return f"at barrier {key % _NUMBERS}, where {gathering.come} of {wanted} threads have come"
 
 
+# ---- barrier.cluster -----------------------------------------------------------------------------------------
+
+
+class ClusterBarriers:
+    """The barriers of clusters, each of so many threads: an arrival, then a wait. Threads that have ended count."""
+
+    def __init__(self, count: int, each: int) -> None:
+        self._each = each
+        self._arrived = np.zeros(count, np.bool_)
+        self._pending = np.zeros(count, np.bool_)  # arrived, and not waited since
+        self.waits = np.zeros(count, np.bool_)
+
+    def come(self, t: Threads, instruction: Instruction, taken: Array) -> None:
+        arrives = "arrive" in instruction.modifiers
+        # Who waits has arrived, and its phase may be over: then its arrival is taken back already.
+        if arrives and (taken & self._pending).any():
+            raise t.fault(instruction, "a second arrival without a wait", int(np.flatnonzero(taken & self._pending)[0]))
+        if arrives:
+            self._arrived |= taken
+            self._pending |= taken
+        else:
+            if (taken & ~self._pending).any():
+                raise t.fault(instruction, "no arrival before the wait", int(np.flatnonzero(taken & ~self._pending)[0]))
+            self._pending &= ~taken
+            self.waits |= taken & self._arrived
+            t.waiting |= taken & self._arrived
+            if t.shadow:
+                t.shadow.meet(np.flatnonzero(taken & ~self._arrived))
+        self.release(t)
+
+    def release(self, t: Threads) -> None:
+        """Ends the phases of clusters all of whose threads have arrived or ended."""
+        over = (self._arrived | t.exited).reshape(-1, self._each).all(axis=1)
+        members = np.repeat(over, self._each)
+        woken = self.waits & members
+        self._arrived &= ~members
+        self.waits &= ~members
+        t.waiting &= ~woken
+        if t.shadow:
+            t.shadow.meet(np.flatnonzero(woken))
+
+
 # ---- mbarrier -----------------------------------------------------------------------------------------------
 
 
@@ -125,10 +168,10 @@ class MemoryBarriers:
 
     def place(self, t: Threads, instruction: Instruction, at: Array, thread: int) -> int:
         """Where the thread's operand lies. A fault if no barrier can lie there."""
-        offset = int(at[thread])
+        offset, block = t.in_shared(instruction, int(at[thread]), thread)
         if offset % 8 or not 0 <= offset <= t.shared_bytes - 8:
             raise t.fault(instruction, f"no mbarrier can lie at byte {offset} of shared memory", thread)
-        return offset + int(t.number[thread]) * t.shared_stride
+        return offset + block * t.shared_stride
 
     def find(self, t: Threads, instruction: Instruction, place: int, thread: int) -> _MemoryBarrier:
         """The barrier there. A fault where nobody initialised one."""

@@ -10,7 +10,7 @@ from tile2cu_runtime.amdgcn.arrays import Array
 from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.operands import TYPES, address, elements, source
 from tile2cu_runtime.ptx.parse import BYTES, Instruction, Kernel
-from tile2cu_runtime.ptx.state import Builder, Copy, Step, Threads
+from tile2cu_runtime.ptx.state import RANK_UNIT, Builder, Copy, Step, Threads
 from tile2cu_runtime.ptx.tma import build_arrival, build_bulk
 
 _SPACES = ("global", "shared", "local", "param")
@@ -189,6 +189,21 @@ def _commit(t: Threads) -> None:
     t.groups[t.mask] += 1
 
 
+def _map_to_block(instruction: Instruction, kernel: Kernel) -> Step:
+    """mapa: the address that a byte of shared memory has in the block of that rank."""
+    target, own, rank = instruction.operands
+    value, of = source(own, np.uint64, kernel), source(rank, np.uint32, kernel)
+
+    def step(t: Threads) -> None:
+        ranks = of(t).astype(np.uint64)
+        if (t.mask & (ranks >= t.in_cluster)).any():
+            thread = int(np.flatnonzero(t.mask & (ranks >= t.in_cluster))[0])
+            raise t.fault(instruction, f"a cluster of {t.in_cluster} blocks has no rank {int(ranks[thread])}", thread)
+        t.write(target, value(t) + (ranks + np.uint64(1)) * np.uint64(RANK_UNIT))
+
+    return step
+
+
 def _fence(instruction: Instruction, kernel: Kernel) -> Step:
     """Fences between threads: here every access is done when its instruction is. Those of proxies are noted."""
     modifiers = instruction.modifiers
@@ -219,6 +234,7 @@ BUILDERS: dict[str, Builder] = {
     "atom": _atomic,
     "red": _atomic,
     "cp": _copy_async,
+    "mapa": _map_to_block,
     "membar": _nothing,
     "fence": _fence,
     "prefetch": _nothing,

@@ -65,11 +65,13 @@ def _constant(number: int | float, kind: type[np.generic]) -> Array:
 
 
 def address(text: str, kernel: Kernel) -> Getter:
-    """[register+offset] or [symbol+offset]: int64."""
+    """[register+offset], [symbol+offset] or [number]: int64."""
     found = _ADDRESS.match(text.replace(" ", ""))
     if not found or not found[1]:
         raise PtxError(f"the address {text}")
     offset = int(found[2] or 0)
+    if found[1].isdigit():
+        return lambda t: np.full(t.count, int(found[1]) + offset, np.int64)
     if found[1] in kernel.symbols:
         place = kernel.symbols[found[1]].offset + offset
         return lambda t: np.full(t.count, place, np.int64)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile2cu_runtime.ptx.errors import PtxError
 
 _COMMENT = re.compile(r"//[^\n]*")
 _KERNEL = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)([^{;]*)\{", re.DOTALL)
+_CLUSTER = re.compile(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr[^,]*?)?([\w$]+)(?:\[(\d+)\])?\s*$")
 _VARIABLE = re.compile(r"\.(shared|local)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?$")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
@@ -55,7 +56,8 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A kernel. `registers` are bytes by name, 1 for predicates; dynamic shared memory starts behind `shared_bytes`."""
+    """A kernel. `registers` are bytes by name, 1 for predicates; dynamic shared memory starts behind `shared_bytes`;
+    `cluster`: blocks of a cluster along x, y and z."""
 
     name: str
     parameters: tuple[Variable, ...]
@@ -65,6 +67,7 @@ class Kernel:
     labels: Mapping[str, int]
     shared_bytes: int
     local_bytes: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     @functools.cached_property
     def uses_async_proxy(self) -> bool:
@@ -81,7 +84,12 @@ def parse(text: str) -> dict[str, Kernel]:
     for found in _KERNEL.finditer(text):
         end = _closing(text, found.end())
         line, counted = line + text.count("\n", counted, found.end()), found.end()
-        kernels[found[1]] = _Body(found[1], found[2], outside).read(text[found.end() : end], line)
+        body = _Body(found[1], found[2], outside).read(text[found.end() : end], line)
+        cluster = _CLUSTER.search(found[3])
+        if cluster:
+            x, y, z = (int(each or 1) for each in cluster.groups())
+            body = replace(body, cluster=(x, y, z))
+        kernels[found[1]] = body
     return kernels
 
 

@@ -163,6 +163,7 @@ class Program:
             case "ret" | "exit":
                 t.exited |= taken
                 t.barriers.leave(t)
+                t.clusters.release(t)
             case "trap":
                 if taken.any():
                     raise t.fault(end, "the kernel stops itself", int(np.flatnonzero(taken)[0]))
@@ -172,6 +173,8 @@ class Program:
                 late = taken & ~wgmma.execute(t, end, taken, self._kernel)
                 t.pc[late] = here
                 t.parked |= late
+            case _ if "cluster" in end.modifiers:
+                t.clusters.come(t, end, taken)
             case _:
                 t.barriers.come(t, end, taken, self._kernel)
 
@@ -185,9 +188,11 @@ class Program:
             return t.fault(instruction, f"waits for threads of its {group} that do not come", thread)
         thread = int(np.flatnonzero(t.waiting)[0])
         at_barrier = t.barriers.waits_at[thread] >= 0
-        why = t.barriers.describe(thread) if at_barrier else t.mbarriers.describe(t, thread)
-        # A thread that waits at a numbered barrier is behind it already.
-        instruction = self._kernel.instructions[int(t.pc[thread]) - int(at_barrier)]
+        why = t.barriers.describe(thread) if at_barrier else "for its cluster"
+        if t.mbarriers.waits_at[thread] >= 0:
+            why = t.mbarriers.describe(t, thread)
+        # A thread that waits at an mbarrier comes back to the instruction, others are behind it already.
+        instruction = self._kernel.instructions[int(t.pc[thread]) - int(t.mbarriers.waits_at[thread] < 0)]
         return t.fault(instruction, f"all threads wait, this one {why}", thread)
 
     def _finish(self, t: Threads) -> None:
@@ -241,7 +246,7 @@ def _ends(instruction: Instruction) -> bool:
         case "bar" | "barrier":
             if "warp" in instruction.modifiers:
                 return False
-            if not {"sync", "arrive"} & set(instruction.modifiers):
+            if not {"sync", "arrive", "wait"} & set(instruction.modifiers):
                 raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
             return True
         case "mbarrier":

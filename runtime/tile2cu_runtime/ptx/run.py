@@ -10,7 +10,7 @@ import numpy as np
 
 from tile2cu_runtime.amdgcn.arguments import Arguments, ArgumentValue, extent_of
 from tile2cu_runtime.amdgcn.global_memory import GlobalMemory
-from tile2cu_runtime.ptx.barriers import MemoryBarriers, NamedBarriers
+from tile2cu_runtime.ptx.barriers import ClusterBarriers, MemoryBarriers, NamedBarriers
 from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.parse import Kernel, parse
 from tile2cu_runtime.ptx.program import Program
@@ -63,11 +63,12 @@ class Module:
         store = GlobalMemory(called.contents)
         addresses = called.place(store.buffers)
         counts, threads = extent_of(grid), extent_of(block)
-        ids = [(x, y, z) for z, y, x in itertools.product(*map(range, reversed(counts)))]
+        ids = _in_clusters(counts, chosen.cluster)
         a_block = threads[0] * threads[1] * threads[2]
         if a_block % WARP:
             raise PtxError(f"blocks of {a_block} threads are no whole warps")
-        executed, at_once = 0, max(1, THREADS_AT_ONCE // a_block)
+        in_cluster = chosen.cluster[0] * chosen.cluster[1] * chosen.cluster[2]
+        executed, at_once = 0, max(1, THREADS_AT_ONCE // (a_block * in_cluster)) * in_cluster
         with np.errstate(all="ignore"):
             for first in range(0, len(ids), at_once):
                 blocks = ids[first : first + at_once]
@@ -80,6 +81,7 @@ class Module:
                     memory=store,
                     shared_bytes=chosen.shared_bytes + shared_bytes,
                     barriers=NamedBarriers(a_block * len(blocks)),
+                    clusters=ClusterBarriers(a_block * len(blocks), a_block * in_cluster),
                     mbarriers=MemoryBarriers(a_block * len(blocks)),
                     bulk=BulkCopies(),
                     warpgroups=Warpgroups(a_block, len(blocks)),
@@ -87,6 +89,16 @@ class Module:
                 executed += program.run(state, limit - executed)
         called.write_back(store)
         return executed
+
+
+def _in_clusters(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> list[tuple[int, int, int]]:
+    """The blocks' places in the grid, cluster after cluster, by rank. Errors: PtxError for a grid of no whole ones."""
+    if any(blocks % each for blocks, each in zip(grid, cluster, strict=True)):
+        raise PtxError(f"a grid of {grid} blocks in clusters of {cluster}")
+    steps = zip(reversed(grid), reversed(cluster), strict=True)
+    firsts = itertools.product(*(range(0, blocks, each) for blocks, each in steps))
+    ranks = list(itertools.product(*map(range, cluster[::-1])))
+    return [(x + i, y + j, z + k) for z, y, x in firsts for k, j, i in ranks]
 
 
 def _parameter_bytes(kernel: Kernel, arguments: Arguments, addresses: dict[int, int]) -> bytes:

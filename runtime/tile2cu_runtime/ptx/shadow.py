@@ -12,7 +12,7 @@ import numpy as np
 from tile2cu_runtime.amdgcn.arrays import Array
 
 CHUNK, _WORD, _WORDS = 16, 4, np.arange(4)
-_THREADS = 1 << 12  # more than run side by side
+_THREADS = 1 << 14  # more than run side by side
 
 
 class Shadow:

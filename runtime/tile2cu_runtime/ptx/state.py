@@ -16,7 +16,7 @@ from tile2cu_runtime.ptx.parse import Instruction, Kernel
 from tile2cu_runtime.ptx.shadow import Shadow
 
 if TYPE_CHECKING:
-    from tile2cu_runtime.ptx.barriers import MemoryBarriers, NamedBarriers
+    from tile2cu_runtime.ptx.barriers import ClusterBarriers, MemoryBarriers, NamedBarriers
     from tile2cu_runtime.ptx.tma import BulkCopies
     from tile2cu_runtime.ptx.wgmma import Warpgroups
 
@@ -24,6 +24,8 @@ WARP = 32
 # Where shared and local memory lie among generic addresses; global memory is elsewhere (global_memory.BASE).
 SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW = 1 << 56, 2 << 56, 3 << 56
 SHARED_ALIGNMENT = 1024
+# Addresses of .shared::cluster count ranks from 1 on in these units; below lie those of the block itself.
+RANK_UNIT = 1 << 24
 _WORDS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -42,7 +44,8 @@ class Copy:
 
 @dataclass(kw_only=True)
 class Threads:
-    """The threads of `blocks` (ids), block after block; arrays are (threads,). `mask`: which execute now.
+    """The threads of `blocks` (ids), block after block, clusters by rank; arrays are (threads,). `mask`: which execute
+    now.
 
     `waiting`: those that wait at a barrier; `parked`: at an instruction of whole warps, or warpgroups, for the others.
     `shadow` is there where the kernel uses the async proxy.
@@ -56,6 +59,7 @@ class Threads:
     memory: GlobalMemory
     shared_bytes: int
     barriers: NamedBarriers
+    clusters: ClusterBarriers
     mbarriers: MemoryBarriers
     bulk: BulkCopies
     warpgroups: Warpgroups
@@ -69,6 +73,8 @@ class Threads:
         self.thread = np.tile(np.arange(self.a_block), len(self.blocks))
         self.number = np.repeat(np.arange(len(self.blocks)), self.a_block)
         self.lane = self.thread % WARP
+        x, y, z = self.kernel.cluster
+        self.in_cluster = x * y * z
         self.registers = {name: np.zeros(self.count, _WORDS[size]) for name, size in self.kernel.registers.items()}
         # What nobody wrote is NaN. Swizzles are of addresses: each block's memory starts where their pattern does.
         self.shared_stride = round_up(self.shared_bytes, SHARED_ALIGNMENT)
@@ -89,23 +95,23 @@ class Threads:
         """%tid.x and its kin."""
         axis = {"x": 0, "y": 1, "z": 2}.get(name[-1], 0)
         x, y, _ = self.block
-        match name[1:].partition(".")[0]:
-            case "tid":
-                found = (self.thread % x, self.thread // x % y, self.thread // (x * y))[axis]
-            case "ctaid":
-                found = np.array(self.blocks)[self.number, axis]
-            case "ntid":
-                found = np.full(self.count, self.block[axis])
-            case "nctaid":
-                found = np.full(self.count, self.grid[axis])
-            case "laneid":
-                found = self.lane
-            case "warpid":
-                found = self.thread // WARP
-            case _:
-                raise PtxError(f"the special register {name}")
-        result: Array = found.astype(np.uint32)
-        return result
+        place = np.array(self.blocks)[self.number, axis]
+        found: dict[str, Array | int] = {
+            "tid": (self.thread % x, self.thread // x % y, self.thread // (x * y))[axis],
+            "ctaid": place,
+            "ntid": self.block[axis],
+            "nctaid": self.grid[axis],
+            "laneid": self.lane,
+            "warpid": self.thread // WARP,
+            "cluster_ctarank": self.number % self.in_cluster,
+            "cluster_nctarank": self.in_cluster,
+            "cluster_ctaid": place % self.kernel.cluster[axis],
+            "cluster_nctaid": self.kernel.cluster[axis],
+        }
+        value = found.get(name[1:].partition(".")[0])
+        if value is None:
+            raise PtxError(f"the special register {name}")
+        return np.broadcast_to(np.asarray(value, np.uint32), self.count)
 
     # ---- registers ------------------------------------------------------------------------------------------
 
@@ -146,6 +152,25 @@ class Threads:
             byte = int(at[thread]) % self.shared_stride
             raise self.fault(instruction, f"a copy to byte {byte} of shared memory is in flight", thread)
 
+    def in_shared(self, instruction: Instruction, address: int, thread: int) -> tuple[int, int]:
+        """A byte of shared memory, and whose: of the thread's block, or of another of its cluster."""
+        offsets, blocks = self._in_cluster(instruction, np.full(self.count, address))
+        return int(offsets[thread]), int(blocks[thread])
+
+    def _in_cluster(self, instruction: Instruction, address: Array) -> tuple[Array, Array]:
+        """The same of all threads. Addresses in other blocks are for instructions on .shared::cluster, or generic."""
+        spaces = {each for each in instruction.modifiers if each.startswith("shared")}
+        own_only = spaces and "shared::cluster" not in spaces
+        if own_only or not (self.mask & (address >= RANK_UNIT)).any():
+            return address, self.number
+        rank = address // RANK_UNIT - 1
+        block = np.where(rank >= 0, self.number // self.in_cluster * self.in_cluster + rank, self.number)
+        ended = self.exited.reshape(-1, self.a_block).all(axis=1)
+        late = np.flatnonzero(self.mask & ended.take(block, mode="clip"))
+        if len(late):
+            raise self.fault(instruction, f"the block of rank {int(rank[late[0]])} has ended", int(late[0]))
+        return address % RANK_UNIT, block
+
     def parameter(self, instruction: Instruction, address: int, size: int, thread: int) -> bytes:
         """Bytes of the parameters at a generic address."""
         at = address - PARAMETER_WINDOW
@@ -169,8 +194,11 @@ class Threads:
             size, each = self.kernel.local_bytes, self.kernel.local_bytes
             if is_shared:
                 size, each = self.shared_bytes, self.shared_stride
+            home = self.number if is_shared else np.arange(self.count)
+            if is_shared and (self.in_cluster > 1):
+                address, home = self._in_cluster(instruction, address)
             inside = (address >= 0) & (address + width <= size)
-            offset = address + (self.number if is_shared else np.arange(self.count)) * each
+            offset = address + home * each
             store = self.shared if is_shared else self.local
             at = address
         bad = mask & (~inside | (address % width != 0))

@@ -9,7 +9,7 @@ Swizzling Modes"; swizzles as CUTLASS's Swizzle<b, 4, 3>.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +36,8 @@ def swizzled(at: Array, span: int) -> Array:
 @dataclass(kw_only=True)
 class _Transfer:
     """What a copy moves: chunks of 16 bytes in the blocks' shared memories, and where each of their bytes lies in
-    global memory, (chunks, 16); `inside`: which bytes there are."""
+    global memory, (chunks, 16); `inside`: which bytes there are. A copy between blocks comes from the chunks `sources`.
+    """
 
     instruction: Instruction
     thread: int
@@ -44,13 +45,26 @@ class _Transfer:
     origin: Array
     inside: Array
     barrier: int = -1
-    content: Array | None = None  # of a store, when it was issued
+    sources: Array | None = None
+    content: Array | None = None  # of shared memory that is read, when the copy was issued
     is_read: bool = False
 
-    def read_global(self, t: Threads) -> Array:
+    def read(self, t: Threads) -> Array:
+        """What a load brings."""
+        if self.sources is not None:
+            self.check_unchanged(t, self.sources)
+            assert self.content is not None
+            return self.content
         content = np.zeros(self.origin.shape, np.uint8)
         content[self.inside] = t.memory.store.bytes[self.origin[self.inside] - BASE]
         return content
+
+    def check_unchanged(self, t: Threads, chunks: Array) -> None:
+        """A fault if the shared memory that is read has changed since the issue."""
+        assert self.content is not None
+        if not np.array_equal(t.shared.bytes.reshape(-1, CHUNK)[chunks // CHUNK], self.content):
+            what = "shared memory was written before the copy had read it"
+            raise t.fault(self.instruction, what, self.thread)
 
 
 @dataclass
@@ -89,7 +103,7 @@ class BulkCopies:
         if self._loads:
             transfer = self._loads.pop(0)
             assert t.shadow
-            t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK] = transfer.read_global(t)
+            t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK] = transfer.read(t)
             t.shadow.end(transfer.chunks)
             t.mbarriers.deliver(t, transfer.barrier, transfer.origin.size)
             return True
@@ -127,11 +141,7 @@ class BulkCopies:
         if transfer.is_read:
             return
         transfer.is_read = True
-        assert transfer.content is not None
-        now = t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK]
-        if not np.array_equal(now, transfer.content):
-            what = "shared memory was written before the store had read it"
-            raise t.fault(transfer.instruction, what, transfer.thread)
+        transfer.check_unchanged(t, transfer.chunks)
 
     def _perform(self, t: Threads, transfer: _Transfer) -> None:
         assert transfer.content is not None
@@ -174,12 +184,14 @@ def build_bulk(instruction: Instruction, kernel: Kernel) -> Step:
         keep, read_only = int(instruction.operands[0]), "read" in modifiers
         return lambda t: t.bulk.wait(t, keep, read_only=read_only)
     known = {"async", "bulk", "tensor", "tile", "L2::cache_hint", "bulk_group", "mbarrier::complete_tx::bytes"}
-    known |= {"shared::cluster", "shared::cta", "global"} | {f"{rank}d" for rank in range(1, 6)}
+    known |= {"shared::cluster", "shared::cta", "global", "multicast::cluster"} | {f"{rank}d" for rank in range(1, 6)}
     if unknown := [each for each in modifiers if each not in known]:
         raise PtxError(f"line {instruction.line}: {', '.join(unknown)} of {instruction.name}")
     spaces = [each.partition("::")[0] for each in modifiers if each.startswith(("shared", "global"))]
     if "tensor" in modifiers:
         return _tensor(instruction, kernel, is_load=spaces[0] == "shared")
+    if spaces == ["shared", "shared"]:
+        return _between_blocks(instruction, kernel)
     return _row(instruction, kernel, is_load=spaces[0] == "shared")
 
 
@@ -190,10 +202,12 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool) -> Step:
     shared, tensor = address(where, kernel), source(name.strip(), np.uint64, kernel)
     at = [source(each, np.int32, kernel) for each in elements(coordinates.strip())]
     barrier = address(instruction.operands[2], kernel) if is_load else None
+    is_multicast = "multicast::cluster" in instruction.modifiers
+    to = source(instruction.operands[3] if is_multicast else "0", np.uint16, kernel)
 
     def step(t: Threads) -> None:
         offsets, maps, corners = shared(t), tensor(t), [each(t) for each in at]
-        barriers = barrier(t) if barrier else offsets
+        barriers, masks = barrier(t) if barrier else offsets, to(t)
         for thread in np.flatnonzero(t.mask).tolist():
             found = tensor_map.read(t.parameter(instruction, int(maps[thread]), tensor_map.BYTES, thread))
             if found is None or found.rank != len(corners):
@@ -203,12 +217,53 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool) -> Step:
             transfer = _box(t, instruction, thread, found, corner, int(offsets[thread]))
             if is_load:
                 transfer.barrier = t.mbarriers.place(t, instruction, barriers, thread)
-                t.bulk.load(t, transfer)
+                for each in _to_blocks(t, transfer, int(masks[thread])) if is_multicast else [transfer]:
+                    t.bulk.load(t, each)
                 continue
             # An H200 answers a negative coordinate of a store with "illegal instruction".
             if min(corner) < 0:
                 raise t.fault(instruction, f"a store to a box at {corner}", thread)
             t.bulk.store(t, transfer)
+
+    return step
+
+
+def _to_blocks(t: Threads, transfer: _Transfer, mask: int) -> list[_Transfer]:
+    """The same load to each block of the mask; there it lies, and its barrier, where they do in the thread's block."""
+    own = int(t.number[transfer.thread])
+    if mask >> t.in_cluster:
+        raise t.fault(transfer.instruction, f"a cluster of {t.in_cluster} blocks, a mask of {mask:#b}", transfer.thread)
+    away = [(rank - own % t.in_cluster) * t.shared_stride for rank in range(t.in_cluster) if mask >> rank & 1]
+    return [replace(transfer, chunks=transfer.chunks + each, barrier=transfer.barrier + each) for each in away]
+
+
+def _between_blocks(instruction: Instruction, kernel: Kernel) -> Step:
+    """[shared of another block], [own shared], bytes, [barrier of that block]."""
+    to, of, barrier = (address(instruction.operands[number], kernel) for number in (0, 1, 3))
+    count = source(instruction.operands[2], np.uint32, kernel)
+
+    def step(t: Threads) -> None:
+        targets, starts, counts, barriers = to(t), of(t), count(t), barrier(t)
+        for thread in np.flatnonzero(t.mask).tolist():
+            offset, block = t.in_shared(instruction, int(targets[thread]), thread)
+            start, size = int(starts[thread]), int(counts[thread])
+            inside = min(offset, start) >= 0 and max(offset, start) <= t.shared_bytes - size
+            if (offset | start | size) % CHUNK or not inside:
+                raise t.fault(instruction, f"{size} bytes at byte {start} of shared memory to byte {offset}", thread)
+            chunks = CHUNK * np.arange(size // CHUNK)
+            sources = chunks + start + int(t.number[thread]) * t.shared_stride
+            check_read(t, instruction, sources, thread)
+            transfer = _Transfer(
+                instruction=instruction,
+                thread=thread,
+                chunks=chunks + offset + block * t.shared_stride,
+                origin=np.zeros((len(chunks), CHUNK), np.int64),
+                inside=np.zeros((len(chunks), CHUNK), np.bool_),
+                barrier=t.mbarriers.place(t, instruction, barriers, thread),
+                sources=sources,
+                content=t.shared.bytes.reshape(-1, CHUNK)[sources // CHUNK],
+            )
+            t.bulk.load(t, transfer)
 
     return step
 
