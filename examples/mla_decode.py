@@ -92,9 +92,11 @@ def mla_decode(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # An empty part gives zeros, and minus infinity for its logarithm.
+            # An empty part gives zeros, and minus infinity for its logarithm. One division a row.
+            for i in T.Parallel(block_H):
+                scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):
-                acc_o[i, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
+                acc_o[i, j] *= scores_scale[i]
             if num_split == 1:
                 T.copy(acc_o, Output[b, h : h + block_H, :])
             else:
