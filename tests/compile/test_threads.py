@@ -71,6 +71,31 @@ def test_for_nvidia(arch: str, nvcc: str, tmp_path: Path) -> None:
     assert "warning" not in compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o")).lower()
 
 
+EARLY = """
+import tilelang.language as T
+
+@T.prim_func
+def early(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+    with T.Kernel(64, threads=64) as bx:
+        big = T.alloc_shared((200, 64), "float32")
+        tx = T.get_thread_binding()
+        T.pdl_sync()
+        T.copy(A[0, 0], big[0:64, 0:64])
+        T.pdl_trigger()
+        B[bx, tx] = big[bx, tx]
+"""
+
+
+def test_kernels_that_start_early(nvcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "early.py"
+    source.write_text(EARLY)
+    (made,) = tile2cu.emit(source, target="cuda:sm_90a").values()
+    for name, text in made.files.items():
+        (tmp_path / name).write_text(text)
+    command = nvcc_command(nvcc, "90a", tmp_path / f"early{made.suffix}", tmp_path / "kernel.o")
+    assert "warning" not in compiles(command).lower()
+
+
 GROUPS = """
 import tilelang
 import tilelang.language as T

@@ -35,4 +35,26 @@ tl_status launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* st
   return launch_with(kernel, grid, threads, 0, stream, arguments...);
 }
 
+// The same for a kernel that waits by tl::wait_for_earlier_kernels: it may start before those before it on the stream
+// are done, if they let it.
+template <class... Parameters, class... Arguments>
+tl_status launch_early_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
+                            Arguments... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
+  const tl_status statuses[] = {TL_OK, argument_status(arguments)...};
+  for (const tl_status status : statuses)
+    if (status != TL_OK) return status;
+  const int error = launch_kernel_early(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
+  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+}
+template <class Shared, class... Parameters, class... Arguments>
+tl_status launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_early_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
+}
+template <class... Parameters, class... Arguments>
+tl_status launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+  return launch_early_with(kernel, grid, threads, 0, stream, arguments...);
+}
+
 }  // namespace tl

@@ -99,6 +99,25 @@ int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   error = cuda::allow_shared_memory(function, shared_bytes);
   return error == cudaSuccess ? start() : error;
 }
+// The same of a kernel that may start before the ones before it on the stream are done, if they let it: it waits itself.
+// [CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"]
+template <class... Parameters>
+int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
+                        typename cuda::Exactly<Parameters>::type... arguments) {
+  const void* const function = reinterpret_cast<const void*>(kernel);
+  void* values[] = {&arguments..., nullptr};
+  if (shared_bytes > cuda::shared_bytes_without_asking) {
+    const cudaError_t error = cuda::allow_shared_memory(function, shared_bytes);
+    if (error != cudaSuccess) return error;
+  }
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream), config.attrs = &early, config.numAttrs = 1;
+  return cudaLaunchKernelExC(&config, function, values);
+}
 // The same of a kernel whose blocks run in clusters: its __cluster_dims__ say in which, so that any launch has them.
 // [CUDA C++ Programming Guide, "Thread Block Clusters"]
 template <class... Parameters>

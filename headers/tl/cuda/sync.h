@@ -37,4 +37,12 @@ TL_DEVICE int all_of_block(bool predicate) { return __syncthreads_and(predicate)
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: bar.warp.sync"]
 TL_DEVICE void sync_warp(uint32_t lanes = ~0u) { __syncwarp(lanes); }
 
+// Waits until the kernels before this one on its stream are done, and sees what they wrote. Who: each thread that goes
+// on to read it. A kernel that tl::launch_early starts needs it.
+// [PTX ISA, "griddepcontrol.wait": prerequisite grids have completed, and all memory operations are made visible]
+TL_DEVICE void wait_for_earlier_kernels() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Lets kernels that tl::launch_early starts after this one begin, once all blocks came here or ended; what this one
+// writes they see when it is done. Who: any thread of each block. [PTX ISA, "griddepcontrol.launch_dependents"]
+TL_DEVICE void let_later_kernels_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 }  // namespace tl

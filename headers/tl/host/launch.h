@@ -64,6 +64,12 @@ int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   return host::launch<host::instrumented, Parameters...>(kernel, dim3(), grid, block, shared_bytes, false,
                                                          arguments...);
 }
+// The engine has nothing to overlap: kernels run one after the other.
+template <class... Parameters>
+int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
+                        typename host::Exactly<Parameters>::type... arguments) {
+  return launch_kernel<Parameters...>(kernel, grid, block, shared_bytes, stream, arguments...);
+}
 // The same in clusters of blocks, for which the compiler of a GPU takes the kernel's __cluster_dims__.
 template <class... Parameters>
 int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes,

@@ -23,6 +23,9 @@ TL_DEVICE void sync_threads() { sync_block(); }
 #endif
 // Who: every lane of the warp, or those of `lanes`.
 TL_DEVICE void sync_warp(uint64_t lanes = ~uint64_t(0)) { tl_engine_sync_warp(lanes); }
+// Kernels start one after the other here: they are done, and later ones start when this one is.
+TL_DEVICE void wait_for_earlier_kernels() {}
+TL_DEVICE void let_later_kernels_start() {}
 
 }  // namespace tl
 

@@ -46,7 +46,8 @@ from tile2cu.core.program import (
 
 _ONE = np.ones(1, bool)
 # One statement after the other, all threads side by side: what orders them has nothing left to do.
-_NOTHING = frozenset(("sync_warp", "mbarrier_expect", "fence_async_proxy", "cp_async_commit", "cp_async_wait"))
+_ORDER = "sync_warp mbarrier_expect fence_async_proxy cp_async_commit cp_async_wait"
+_NOTHING = frozenset((*_ORDER.split(), "wait_for_earlier_kernels", "let_later_kernels_start"))
 _ARRIVALS = frozenset(("mbarrier_arrive", "mbarrier_arrive_expect", "cp_async_arrive"))
 _WAITS = frozenset(("mbarrier_wait", "barrier_sync"))
 

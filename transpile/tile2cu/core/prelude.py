@@ -16,6 +16,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    waits_for_kernels,
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline
@@ -43,11 +44,11 @@ def loaded_by(loop: Loop, loads: tuple[Stmt, ...]) -> tuple[Expr, ...]:
 
 
 def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements `above` that the values in these expressions stand on, in order."""
+    """The statements `above` that the values in these expressions stand on, in order; who loads waits, too."""
     names = variables(*needed)
     found: list[Stmt] = []
     for stmt in reversed(above):
-        if _defines(stmt) & names:
+        if _defines(stmt) & names or waits_for_kernels(stmt):
             found.insert(0, stmt)
             names |= _reads(stmt)
     return tuple(found)
@@ -62,7 +63,7 @@ def why_no_prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> str:
     for stmt in walk_stmts(chosen):
         parallel = isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED
         tiles = any(access.buffer.scope is not Scope.GLOBAL for access in element_accesses((stmt,)))
-        if not isinstance(stmt, _SCALAR) or parallel or tiles:
+        if not (isinstance(stmt, _SCALAR) or waits_for_kernels(stmt)) or parallel or tiles:
             return f"line {stmt.span.line} belongs to what loads need, and works on tiles"
     changed: set[Var] = set()
     for stmt in reversed(above):

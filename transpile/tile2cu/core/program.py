@@ -531,6 +531,8 @@ class Program:
 
 
 SYNC_GRID = "sync_grid"
+WAIT_FOR_KERNELS = "wait_for_earlier_kernels"  # T.pdl_sync
+START_KERNELS = "let_later_kernels_start"  # T.pdl_trigger
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:
@@ -541,6 +543,16 @@ def is_grid_barrier(stmt: Stmt) -> bool:
 def syncs_grid(body: tuple[Stmt, ...]) -> bool:
     """Whether blocks wait for one another below the statements."""
     return any(map(is_grid_barrier, walk_stmts(body)))
+
+
+def waits_for_kernels(stmt: Stmt) -> bool:
+    """Whether it is T.pdl_sync(): the kernels before this one on the stream are done."""
+    return isinstance(stmt, Effect) and stmt.call.function == WAIT_FOR_KERNELS
+
+
+def starts_early(body: tuple[Stmt, ...]) -> bool:
+    """Whether a kernel may start before the ones before it are done: all of its threads wait for them."""
+    return any(map(waits_for_kernels, body))
 
 
 def group_of(stmt: Stmt) -> int | None:

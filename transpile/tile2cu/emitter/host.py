@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.accesses import variables
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Program, syncs_grid
+from tile2cu.core.program import Buffer, Program, starts_early, syncs_grid
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
@@ -126,10 +126,11 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
 def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
     params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
-    params += [
-        f"{_const(tensor, (settled,))}{tensor.dtype.in_memory}* __restrict__ {printer.names(tensor.name)}_data"
-        for tensor in memories(settled)
-    ]
+    for tensor in memories(settled):
+        const, name = _const(tensor, (settled,)), f"{printer.names(tensor.name)}_data"
+        # Loads by a constant __restrict__ pointer may move above tl::wait_for_earlier_kernels.
+        restrict = "" if const and starts_early(settled.launch.body) else "__restrict__ "
+        params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
     return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
 
@@ -288,7 +289,8 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
         threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else "kernel"
-    launch, cluster = "launch_together" if syncs_grid(settled.launch.body) else "launch", []
+    body, cluster = settled.launch.body, []
+    launch = "launch_together" if syncs_grid(body) else "launch_early" if starts_early(body) else "launch"
     if settled.launch.cluster:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"

@@ -9,6 +9,8 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Const, Expr, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
+    START_KERNELS,
+    WAIT_FOR_KERNELS,
     Assert,
     Assign,
     Atomic,
@@ -58,6 +60,10 @@ from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
 # Of names in an elementwise loop that do not speak for themselves.
+_KERNELS = {
+    WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
+    START_KERNELS: "a kernel after this one that waits for it by itself may start",
+}
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
@@ -251,6 +257,8 @@ class Statements:
         if is_grid_barrier(stmt):
             about = "all blocks of the grid come here before any goes on, and see what all have written"
             return StatementView("line", {"text": f"{text};"}, stmt.span.line, (about,))
+        if stmt.call.function in _KERNELS:
+            return StatementView("line", {"text": f"{text};"}, stmt.span.line, (_KERNELS[stmt.call.function],))
         if places and stmt.call.function.startswith("cp_async<"):  # fills with zeros what it does not read
             *given, count = (self.printer.argument(arg, arg.dtype) for arg in stmt.call.args)
             text, places = f"tl::{stmt.call.function}({', '.join(given)}, {condition} ? {count} : 0)", []

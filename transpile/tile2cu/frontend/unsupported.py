@@ -27,7 +27,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write the elements one by one, or a T.vectorized loop", "Broadcast Ramp Shuffle extract_lane float16x2"),
     ("write the elements one by one, or a T.vectorized loop", "bfloat16x2 float32x2 float32x4 ldg32 ldg64 ldg128"),
     ("write the elements one by one, or a T.vectorized loop", "ldg256 add2 sub2 mul2 fma2 max2 min2 abs2"),
-    ("leave it out: kernels start one after the other", "pdl_trigger pdl_sync"),
 )
 
 HELP: Mapping[str, str] = MappingProxyType({name: help for help, names in _GROUPS for name in names.split()})

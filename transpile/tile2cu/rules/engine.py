@@ -36,7 +36,7 @@ from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.views import views_through_shared
-from tile2cu.rules.rewrite.waits import without_idle_waits, without_waits
+from tile2cu.rules.rewrite.waits import without_early_starts, without_idle_waits, without_waits
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
@@ -155,6 +155,8 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
         target = replace(target, tma=False, wgmma=())
     if not target.wgmma:
         launch = without_waits(launch)
+    if target.mfma or target.capability < (9, 0):
+        launch = without_early_starts(launch)
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))
     for _ in range(_STAGINGS):

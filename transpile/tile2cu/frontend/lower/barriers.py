@@ -6,7 +6,7 @@ from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Address, Call, Expr, Load, int_const
-from tile2cu.core.program import SYNC_GRID, Buffer, Copy, Scope
+from tile2cu.core.program import START_KERNELS, SYNC_GRID, WAIT_FOR_KERNELS, Buffer, Copy, Scope
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -151,6 +151,15 @@ def sync_grid(cx: Context) -> object:
     return None
 
 
+def _about_kernels(name: str, function: str) -> Callable[..., object]:
+    def run(cx: Context) -> object:
+        """`T.pdl_sync()`: the kernels before this one are done; `T.pdl_trigger()`: later ones may start."""
+        _perform(cx, name, function)
+        return None
+
+    return run
+
+
 def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) -> object:
     """`T.named_barrier_arrive(id, n)`: counts at a barrier of n threads without waiting."""
     number = as_count(barrier_id, "`barrier_id` of T.named_barrier_arrive", least=1)
@@ -216,6 +225,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "named_barrier_arrive": named_barrier_arrive,
     "ptx_cp_async": ptx_cp_async,
     "sync_grid": sync_grid,
+    "pdl_sync": _about_kernels("T.pdl_sync", WAIT_FOR_KERNELS),
+    "pdl_trigger": _about_kernels("T.pdl_trigger", START_KERNELS),
     "ptx_commit_group": ptx_commit_group,
     "ptx_wait_group": ptx_wait_group,
     "cp_async_barrier_noinc": cp_async_barrier_noinc,

@@ -3,7 +3,21 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.core.program import Await, Effect, Gemm, If, Launch, Loop, LoopKind, Scope, SetRegisters, Stmt, walk_stmts
+from tile2cu.core.program import (
+    START_KERNELS,
+    WAIT_FOR_KERNELS,
+    Await,
+    Effect,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    LoopKind,
+    Scope,
+    SetRegisters,
+    Stmt,
+    walk_stmts,
+)
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 
@@ -21,6 +35,12 @@ def without_idle_waits(launch: Launch) -> Launch:
     launch = launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
     copies = any(isinstance(op, Effect) and op.call.function.startswith("cp_async<") for op in stmts)
     return launch if copies else _dropped(launch, _closes_or_awaits_copies)
+
+
+def without_early_starts(launch: Launch) -> Launch:
+    """The launch without T.pdl_sync and T.pdl_trigger, for a chip on which kernels start one after the other."""
+    names = (START_KERNELS, WAIT_FOR_KERNELS)
+    return _dropped(launch, lambda stmt: isinstance(stmt, Effect) and stmt.call.function in names)
 
 
 def _closes_or_awaits_copies(stmt: Stmt) -> bool:
