@@ -154,7 +154,7 @@ def sync_grid(cx: Context) -> object:
 def _about_kernels(name: str, function: str) -> Callable[..., object]:
     def run(cx: Context) -> object:
         """`T.pdl_sync()`: the kernels before this one are done; `T.pdl_trigger()`: later ones may start."""
-        _perform(cx, name, function)
+        record(cx, name, function)
         return None
 
     return run
