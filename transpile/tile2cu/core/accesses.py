@@ -1,6 +1,6 @@
 """Which elements a statement reads and writes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, walk
@@ -53,8 +53,10 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
 def own_accesses(stmt: Stmt) -> Iterator[Access]:
     """The element accesses of a statement itself, without its nested statements'."""
     for expr in expressions(stmt):
-        yield from loads(expr, stmt.span)
-        yield from written_through(expr, stmt.span)
+        parts = [part for part in walk(expr) if isinstance(part, Call | Load | Address)]
+        if parts:
+            yield from _loads(parts, stmt.span)
+            yield from _written_through(parts, stmt.span)
     match stmt:
         case Store():
             if stmt.op:
@@ -133,7 +135,10 @@ def moved_index(stmt: Stmt, last: Var) -> bool:
 
 def loads(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that an expression reads."""
-    parts = tuple(walk(expr))
+    return _loads(tuple(walk(expr)), span)
+
+
+def _loads(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
     atomic = {id(part.args[0]) for part in parts if isinstance(part, Call) and part.function.startswith("atomic_load")}
     for part in parts:
         if isinstance(part, Load) or (isinstance(part, Address) and "r" in part.access):
@@ -143,7 +148,11 @@ def loads(expr: Expr, span: Span) -> Iterator[Access]:
 
 def written_through(expr: Expr, span: Span) -> Iterator[Access]:
     """The elements that a function may write whose address it is given."""
-    for part in walk(expr):
+    return _written_through(tuple(walk(expr)), span)
+
+
+def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
+    for part in parts:
         if isinstance(part, Address) and "w" in part.access:
             assert isinstance(part.buffer, Buffer)
             yield Access(part.buffer, part.indices, True, span)

@@ -155,6 +155,8 @@ def int_const(value: int) -> Const:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression."""
     match expr:
+        case Var() | Const() | Named():  # most are
+            return ()
         case Unary():
             return (expr.operand,)
         case Binary():
@@ -169,9 +171,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all below it, outermost first."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        yield part
+        pending += children(part)[::-1]
 
 
 def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:

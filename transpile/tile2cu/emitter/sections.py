@@ -232,6 +232,7 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
     return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(settled)}.values())
 
 
+@functools.lru_cache(maxsize=8)  # asked for every tensor
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
     stmts = [
