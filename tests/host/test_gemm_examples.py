@@ -64,10 +64,28 @@ def test_gemm_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize("programs", [1, 3, 50])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
+    """Also more blocks than tiles, tiles over the edge, and none; panels of columns that the last one does not fill."""
+    tiles = {"block_M": 64, "block_N": 64, "block_K": 32, "threads": 128}
+    kernel = load("gemm_persistent.py", programs=programs, target=target, **tiles)
+    assert ("load, slot)" in kernel.source) == (target == "cuda:sm_90a")
+    for m, n, k in ((152, 136, 208), (72, 600, 40), (8, 8, 16), (64, 64, 0), (0, 64, 64)):
+        data = inputs.small_integers(random(k), [(m, k), (k, n)])
+        np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize("programs", [1, 5])
-def test_stream_k_adds_to_what_c_holds(programs: int) -> None:
-    kernel = load("gemm_splitk.py", "gemm_streamk", programs=programs, block_M=64, block_N=64)
-    for m, n, k in ((100, 72, 500), (200, 200, 40), (3, 8, 1)):
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_stream_k_adds_to_what_c_holds(programs: int, target: str) -> None:
+    kernel = load(
+        "gemm_splitk.py", "gemm_streamk", programs=programs, target=target, block_M=64, block_N=64, threads=128
+    )
+    assert ("tl::WgmmaAccumulator" in kernel.source) == (target == "cuda:sm_90a")
+    rows_of = 1 if target == "cuda:sm_80" else 8  # halves: TMA moves rows of 16 bytes
+    for m, n, k in ((100, 72, 500 // rows_of * rows_of), (200, 200, 40), (3, 8, rows_of)):
         a, b, c = inputs.small_integers(random(k), [(m, k), (k, n), (m, n)])
         sums = c.astype(np.float32)
         kernel(a.astype(np.float16), b.astype(np.float16), sums)

@@ -45,8 +45,11 @@ template <class Layout> struct RegisterOf {
   }
 };
 
+// What a fragment knows of the thread that holds it beside its elements: nothing, unless a layout says otherwise.
+template <class Layout> struct FragmentState {};
+
 // Elements of type T, each in a register of the threads that Layout says.
-template <class T, class Layout_> struct Fragment {
+template <class T, class Layout_> struct Fragment : FragmentState<Layout_> {
   using type = T;
   using Layout = Layout_;
   T reg[Layout::registers];

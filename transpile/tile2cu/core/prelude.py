@@ -1,11 +1,23 @@
-"""What a kernel computes before a loop for those who only load for it."""
+"""What a kernel computes for those who only load for one of its loops: before it, and in the loops around it."""
 
-from tile2cu.core.accesses import element_accesses, expressions, variables
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_written,
+    element_accesses,
+    expressions,
+    own_accesses,
+    variables,
+)
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import (
     Assign,
+    Atomic,
     Break,
+    Buffer,
     Continue,
     Declare,
     If,
@@ -25,17 +37,30 @@ _SCALAR = (Let, Declare, Assign, Loop, If, While, Break, Continue)
 
 
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
-    """The loop whose loads a producer warp does: there is one at most, at the top of the kernel's body."""
-    for op in launch.body:
+    """The loop whose loads a producer warp does: there is one at most."""
+    for op in walk_stmts(launch.body):
         pipeline: Pipeline | None = facts.get(op, "pipeline") if isinstance(op, Loop) else None
         if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
             return op, pipeline
     return None
 
 
-def before(body: tuple[Stmt, ...], loop: Loop) -> tuple[Stmt, ...]:
-    """The statements of a block above one of its loops."""
-    return body[: next(place for place, stmt in enumerate(body) if stmt is loop)]
+def around(body: tuple[Stmt, ...], loop: Loop) -> tuple[Stmt, ...]:
+    """The loops and branches of a body that the loop stands in, outermost first; none at the top of the body."""
+    for stmt in body:
+        if stmt is not loop and any(inner is loop for inner in walk_stmts((stmt,))):
+            return (stmt, *next(filter(None, (around(arm, loop) for arm in _arms(stmt))), ()))
+    return ()
+
+
+def outermost(body: tuple[Stmt, ...], loop: Loop) -> Stmt:
+    """The statement of a body that the loop stands in: itself, where it is at the top."""
+    return (*around(body, loop), loop)[0]
+
+
+def before(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a block above one of its own."""
+    return body[: next(place for place, other in enumerate(body) if other is stmt)]
 
 
 def loaded_by(loop: Loop, loads: tuple[Stmt, ...]) -> tuple[Expr, ...]:
@@ -75,8 +100,116 @@ def why_no_prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> str:
     return ""
 
 
+def way_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
+    """The outermost statement of a `path` to a loop, with nothing in it but what decides where the loads come from.
+
+    That is the loops and branches around the loop, the scalars that they and the loads stand on, and the loop.
+    """
+    kept = {id(stmt) for stmt in (*_deciding(loop, loads, path), *path, loop)}
+
+    def reduced(stmt: Stmt) -> Stmt:
+        if not any(stmt is outer for outer in path):
+            return stmt
+        arms = tuple(tuple(reduced(part) for part in arm if id(part) in kept) for arm in _arms(stmt))
+        if isinstance(stmt, If):
+            return replace(stmt, then=arms[0], orelse=arms[1])
+        assert isinstance(stmt, Loop | While), "a path goes through what has a body"
+        return replace(stmt, body=arms[0])
+
+    return reduced(path[0])
+
+
+def needed_on(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
+    """What a loop's loads, and the way to the loop, are computed from."""
+    deciding = walk_stmts((*_deciding(loop, loads, path),))
+    return (*(expr for stmt in (*deciding, *path) for expr in expressions(stmt)), *loaded_by(loop, loads))
+
+
+def for_loads_alone(loop: Loop, loads: tuple[Stmt, ...], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
+    """The values on the way to a loop that nobody but those who load needs."""
+    path = around(body, loop)
+    loading = {id(stmt) for stmt in loads}
+    rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in loading]
+    lets = [stmt for stmt in _deciding(loop, loads, path) if isinstance(stmt, Let)]
+    found: list[Let] = []
+    while more := [let for let in lets if not any(let.var in variables(*expressions(stmt)) for stmt in rest)]:
+        found += more
+        lets = [let for let in lets if not any(let is one for one in more)]
+        rest = [stmt for stmt in rest if not any(stmt is one for one in more)]
+    return tuple(found)
+
+
+def _deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements beside a path to a loop that give or change values on which the path and the loads stand."""
+    names = _names_on(path) | variables(*loaded_by(loop, loads))
+    passed = {id(stmt) for stmt in (*path, loop)}
+    beside = [stmt for outer in path for arm in _arms(outer) for stmt in arm if id(stmt) not in passed]
+    chosen: list[Stmt] = []
+    while more := [stmt for stmt in beside if _defines(stmt) & names]:
+        beside = [stmt for stmt in beside if not any(stmt is one for one in more)]
+        chosen += more
+        names |= set().union(*map(_reads, more))
+    return chosen
+
+
+def _names_on(path: tuple[Stmt, ...]) -> set[Var]:
+    return variables(*(expr for stmt in path for expr in expressions(stmt)))
+
+
+def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
+    """Why nobody can load for a loop that stands in others, from turn to turn of all of them; empty where one can.
+
+    What decides where loads come from is computed once more, by those who load: from scalars, and from tensors that the
+    kernel does not write. A tile that is loaded for a later turn is the loop's alone.
+    """
+    path = around(launch.body, loop)
+    if not path:
+        return why_no_prelude(loaded_by(loop, loads), before(launch.body, loop))
+    inside = {id(stmt) for stmt in walk_stmts((loop,))}
+    parts = tuple(stmt for stmt in walk_stmts(launch.body) if not _arms(stmt))
+    others = tuple(stmt for stmt in parts if id(stmt) not in inside)
+    used = _memories(buffer for stmt in others for buffer in buffers_read(stmt) | buffers_written(stmt))
+    written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
+    if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
+        return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next turns"
+    if changed := written & _memories(tensor for load in loads for tensor in buffers_read(load)):
+        return f"`{min(changed)}` is written by the kernel, which would load it before"
+    left = [stmt for stmt in walk_stmts(path[:1]) if isinstance(stmt, Break | Continue) and id(stmt) not in inside]
+    if left:
+        return f"line {left[0].span.line} leaves a turn of a loop around the one that loads"
+    deciding = tuple(walk_stmts(tuple(_deciding(loop, loads, path))))
+    needed = needed_on(loop, loads, path)
+    if changing := [var.name for var in _defines(loop) & variables(*needed) if var.role is Role.MUTABLE]:
+        return f"`{min(changing)}` decides what is loaded, and changes in the loop that loads"
+    for stmt in (*deciding, *path):
+        tensors = [access.buffer for access in own_accesses(stmt)]
+        if not isinstance(stmt, _SCALAR) or any(each.scope is not Scope.GLOBAL for each in tensors):
+            return f"line {stmt.span.line} belongs to what loads need, and works on tiles"
+        if _memories(tensors) & written:
+            return f"line {stmt.span.line} belongs to what loads need, and reads what the kernel writes"
+    return why_no_prelude(needed, before(launch.body, path[0]))
+
+
+def _arms(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The bodies of a loop or a branch."""
+    match stmt:
+        case If():
+            return (stmt.then, stmt.orelse)
+        case Loop() | While():
+            return (stmt.body,)
+        case _:
+            return ()
+
+
+def _memories(buffers: Iterable[Buffer]) -> frozenset[str]:
+    """The names of what lies behind tiles and tensors, and views of them."""
+    return frozenset(buffer.memory.name for buffer in buffers)
+
+
 def _defines(stmt: Stmt) -> set[Var]:
-    return {part.var for part in walk_stmts((stmt,)) if isinstance(part, Let | Declare | Assign)}
+    parts = tuple(walk_stmts((stmt,)))
+    taken = {part.previous for part in parts if isinstance(part, Atomic) and part.previous is not None}
+    return taken | {part.var for part in parts if isinstance(part, Let | Declare | Assign)}
 
 
 def _reads(stmt: Stmt) -> set[Var]:

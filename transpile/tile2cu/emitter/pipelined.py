@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.core.expr import binary, static_value
+from tile2cu.core.prelude import around
 from tile2cu.core.program import Loop, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
@@ -32,6 +33,9 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             return dealt_turns(op, dealt, turns, statements)
         if in_flight is not None:
             return _in_flight(op, in_flight, turns, statements)
+        if statements.is_loading:
+            loads = statements.body(pipeline.loads)
+            return StatementView("produce", turns, body=loads)
         if pipeline.producer:
             note = (
                 f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp frees it"
@@ -90,10 +94,12 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     from_zero = static_value(op.start) == 0
     turn = name if from_zero else f"{name}_turn"
     stages = stages_name(statements.settled, pipeline.stages)
+    slot = ring_slot(statements) if pipeline.producer and around(statements.settled.launch.body, op) else ""
     outside = dict(statements.printer.slots)
     tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
-    statements.printer.slots |= {tile.name: f"{turn} % {stages}" for tile in tiles}
+    statements.printer.slots |= {tile.name: slot or f"{turn} % {stages}" for tile in tiles}
     yield {
+        "slot": slot,
         "turn": turn,
         "load": _lambda_name("load", op, statements),
         "stages": stages,
@@ -102,6 +108,11 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
         "variable": "" if from_zero else f"const int {name} = {statements.printer.text(op.start)} + {turn};",
     }
     statements.printer.slots = outside
+
+
+def ring_slot(statements: "Statements") -> str:
+    """The slot of a producer's ring whose turn it is, where the loop stands in others and the ring goes on."""
+    return statements.printer.names("__slot")
 
 
 def _lambda_name(wish: str, op: Loop, statements: "Statements") -> str:

@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
-from tile2cu.core.prelude import before, loaded_by, prelude
+from tile2cu.core.prelude import around, before, for_loads_alone, loaded_by, needed_on, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import FirstTiles, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.emitter.dealt import dealt_in
-from tile2cu.emitter.pipelined import turns_of
+from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import panels_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
 
@@ -24,6 +25,8 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if found is None:
         return ()
     loop, pipeline = found
+    if around(statements.settled.launch.body, loop):
+        return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
     file = settled.program.source.name
     shared = statements.paragraphs(hoisted(settled))
@@ -46,6 +49,31 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
     views = (*_first_tiles(first, statements), view)
     return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
+
+
+def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
+    """The producer's part where its loop stands in others: it goes through them, too."""
+    settled, printer = statements.settled, statements.printer
+    shared = statements.paragraphs(hoisted(settled))
+    body = statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
+    shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
+    parts = {
+        "stages": stages_name(settled, pipeline.stages),
+        "tiles": ", ".join(f"{printer.names(buffer.name)}[0]" for buffer in pipeline.buffers),
+        "shares": shares,
+        "slot": ring_slot(statements),
+    }
+    launch, facts = settled.launch, settled.facts
+    who = "One warpgroup more" if shares else "One warp more"
+    note = (
+        f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {pipeline.stages} turns "
+        f"ahead, as slots are freed. It goes the same way as they do: while they end what follows the turns, the next "
+        f"ones are under way. No barrier of the whole block follows  [{facts.rule(loop, 'pipeline')}]"
+    )
+    if shares:
+        note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
+    view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, notes=tuple(wrapped(note, BODY_WIDTH)))
+    return (*shared, replace(view, gap=bool(shared)))
 
 
 def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[StatementView, ...]:
@@ -85,9 +113,18 @@ def hoisted(settled: Settled) -> tuple[Stmt, ...]:
     if found is None:
         return ()
     loop, pipeline = found
+    path = around(settled.launch.body, loop)
+    if path:
+        return prelude(needed_on(loop, pipeline.loads, path), before(settled.launch.body, path[0]))
     first = first_loads(settled)
     needed = (*loaded_by(loop, pipeline.loads), *(expr for load in first for expr in expressions(load)))
     return prelude(needed, before(settled.launch.body, loop))
+
+
+def loads_alone(settled: Settled) -> tuple[Stmt, ...]:
+    """The values that a producer computes once more in the loops around its own, and the others do not need."""
+    found = producer_loop(settled)
+    return for_loads_alone(found[0], found[1].loads, settled.launch.body) if found is not None else ()
 
 
 def first_loads(settled: Settled) -> tuple[Copy, ...]:

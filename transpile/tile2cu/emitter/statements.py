@@ -52,7 +52,7 @@ from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrappe
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.pipelined import pipelined
-from tile2cu.emitter.producer import first_loads, hoisted
+from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
 from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
@@ -97,12 +97,22 @@ class Statements:
         first: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
         self._first_reader = first.reader if first is not None else None
         self._elsewhere = (*hoisted(settled), *first_loads(settled))
+        self._of_producer = loads_alone(settled)
+        self.is_loading = False  # whether a producer's way to its loads is printed, not what the others do
         self.staged: dict[int, StagedTile] = {}
         self._group: int | None = None  # of threads, whose statements are printed
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        return self.paragraphs(tuple(stmt for stmt in body if stmt not in self._elsewhere))
+        elsewhere = self._elsewhere if self.is_loading else (*self._elsewhere, *self._of_producer)
+        return self.paragraphs(tuple(stmt for stmt in body if stmt not in elsewhere))
+
+    def loading(self, way: Stmt) -> tuple[StatementView, ...]:
+        """What a producer does on its way to its loads, in the loops around them."""
+        self.is_loading = True
+        views = self.paragraphs((way,))
+        self.is_loading = False
+        return views
 
     def paragraphs(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The same of these statements, wherever they stand in the program."""
@@ -118,7 +128,7 @@ class Statements:
 
     def _has_barrier(self, stmt: Stmt) -> bool:
         """Whether a barrier or a fence stands before the statement."""
-        return any(self.facts.get(stmt, what) is not None for what in ("barrier", "fence"))
+        return not self.is_loading and any(self.facts.get(stmt, what) is not None for what in ("barrier", "fence"))
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
@@ -132,6 +142,9 @@ class Statements:
 
     def _with_barrier(self, stmt: Stmt, above: list[str]) -> Iterator[StatementView]:
         """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
+        if self.is_loading:
+            yield self.statement(stmt, above)
+            return
         hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
         yield from products.before(stmt, self)
         if hazards is not None:

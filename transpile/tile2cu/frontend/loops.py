@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const
+from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import If, Loop, LoopKind, Parallel, Stmt
 from tile2cu.core.span import Span
 from tile2cu.frontend import operators
@@ -174,11 +174,34 @@ def _trace_open_parallel(
     inner.end_frame()
 
 
+def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: int) -> list[Expr]:
+    """The coordinates of a tile. Of two dimensions, `panel` columns are filled row by row before the next ones.
+
+    Blocks that run at the same time then share operands both along rows and along columns.
+    """
+    fits = static_value(domain[-1]) is not None and int(static_value(domain[-1]) or 0) <= panel
+    if len(domain) == 2 and panel > 1 and not fits:
+        rows, columns = domain
+        of_panel = binary("*", int_const(panel), rows)
+        first = let(cx, "first", binary("*", binary("//", tile, of_panel), int_const(panel)))
+        width = let(cx, "width", Call(INT32, "min", (int_const(panel), binary("-", columns, first))))
+        place = let(cx, "place", binary("%", tile, of_panel))
+        return [binary("//", place, width), binary("+", first, binary("%", place, width))]
+    coordinates: list[Expr] = []
+    for extent in reversed(domain[1:]):
+        coordinates.insert(0, binary("%", tile, extent))
+        tile = binary("//", tile, extent)
+    return [tile, *coordinates]
+
+
 def _trace_persistent(
     cx: Context, node: cst.For, frame: LoopFrame, names: Sequence[tuple[str, Span]], at: Place, env: Env
 ) -> None:
     """`T.Persistent`: a loop over waves of tiles, and in it a branch for the tiles that there are."""
     *domain, wave_size, index = frame.bounds
+    if len(domain) == 2:
+        named = zip(("rows", "columns"), domain, strict=True)
+        domain = [part if static_value(part) is not None else let(cx, name, part) for name, part in named]
     total = functools.reduce(lambda a, b: binary("*", a, b), domain)
     inner = env.inner_frame(loop=True)
     with cx.recorder.scope():
@@ -188,12 +211,7 @@ def _trace_persistent(
             cx.recorder.begin(at.span, (), "")
             tile = let(cx, "tile", binary("+", binary("*", wave, wave_size), index))
             with cx.recorder.block() as inside:
-                rest: Expr = tile
-                coordinates: list[Expr] = []
-                for extent in reversed(domain[1:]):
-                    coordinates.insert(0, binary("%", rest, extent))
-                    rest = binary("//", rest, extent)
-                for (name, span), value in zip(names, [rest, *coordinates], strict=True):
+                for (name, span), value in zip(names, _place_of(cx, tile, domain, frame.panel), strict=True):
                     inner.bind(name, let(cx, name, value), span)
                 cx.trace_block(cx, node.body, inner)
             cx.recorder.emit(If(condition=binary("<", tile, total), then=tuple(inside), span=at.span))

@@ -271,6 +271,7 @@ class LoopFrame:
     kind: str
     bounds: tuple[Expr, ...]
     num_stages: int = 0
+    panel: int = 0  # columns of tiles that T.Persistent takes row by row
 
 
 @dataclass(frozen=True, eq=False)

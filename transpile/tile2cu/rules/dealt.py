@@ -25,7 +25,7 @@ from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
 from tile2cu.rules.overlap import OTHER_REGISTERS, share
-from tile2cu.rules.pipeline import pipeline_of
+from tile2cu.rules.pipeline import is_at_top, pipeline_of
 
 _LATENT = """
 Q_shared = T.alloc_shared((64, 128), "float16")
@@ -61,7 +61,7 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: what each does, and when.
     """
-    if warpgroups(context.launch) != _GROUPS or not on_wgmma(context):
+    if warpgroups(context.launch) != _GROUPS or not on_wgmma(context) or not is_at_top(op, context):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is None or not _meets_in_shared(pipeline):

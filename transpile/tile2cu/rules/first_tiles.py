@@ -10,6 +10,7 @@ from tile2cu.core.program import Buffer, Copy, Launch, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import load_refusal
+from tile2cu.rules.pipeline import is_at_top
 
 _PRODUCT_BEFORE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -46,6 +47,8 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     if producer is None:
         return
     loop, pipeline = producer
+    if not is_at_top(loop, context):
+        return
     above = before(launch.body, loop)
     found = [op for op in above if isinstance(op, Copy) and _fits(op, launch, context)]
     needed = tuple(expr for op in found for expr in expressions(op))

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, seen_in_other_rows, touches
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, seen_in_other_rows, touches
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator, widest_swizzle_of
-from tile2cu.core.prelude import before, loaded_by, why_no_prelude
+from tile2cu.core.prelude import around, before, outermost, producer_loop, why_no_way
 from tile2cu.core.program import (
     Buffer,
     Copy,
     Gemm,
+    If,
     Launch,
     Loop,
     LoopKind,
@@ -22,6 +23,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
+from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
@@ -79,6 +81,8 @@ _LESSONS = "measured on an H200: docs/hopper.md"
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     """A block with one pipelined loop of products gets a warp that loads by TMA, and wgmma for the products.
 
+    Where the loop stands in others, over tiles of a block, the warp goes through them, too, and loads for the next tile
+    while the others finish one.
     That needs rows that TMA can read, and on a chip with wgmma products that a warpgroup can take. On a chip that has
     TMA and no wgmma, products stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
 
@@ -201,7 +205,7 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     staged: list[Staging] = []
     ledger: Ledger = ledger_of(launch, context, workspaces_of(context), ())
     free = ledger.limit - ledger.total
-    for op in launch.body:
+    for op in _beside_the_loop(context):
         if isinstance(op, Copy) and _leaves_by_tma(op, context):
             staging = _staging(op)
             free -= staging.layout.bytes + staging.layout.alignment
@@ -211,6 +215,15 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
                 yield op, "staging", staging.name
                 yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
     yield launch, "staging", tuple(staged)
+
+
+def _beside_the_loop(context: Context) -> Iterator[Stmt]:
+    """The statements that stand where the producer's loop does, or in one of the bodies that it stands in."""
+    found = producer_loop(context.launch, context.facts)
+    path = around(context.launch.body, found[0]) if found is not None else ()
+    yield from context.launch.body
+    for outer in path:
+        yield from (*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ())
 
 
 def is_specialised(context: Context) -> bool:
@@ -251,10 +264,11 @@ def _why_not(launch: Launch, context: Context) -> str:
         return "the kernel has groups of threads, or barriers, of its own"
     if context.facts.get(launch, "meets") is not None:
         return "the kernel has barriers of its cluster, to which a producer does not come"
-    nested = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    loops = [op for op in launch.body if op in nested and isinstance(op, Loop) and op.num_stages > 0]
-    if len(nested) != 1 or len(loops) != 1:
-        return "there is not exactly one pipelined loop, at the top of the kernel's body"
+    loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    if len(loops) != 1 or loops[0].num_stages < 1:
+        return "there is not exactly one pipelined loop"
+    if not _same_in_all_threads(loops[0], launch):
+        return f"not all threads come to the loop in line {loops[0].span.line} alike"
     if context.target.wgmma and launch.threads % _WARPGROUP:
         return f"{launch.threads} threads are no whole warpgroups"
     if launch.threads + 32 > context.target.max_threads:
@@ -266,8 +280,8 @@ def _why_not(launch: Launch, context: Context) -> str:
     if not any(isinstance(op, Gemm) for op in pipeline.body):
         return "the pipelined loop has no product"
     refusal = product_refusal if context.target.wgmma else _mma_refusal
-    refusals = [why_no_prelude(loaded_by(loops[0], pipeline.loads), before(launch.body, loops[0]))]
-    refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, loops[0])))
+    refusals = [why_no_way(loops[0], pipeline.loads, launch)]
+    refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
     refusals += [refusal(op, context) for op in products]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
@@ -281,6 +295,12 @@ def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
             if touches(buffers_read(stmt) | buffers_written(stmt), tile):
                 return f"`{tile.name}`, which the loop loads ahead, is used before it, in line {stmt.span.line}"
     return ""
+
+
+def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
+    """Whether all threads go the same way to a loop through the loops and branches around it, and as often."""
+    uniformity = Uniformity(launch)
+    return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
 
 
 def _scan_refusal(op: Scan) -> str:
@@ -392,7 +412,7 @@ def loads_ahead(context: Context) -> tuple[Copy, ...]:
     """The copies that the producer warp does; none without one."""
     if not is_specialised(context):
         return ()
-    pipelines = (pipeline_of(op, context.launch, producer=True) for op in context.launch.body if isinstance(op, Loop))
+    pipelines = (pipeline_of(op, context.launch, producer=True) for op in context.statements if isinstance(op, Loop))
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 

@@ -19,6 +19,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import InFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma
+from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.storage import ledger_of, workspaces_of
 
 _DECODE = """
@@ -58,6 +59,8 @@ def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is None or not pipeline.producer or not on_wgmma(context) or pipeline.stages < 2:
         return
+    if not is_at_top(op, context):
+        return  # the ring goes on from tile to tile: a slot that is still read would be the next tile's
     found = _in_flight(pipeline, context)
     if found is not None:
         yield op, "in_flight", found

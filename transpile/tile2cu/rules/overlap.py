@@ -9,6 +9,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Parallel
 from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.rewrite.held import HELD
 
 _ATTENTION = """
@@ -51,7 +52,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: what runs when.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    if pipeline is not None and pipeline.producer and on_wgmma(context):
+    if pipeline is not None and pipeline.producer and on_wgmma(context) and is_at_top(op, context):
         found = _overlap(pipeline)
         if found is not None and _fit(_registers_of(context.launch, context), context.launch):
             yield op, "overlap", found

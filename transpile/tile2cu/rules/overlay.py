@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Address, walk
+from tile2cu.core.prelude import outermost
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -122,10 +123,12 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
     pipelines: Mapping[int, Pipeline] = {
         id(op): found for op in context.statements if (found := context.facts.get(op, "pipeline")) is not None
     }
-    lifetimes = Lifetimes(launch, {loop: pipeline.buffers for loop, pipeline in pipelines.items()})
-    found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
     loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
-    yield found, max((lifetimes.end(op) + 1 for op in loops), default=0)
+    filling = {id(op): outermost(launch.body, op) for op in loops if isinstance(op, Loop)}
+    ahead = {id(filling.get(loop)) if loop in filling else loop: each.buffers for loop, each in pipelines.items()}
+    lifetimes = Lifetimes(launch, ahead)
+    found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
+    yield found, max((lifetimes.end(stmt) + 1 for stmt in filling.values()), default=0)
     filled = {buffer for op in loops for buffer in pipelines[id(op)].buffers}
     first: FirstTiles | None = context.facts.get(launch, "first_tiles")
     filled |= {load.dst.buffer for load in first.loads} if first is not None else set()

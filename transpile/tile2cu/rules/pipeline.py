@@ -79,6 +79,11 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
 
 
+def is_at_top(loop: Stmt, context: Context) -> bool:
+    """Whether a loop stands in no other: then a producer's ring is its alone, and empty before and after it."""
+    return any(op is loop for op in context.launch.body)
+
+
 def dealt_of(context: Context) -> Dealt | None:
     """How two warpgroups take the turns of the producer's loop in alternation; None where they do not."""
     found = (context.facts.get(op, "dealt") for op in context.launch.body if isinstance(op, Loop))

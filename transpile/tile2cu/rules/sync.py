@@ -13,7 +13,7 @@ from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.owned import Conditions, Owners, Touch, apart
-from tile2cu.rules.pipeline import dealt_of
+from tile2cu.rules.pipeline import dealt_of, is_at_top
 
 Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
 
@@ -369,6 +369,8 @@ class _Walker:
         after = pending if pipeline.producer else _Pending()  # a producer's slots have barriers of their own
         for _ in range(2):
             after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else _Pending(), divergent)
+        if pipeline.producer and not is_at_top(stmt, self.context):
+            return before.merge(after.without(set(slots)))  # nothing else uses them
         return before.merge(after).merge(self.done({}, slots))
 
 

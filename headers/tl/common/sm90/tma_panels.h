@@ -86,8 +86,8 @@ TL_DEVICE void gemm_start_arriving(const A& a, const Transposed<Tile>& b,
                                    TmaArrivals& arrivals) {
   using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
   static_assert(Layout::own_cols <= wgmma_most_columns, "one instruction takes all columns");
-  const auto from_a = wgmma_a<Layout>(a);
-  const auto from_b = wgmma_b<Layout>(b);
+  const auto from_a = wgmma_a(a, C);
+  const auto from_b = wgmma_b(b, C);
   TL_UNROLL
   for (int first = 0; first < Tile::cols; first += Tile::panel_cols) {
     arrivals.wait();

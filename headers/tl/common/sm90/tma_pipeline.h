@@ -30,6 +30,21 @@ template <int stages> struct TmaBarriers {
   Barrier empty[stages];  // a phase ends when all consumer warps have released the slot
 };
 
+// A slot of a ring, and which round of the ring this is. Who loads and who computes have one each, and come to the same
+// slots in the same order.
+template <int stages> class RingSlot {
+ public:
+  TL_DEVICE operator int() const { return slot_; }
+  TL_DEVICE int parity() const { return parity_; }
+  TL_DEVICE void advance() {
+    slot_ = slot_ + 1 == stages ? 0 : slot_ + 1;
+    parity_ ^= slot_ == 0;
+  }
+
+ private:
+  int slot_ = 0, parity_ = 0;
+};
+
 // One ring of slots: tile k lies in slot k % stages. `threads` threads use the tiles, the producer behind them loads.
 template <int stages, int threads> class TmaRing {
  public:
@@ -50,20 +65,26 @@ template <int stages, int threads> class TmaRing {
 
   // Waits until every consumer warp has released the slot of tile k; the barrier then expects the bytes of the loads,
   // which arrive at it. Who: the producer's one thread.
-  TL_DEVICE Barrier& acquire(int k) const {
-    mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1);
-    mbarrier_arrive_expect(barriers_.full[k % stages], bytes_);
-    return barriers_.full[k % stages];
-  }
+  TL_DEVICE Barrier& acquire(int k) const { return acquire(k % stages, k / stages & 1); }
+  TL_DEVICE Barrier& acquire(const RingSlot<stages>& slot) const { return acquire(slot, slot.parity()); }
   // Waits until tile k is there. Who: each consumer thread.
   TL_DEVICE void wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
+  TL_DEVICE void wait(const RingSlot<stages>& slot) const { mbarrier_wait(barriers_.full[slot], slot.parity()); }
   // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
-  TL_DEVICE void release(int k) const {
-    sync_warp();  // all lanes are done with the slot
-    if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages]);
-  }
+  TL_DEVICE void release(int k) const { release_slot(k % stages); }
+  TL_DEVICE void release(const RingSlot<stages>& slot) const { release_slot(slot); }
 
  private:
+  TL_DEVICE Barrier& acquire(int slot, int parity) const {
+    mbarrier_wait(barriers_.empty[slot], parity ^ 1);
+    mbarrier_arrive_expect(barriers_.full[slot], bytes_);
+    return barriers_.full[slot];
+  }
+  TL_DEVICE void release_slot(int slot) const {
+    sync_warp();  // all lanes are done with the slot
+    if (lane() == 0) mbarrier_arrive(barriers_.empty[slot]);
+  }
+
   TmaBarriers<stages>& barriers_;
   int bytes_;
 };
@@ -110,6 +131,10 @@ template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> 
   template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
     tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(k)); });
   }
+  // The same where a block has several loops of turns, one after the other: `slot` goes on from loop to loop.
+  template <class Load> TL_DEVICE void produce(int turns, const Load& load, RingSlot<stages>& slot) const {
+    tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(slot)), slot.advance(); });
+  }
 
   struct Iterator {
     int k;
@@ -127,6 +152,24 @@ template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> 
   // for (int k : pipeline.consume(turns)): in turn k tile k is there; at its end the slot is free for this warp. Who:
   // the first `threads` threads. No turns are legal; there is no break.
   TL_DEVICE Turns consume(int turns) const { return {turns, *this}; }
+
+  struct SlotIterator {
+    int k;
+    RingSlot<stages>& slot;
+    const Ring& ring;
+    TL_DEVICE bool operator!=(const SlotIterator& end) const { return k != end.k; }
+    TL_DEVICE int operator*() const { return ring.wait(slot), k; }
+    TL_DEVICE void operator++() { ring.release(slot), slot.advance(), ++k; }
+  };
+  struct SlotTurns {
+    int count;
+    RingSlot<stages>& slot;
+    const Ring& ring;
+    TL_DEVICE SlotIterator begin() const { return {0, slot, ring}; }
+    TL_DEVICE SlotIterator end() const { return {count > 0 ? count : 0, slot, ring}; }
+  };
+  // The same where a block has several loops of turns: in turn k the tile in `slot` is there.
+  TL_DEVICE SlotTurns consume(int turns, RingSlot<stages>& slot) const { return {turns, slot, *this}; }
 };
 
 }  // namespace tl

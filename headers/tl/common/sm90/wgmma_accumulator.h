@@ -1,5 +1,7 @@
 // Layouts of wgmma's registers over a tile.
 #pragma once
+#include "../../primitives.h"
+#include "../fragment.h"
 #include "../layout.h"
 
 namespace tl {
@@ -67,6 +69,14 @@ template <int M_, int N_, int along_m = 1, int along_n = 1> struct WgmmaAccumula
   TL_BOTH static constexpr Spread spread(int dim) {
     return dim == 1 ? Spread{1, 4, warpgroup_warps * along_m, along_n} : Spread{4, 8, 1, warpgroup_warps * along_m};
   }
+};
+
+// Where the part of a thread's warpgroup starts, asked once, where the fragment is declared. The shuffle tells the
+// compiler that whole warps agree, so that descriptors of operands stay in uniform registers from product to product.
+template <int M, int N, int along_m, int along_n> struct FragmentState<WgmmaAccumulator<M, N, along_m, along_n>> {
+  using Whole = WgmmaAccumulator<M, N, along_m, along_n>;
+  int first_row = along_m == 1 ? 0 : shuffle(Whole::first_row(), 0);
+  int first_col = along_n == 1 ? 0 : shuffle(Whole::first_col(), 0);
 };
 
 template <class Layout> constexpr bool is_wgmma_accumulator = false;

@@ -121,28 +121,32 @@ template <class T, class Layout> struct WgmmaRegistersA {
   }
 };
 
-// A for an accumulator of layout C.
-template <class C, class T, int rows, int cols, class S> TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a) {
-  return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, C::first_row());
+// A for the product that C accumulates.
+template <class T, int rows, int cols, class S, class C>
+TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a, const C& c) {
+  return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, c.first_row);
 }
-template <class C, class Tile, int rows, int cols> TL_DEVICE auto wgmma_a(const SubTile<Tile, rows, cols>& a) {
-  return WgmmaA<KContiguous<SubTile<Tile, rows, cols>>>(a, C::first_row());
+template <class Tile, int rows, int cols, class C>
+TL_DEVICE auto wgmma_a(const SubTile<Tile, rows, cols>& a, const C& c) {
+  return WgmmaA<KContiguous<SubTile<Tile, rows, cols>>>(a, c.first_row);
 }
-template <class C, class Tile> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a) {
-  return WgmmaA<MnContiguous<Tile>>(a.tile, C::first_row());
+template <class Tile, class C> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a, const C& c) {
+  return WgmmaA<MnContiguous<Tile>>(a.tile, c.first_row);
 }
-template <class C, class T, class Layout> TL_DEVICE auto wgmma_a(const Fragment<T, Layout>& a) {
-  static_assert(std::is_same<typename Layout::rows, typename C::rows>::value,
+template <class T, class Layout, class C> TL_DEVICE auto wgmma_a(const Fragment<T, Layout>& a, const C&) {
+  static_assert(std::is_same<typename Layout::rows, typename C::Layout::rows>::value,
                 "an operand in registers has the rows and warpgroups of C: a WgmmaAccumulator");
   return WgmmaRegistersA<T, Layout>(a);
 }
-template <class C, class Tile> TL_DEVICE auto wgmma_b(const Tile& b) {
+template <class Tile, class C> TL_DEVICE auto wgmma_b(const Tile& b, const C& c) {
   using Operand = MnContiguous<Tile>;
-  static_assert(C::own_cols == C::N || C::own_cols % Operand::panel == 0, "warpgroups share B by whole spans");
-  return WgmmaB<Operand>(b, C::first_col());
+  using Layout = typename C::Layout;
+  static_assert(Layout::own_cols == Layout::N || Layout::own_cols % Operand::panel == 0,
+                "warpgroups share B by whole spans");
+  return WgmmaB<Operand>(b, c.first_col);
 }
-template <class C, class Tile> TL_DEVICE auto wgmma_b(const Transposed<Tile>& b) {
-  return WgmmaB<KContiguous<Tile>>(b.tile, C::first_col());
+template <class Tile, class C> TL_DEVICE auto wgmma_b(const Transposed<Tile>& b, const C& c) {
+  return WgmmaB<KContiguous<Tile>>(b.tile, c.first_col);
 }
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
@@ -199,21 +203,18 @@ TL_DEVICE OverwriteIf overwrite_if(bool condition) { return {condition}; }
 // written, nor C be read.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
-  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
-              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, true);
+  wgmma_start(wgmma_a(a, C), wgmma_b(b, C), C, true);
 }
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C,
                           Overwrite) {
-  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
-              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, false);
+  wgmma_start(wgmma_a(a, C), wgmma_b(b, C), C, false);
 }
 
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C,
                           OverwriteIf overwrite) {
-  wgmma_start(wgmma_a<WgmmaAccumulator<M, N, along_m, along_n>>(a),
-              wgmma_b<WgmmaAccumulator<M, N, along_m, along_n>>(b), C, !overwrite.holds);
+  wgmma_start(wgmma_a(a, C), wgmma_b(b, C), C, !overwrite.holds);
 }
 
 // C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16

@@ -102,15 +102,16 @@ def grid(cx: Context, *extents: object) -> object:
     return LoopFrame(GRID, tuple(as_integer(extent, "an extent of T.grid") for extent in extents))
 
 
-def persistent(cx: Context, domain: object, wave_size: object, index: object, group_size: object = None) -> object:
+def persistent(cx: Context, domain: object, wave_size: object, index: object, group_size: object = 8) -> object:
     """`for i, j in T.Persistent(domain, wave_size, index)`: a block's tiles, `wave_size` blocks taking turns.
 
-    `group_size` only orders the tiles for the sake of the L2 cache.
+    `group_size` only orders the tiles for the sake of the L2 cache: so many columns form a panel.
     """
     cx.recorder.require_kernel("T.Persistent")
     extents = as_shape(cx, domain, "the domain of T.Persistent")
     wave = as_integer(wave_size, "`wave_size` of T.Persistent")
-    return LoopFrame(PERSISTENT, (*extents, wave, as_integer(index, "`index` of T.Persistent")))
+    panel = as_count(group_size, "`group_size` of T.Persistent")
+    return LoopFrame(PERSISTENT, (*extents, wave, as_integer(index, "`index` of T.Persistent")), panel=panel)
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

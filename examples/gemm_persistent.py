@@ -1,0 +1,41 @@
+"""A matrix product whose blocks stay on their multiprocessors and take tile after tile."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def gemm_persistent(
+    M,
+    N,
+    K,
+    programs=132,  # blocks, as many as the chip runs at once
+    block_M=128,
+    block_N=256,
+    block_K=64,
+    num_stages=3,
+    threads=256,
+    dtype="float16",
+):
+    """C = relu(A @ B)."""
+
+    @T.prim_func
+    def gemm_persistent_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
+        # grid dims: (blocks)
+        with T.Kernel(programs, threads=threads) as block:
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+
+            for by, bx in T.Persistent([T.ceildiv(M, block_M), T.ceildiv(N, block_N)], programs, block):
+                T.clear(C_local)
+                for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                    T.copy(A[by * block_M, ko * block_K], A_shared)
+                    T.copy(B[ko * block_K, bx * block_N], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                # The ReLU is fused: C never goes to memory without it.
+                for i, j in T.Parallel(block_M, block_N):
+                    C_local[i, j] = T.max(C_local[i, j], 0)
+                T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return gemm_persistent_kernel
