@@ -10,6 +10,7 @@ def gemm_persistent(
     N,
     K,
     programs=132,  # blocks, as many as the chip runs at once
+    panel=12,  # rows of tiles that are filled column by column
     block_M=128,
     block_N=256,
     block_K=64,
@@ -27,12 +28,16 @@ def gemm_persistent(
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
 
-            for by, bx in T.Persistent([T.ceildiv(M, block_M), T.ceildiv(N, block_N)], programs, block):
-                T.clear(C_local)
+            # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+            for bx, by in T.Persistent(
+                [T.ceildiv(N, block_N), T.ceildiv(M, block_M)], programs, block, group_size=panel
+            ):
+                if K == 0:
+                    T.clear(C_local)
                 for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                     T.copy(A[by * block_M, ko * block_K], A_shared)
                     T.copy(B[ko * block_K, bx * block_N], B_shared)
-                    T.gemm(A_shared, B_shared, C_local)
+                    T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
                 # The ReLU is fused: C never goes to memory without it.
                 for i, j in T.Parallel(block_M, block_N):
                     C_local[i, j] = T.max(C_local[i, j], 0)

@@ -149,6 +149,9 @@ CASES = {
         random=inputs.grouped,
         tolerance=2e-3,
     ),
+    "gemm_persistent": Case(
+        sizes=GEMM_SIZES, reference=references.gemm_relu, integers=inputs.small_integers, tolerance=2e-3
+    ),
     "gemm_splitk": Case(
         sizes=({"M": 130, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
         reference=references.product,

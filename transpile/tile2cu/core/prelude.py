@@ -125,12 +125,11 @@ def needed_on(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> tu
     return (*(expr for stmt in (*deciding, *path) for expr in expressions(stmt)), *loaded_by(loop, loads))
 
 
-def for_loads_alone(loop: Loop, loads: tuple[Stmt, ...], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
+def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> tuple[Let, ...]:
     """The values on the way to a loop that nobody but those who load needs."""
-    path = around(body, loop)
-    loading = {id(stmt) for stmt in loads}
-    rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in loading]
-    lets = [stmt for stmt in _deciding(loop, loads, path) if isinstance(stmt, Let)]
+    inside = {id(stmt) for stmt in walk_stmts(loop.body)}
+    rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in inside] + list(walk_stmts(pipeline.body))
+    lets = [stmt for stmt in _deciding(loop, pipeline.loads, around(body, loop)) if isinstance(stmt, Let)]
     found: list[Let] = []
     while more := [let for let in lets if not any(let.var in variables(*expressions(stmt)) for stmt in rest)]:
         found += more

@@ -208,7 +208,7 @@ def _launch_view(written: Written) -> LaunchView:
         setup=setup(settled, printer),
         producer=leading,
         fragments=fragments(settled, printer, layouts),
-        body=body,
+        body=(*body, *statements.end()),
     )
 
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import buffers_read, buffers_written, shared, viewed
-from tile2cu.core.expr import binary, static_value
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
+from tile2cu.core.expr import Var, binary, static_value
 from tile2cu.core.prelude import around
-from tile2cu.core.program import Loop, walk_stmts
+from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.dealt import dealt_turns
@@ -40,7 +40,10 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             note = (
                 f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp frees it"
             )
-            return StatementView("consume", turns, comments=(note,), body=statements.body(pipeline.body))
+            unused = turns["slot"] and not _mentions(pipeline.body, op.var)  # without a slot the tiles' places do
+            kind = "[[maybe_unused]] int" if unused else "int"
+            parts = {**turns, "kind": kind, "variable": "" if unused else turns["variable"]}
+            return StatementView("consume", parts, comments=(note,), body=statements.body(pipeline.body))
         notes = _notes(
             turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
         )
@@ -108,6 +111,10 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
         "variable": "" if from_zero else f"const int {name} = {statements.printer.text(op.start)} + {turn};",
     }
     statements.printer.slots = outside
+
+
+def _mentions(body: tuple[Stmt, ...], var: Var) -> bool:
+    return any(var in variables(*expressions(stmt)) for stmt in walk_stmts(body))
 
 
 def ring_slot(statements: "Statements") -> str:

@@ -64,10 +64,11 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
         "slot": ring_slot(statements),
     }
     launch, facts = settled.launch, settled.facts
+    ahead = "1 turn" if pipeline.stages == 1 else f"{pipeline.stages} turns"
     who = "One warpgroup more" if shares else "One warp more"
     note = (
-        f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {pipeline.stages} turns "
-        f"ahead, as slots are freed. It goes the same way as they do: while they end what follows the turns, the next "
+        f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {ahead} ahead, "
+        f"as slots are freed. It goes the same way as they do: while they end what follows the turns, the next "
         f"ones are under way. No barrier of the whole block follows  [{facts.rule(loop, 'pipeline')}]"
     )
     if shares:
@@ -124,7 +125,7 @@ def hoisted(settled: Settled) -> tuple[Stmt, ...]:
 def loads_alone(settled: Settled) -> tuple[Stmt, ...]:
     """The values that a producer computes once more in the loops around its own, and the others do not need."""
     found = producer_loop(settled)
-    return for_loads_alone(found[0], found[1].loads, settled.launch.body) if found is not None else ()
+    return for_loads_alone(*found, settled.launch.body) if found is not None else ()
 
 
 def first_loads(settled: Settled) -> tuple[Copy, ...]:

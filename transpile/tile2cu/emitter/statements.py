@@ -1,6 +1,6 @@
 """Statements of a kernel's body, as views for the templates. Decides nothing: asks the facts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -154,6 +154,9 @@ class Statements:
         if stmt is self._first_reader:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
             yield StatementView("line", {"text": f"first_tiles.wait();  // until TMA has filled {tiles}"})
+        if self.facts.get(stmt, "read_later"):
+            yield self._staging_free("before it is written again", above)
+            above = []
         if not isinstance(stmt, Gemm):
             yield self.statement(stmt, above)
             return
@@ -162,6 +165,15 @@ class Statements:
             above = []
         yield self.statement(stmt, above)
         yield from products.after(stmt, self)
+
+    def _staging_free(self, until: str, above: Sequence[str] = ()) -> StatementView:
+        """The wait until TMA has read what was staged."""
+        return StatementView("line", {"text": f"tl::staging_is_free();  // {until}"}, 0, tuple(above))
+
+    def end(self) -> tuple[StatementView, ...]:
+        """What all threads but a producer's do last."""
+        left = any(self.facts.get(stmt, "read_later") for stmt in walk_stmts(self.settled.launch.body))
+        return (replace(self._staging_free("before the block ends"), gap=True),) if left else ()
 
     def _because(self, hazards: tuple[Hazard, ...]) -> str:
         """Why there is a barrier: what other threads did to which tiles."""
@@ -368,9 +380,14 @@ class Statements:
         if self.facts[op, "call"] != "tma_store":
             return ()
         rule = self.facts.rule(op, "call")
+        until = (
+            "TMA reads them while the block goes on"
+            if self.facts.get(op, "read_later")
+            else "returns when TMA has read them"
+        )
         return (
-            "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when "
-            f"TMA has read them  [{rule}]",
+            "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "
+            f"{until}  [{rule}]",
         )
 
     def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:
@@ -380,7 +397,8 @@ class Statements:
         place = f"tl::at({', '.join(self.printer.index(part.start) for part in region.ranges)})"
         if call == "tma_store":
             tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
-            return {"name": call, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
+            name = "tma_store_start" if self.facts.get(op, "read_later") else call
+            return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
         if op.barrier is not None:
             assert isinstance(op.barrier.buffer, Buffer)
             barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)

@@ -175,16 +175,16 @@ def _trace_open_parallel(
 
 
 def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: int) -> list[Expr]:
-    """The coordinates of a tile. Of two dimensions, `panel` columns are filled row by row before the next ones.
+    """The coordinates of a tile. Of two dimensions, `panel` places along the last go through all of the first at once.
 
-    Blocks that run at the same time then share operands both along rows and along columns.
+    Blocks that run at the same time then share operands along both.
     """
     fits = static_value(domain[-1]) is not None and int(static_value(domain[-1]) or 0) <= panel
     if len(domain) == 2 and panel > 1 and not fits:
-        rows, columns = domain
-        of_panel = binary("*", int_const(panel), rows)
+        others, last = domain
+        of_panel = binary("*", int_const(panel), others)
         first = let(cx, "first", binary("*", binary("//", tile, of_panel), int_const(panel)))
-        width = let(cx, "width", Call(INT32, "min", (int_const(panel), binary("-", columns, first))))
+        width = let(cx, "width", Call(INT32, "min", (int_const(panel), binary("-", last, first))))
         place = let(cx, "place", binary("%", tile, of_panel))
         return [binary("//", place, width), binary("+", first, binary("%", place, width))]
     coordinates: list[Expr] = []
@@ -200,8 +200,8 @@ def _trace_persistent(
     """`T.Persistent`: a loop over waves of tiles, and in it a branch for the tiles that there are."""
     *domain, wave_size, index = frame.bounds
     if len(domain) == 2:
-        named = zip(("rows", "columns"), domain, strict=True)
-        domain = [part if static_value(part) is not None else let(cx, name, part) for name, part in named]
+        named = zip(names, domain, strict=True)
+        domain = [part if static_value(part) is not None else let(cx, f"{name}_end", part) for (name, _), part in named]
     total = functools.reduce(lambda a, b: binary("*", a, b), domain)
     inner = env.inner_frame(loop=True)
     with cx.recorder.scope():

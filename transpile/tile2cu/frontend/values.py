@@ -271,7 +271,7 @@ class LoopFrame:
     kind: str
     bounds: tuple[Expr, ...]
     num_stages: int = 0
-    panel: int = 0  # columns of tiles that T.Persistent takes row by row
+    panel: int = 0  # places along the last dimension that T.Persistent takes together
 
 
 @dataclass(frozen=True, eq=False)

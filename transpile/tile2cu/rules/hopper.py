@@ -26,7 +26,7 @@ from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
-from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
+from tile2cu.rules.pipeline import dealt_of, is_at_top, lines_ahead, pipeline_of
 from tile2cu.rules.storage import ledger_of, workspaces_of
 from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
@@ -41,6 +41,20 @@ for k in T.Pipelined(4, num_stages=2):
     T.copy(Z[k * 64, 0], B_shared)
     T.gemm(A_shared, B_shared, C_local)
 T.copy(C_local, Z[0, 0])
+"""
+
+
+_TILES = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+for tile in T.serial(bx, 64, 16):
+    T.clear(C_local)
+    for k in T.Pipelined(4, num_stages=2):
+        T.copy(Z[tile * 64, k * 64], A_shared)
+        T.copy(Z[k * 64, 0], B_shared)
+        T.gemm(A_shared, B_shared, C_local)
+    T.copy(C_local, Y[tile * 64, 0])
 """
 
 
@@ -75,6 +89,7 @@ _LESSONS = "measured on an H200: docs/hopper.md"
     source=f"{_LESSONS}: a producer of its own is worth 3 % over the same ring without one",
     examples=(
         *_example("launch", "specialised", "one producer warp"),
+        Example(_TILES, "launch", "specialised", "one producer warp", target="cuda:sm_90a"),
         Example(_GEMM, "launch", "specialised", "one producer warp", target="cuda:sm_100a"),
     ),
 )
@@ -193,12 +208,13 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Launch,
     source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores",
-    examples=_example(8, "call", "tma_store"),
+    examples=(*_example(8, "call", "tma_store"), Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a")),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
-    Gives: the call of each such copy, and the staging tiles.
+    In a loop over tiles nobody waits for TMA to read a tile before the next one is staged.
+    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on.
     """
     if not is_specialised(context):
         return
@@ -213,6 +229,8 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
                 staged.append(staging)
                 yield op, "call", "tma_store"
                 yield op, "staging", staging.name
+                if not is_at_top(op, context):
+                    yield op, "read_later", True
                 yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
     yield launch, "staging", tuple(staged)
 

@@ -80,15 +80,8 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
   }
 }
 
-// Waits until TMA has read what this warp staged: its rows may be written again. Who: whole warps.
-TL_DEVICE void staging_is_free() {
-  if (lane() == 0) tma_store_wait_read<0>();
-  sync_warp();
-}
-
-// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m; they go
-// to columns `staged` and on.
-template <int first, int cols, int staged = first, class T, class Layout, class Tile>
+// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
+template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   using U = typename Tile::type;
   const T* const reg = from.reg + m * Layout::tile_registers;
@@ -98,28 +91,23 @@ TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
       uint32_t pairs[4];
       TL_UNROLL
       for (int i = 0; i < 4; ++i) pairs[i] = bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + col / 2 + i * 2)));
-      stmatrix_x4(
-          to.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + staged + col - first + lane() / 16 * 8),
-          pairs);
+      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + col + lane() / 16 * 8), pairs);
     }
   } else {
     TL_UNROLL
     for (int r = first / 2; r < (first + cols) / 2; r += 2) {
       const int row = Layout::warp_row(m) + r / 2 % 2 * 8 + lane() / 4;
-      const int col = Layout::first_col() + staged - first + r / 4 * 8 + lane() % 4 * 2;
+      const int col = Layout::first_col() + r / 4 * 8 + lane() % 4 * 2;
       to.template packet<2>(row, col) = load_elements<2, 1>(reg + r);
     }
   }
 }
 
-// Stages this warp's rows of one panel, and starts to store them. Where the staging tile has a part of the columns, it
-// holds one part after the other, each when the part before it has been read.
+// Stages this warp's rows of one panel, and starts to store them.
 template <class Along, int first, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
-  constexpr int staged = Layout::own_cols == Layout::N ? first % Tile::cols : first;
-  if (staged == 0 && first > 0) staging_is_free();
   TL_UNROLL
-  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols, staged>(from, staging, m);
+  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols>(from, staging, m);
   fence_async_proxy();  // TMA sees what this lane wrote,
   sync_warp();          // and what the others wrote
   if (lane() == 0) {
@@ -128,7 +116,7 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
       At<rank> box = to;
       box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
       box.coordinate[rank - 1] += Layout::first_col() + first;
-      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + staged));
+      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + first));
     }
     tma_store_commit();
   }
@@ -137,22 +125,24 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
     store_panel<Along, first + Tile::panel_cols>(from, staging, map, to);
 }
 
-// Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
-// stages its own rows and stores them, panel after panel, and waits for no other. `staging` has as many columns as the
-// fragment, or a part of them in whole panels. It may be written again, and the block may end, after
-// tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
-template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
-TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
-                               const TensorMap& map, const At<rank>& to) {
-  static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
-  static_assert(cols == Layout::N || (Layout::own_cols == Layout::N && Layout::N % cols == 0),
-                "a warpgroup with whole rows may stage them in equal parts");
-  store_panel<Along, 0>(from, staging, map, to);
+// Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole warps.
+TL_DEVICE void staging_is_free() {
+  if (lane() == 0) tma_store_wait_read<0>();
+  sync_warp();
 }
 
-// The same, and waits until TMA has read `staging`.
-template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
-TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
+// Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
+// stages its own rows and stores them, panel after panel, and waits for no other. TMA reads `staging` until
+// tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
+template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
+TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
+                               const TensorMap& map, const At<rank>& to) {
+  static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
+  store_panel<Along, 0>(from, staging, map, to);
+}
+// The same, and waits until TMA has read `staging`: it may be written again.
+template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
+TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {
   tma_store_start<Along>(from, staging, map, to);
   staging_is_free();

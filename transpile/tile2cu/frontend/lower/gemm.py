@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
-from tile2cu.core.expr import Expr, Number, Role, Var, int_const, static_value
-from tile2cu.core.program import Await, Buffer, Fill, Gemm, If, Policy, Region, Scope, Stmt
+from tile2cu.core.expr import Expr, Number, Role, Var, static_value
+from tile2cu.core.program import Await, Buffer, Gemm, Policy, Region, Scope, Stmt
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
@@ -48,11 +48,9 @@ def gemm(
     c = _matrix(cx, result, "C")
     _require_shapes(a, b, c, *flags)
     _require_scopes(a, b, c)
-    if C is not None and isinstance(clear_accum, Expr) and _is_of_run_time(clear_accum):
-        _clear_if(cx, clear_accum, c)
-        clear_accum = False
+    clear_if = clear_accum if isinstance(clear_accum, Expr) and _is_of_run_time(clear_accum) else None
     at = cx.recorder.take()
-    clear = C is None or as_flag(clear_accum, "`clear_accum` of T.gemm")
+    clear = C is None or (clear_if is None and as_flag(clear_accum, "`clear_accum` of T.gemm"))
     cx.recorder.emit(
         Gemm(
             a=a,
@@ -62,6 +60,7 @@ def gemm(
             transpose_b=flags[1],
             policy=policy,
             clear=clear,
+            clear_if=None if clear else clear_if,
             priority=_priority(annotations),
             **at.fields,
         )
@@ -83,13 +82,6 @@ _HIGHEST_PRIORITY = 3  # of a wave: AMD Instinct MI300 ISA, 'S_SETPRIO'
 def _is_of_run_time(flag: Expr) -> bool:
     """Whether it is known only when the kernel runs; an open size is an argument that was not given."""
     return static_value(flag) is None and not (isinstance(flag, Var) and flag.role is Role.SIZE)
-
-
-def _clear_if(cx: Context, condition: Expr, c: Region) -> None:
-    """`clear_accum` that depends on a loop's turn, for instance: the accumulator is cleared before the product."""
-    at = cx.recorder.take()
-    cleared = Fill(dst=c, value=int_const(0), is_clear=True, span=at.span)
-    cx.recorder.emit(If(condition=condition, then=(cleared,), **at.fields))
 
 
 def _operand(value: object, transposed: bool) -> tuple[bool, object]:
@@ -230,15 +222,11 @@ def _sides(region: Region, transposed: bool) -> tuple[Number | None, ...]:
 
 def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
     """`T.wgmma_gemm(A, B, C)`: as T.gemm, and the result may only be used after T.wait_wgmma."""
-    asked = options.get("clear_accum")
-    clear_if = asked if isinstance(asked, Expr) and _is_of_run_time(asked) else None
-    if clear_if is not None:
-        options["clear_accum"] = False
     result = gemm(cx, *operands, **options)
 
     def begun(stmt: Stmt) -> Stmt:
         assert isinstance(stmt, Gemm)
-        return replace(stmt, begun=True, clear_if=clear_if)
+        return replace(stmt, begun=True)
 
     cx.recorder.amend(begun)
     return result

@@ -105,7 +105,7 @@ def grid(cx: Context, *extents: object) -> object:
 def persistent(cx: Context, domain: object, wave_size: object, index: object, group_size: object = 8) -> object:
     """`for i, j in T.Persistent(domain, wave_size, index)`: a block's tiles, `wave_size` blocks taking turns.
 
-    `group_size` only orders the tiles for the sake of the L2 cache: so many columns form a panel.
+    `group_size` only orders the tiles for the sake of the L2 cache: so many along the last dimension are a panel.
     """
     cx.recorder.require_kernel("T.Persistent")
     extents = as_shape(cx, domain, "the domain of T.Persistent")

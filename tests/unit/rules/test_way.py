@@ -1,0 +1,66 @@
+"""When a producer goes through the loops around its own, and what it computes there."""
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+from tile2cu.core.prelude import around, for_loads_alone, way_to
+from tile2cu.core.program import Assign, Let, Loop, LoopKind, While, walk_stmts
+from tile2cu.rules.pipeline import pipeline_of
+
+KERNEL = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+tile = T.alloc_var("int32", init=bx)
+while tile < {stop}:
+    row = tile // 8
+    where = {where}
+    {first}
+    T.clear(C_local)
+    for k in T.Pipelined({turns}, num_stages=2):
+        T.copy({tensor}[where, k * 64], A_shared)
+        T.copy(Z[k * 64, 0], B_shared)
+        T.gemm(A_shared, B_shared, C_local)
+        {inside}
+    T.copy(C_local, X[row * 64, 0])
+    {last}
+    tile += 16
+"""
+PLAIN = {"where": "row * 64", "stop": "64", "first": "", "turns": "4", "tensor": "Z", "inside": "", "last": ""}
+REFUSED = {
+    "tile": ({"first": "T.clear(A_shared)"}, "`A_shared` is used outside of its loop"),
+    "tensor": ({"last": "T.copy(C_local, Z[0, 0])"}, "`Z` is written by the kernel"),
+    "break": ({"last": "if tile == 7:\n        break"}, "leaves a turn of a loop"),
+    "counted inside": ({"inside": "tile += 1"}, "`tile` decides what is loaded, and changes"),
+    "read from what is written": (
+        {"where": "T.cast(X[row, 0], 'int32')"},
+        "what loads need, and reads what the kernel writes",
+    ),
+}
+
+
+def refusal(**parts: str) -> str:
+    context = settled(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
+    return str(context.facts[context.launch, "specialised"].because)
+
+
+def test_no_refusal() -> None:
+    assert refusal() == ""
+
+
+@pytest.mark.parametrize(("parts", "because"), REFUSED.values(), ids=REFUSED.keys())
+def test_refusals(parts: dict[str, str], because: str) -> None:
+    assert because in refusal(**parts)
+
+
+def test_way_has_what_decides_and_nothing_else() -> None:
+    context = settled(KERNEL.format(**PLAIN), target="cuda:sm_90a")
+    body = context.launch.body
+    loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
+    pipeline = pipeline_of(loop, context.launch, producer=True)
+    assert pipeline is not None
+    way = way_to(loop, pipeline.loads, around(body, loop))
+    assert isinstance(way, While)
+    assert [type(stmt) for stmt in way.body] == [Let, Let, Loop, Assign]  # row, where, the turns, the next tile
+    assert way.body[2] is loop
+    assert [let.var.name for let in for_loads_alone(loop, pipeline, body)] == ["where"]
