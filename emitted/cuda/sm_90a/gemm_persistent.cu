@@ -16,6 +16,7 @@
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
+#include <tl/sm90/wgmma_half.h>
 
 namespace gemm_persistent_kernel {
 
