@@ -35,7 +35,7 @@ if __name__ == "__main__":
 def folder(tmp_path: Path) -> Path:
     """A corpus of three files: one that is emitted, one that is refused, one without kernels."""
     (tmp_path / "good.py").write_text(KERNEL.format(name="keep", more="pass"))
-    (tmp_path / "bad.py").write_text(KERNEL.format(name="shuffle", more="T.pdl_sync()"))
+    (tmp_path / "bad.py").write_text(KERNEL.format(name="shuffle", more="T.tma_gather4()"))
     (tmp_path / "other.py").write_text("print('no kernel here')\n")
     return tmp_path
 

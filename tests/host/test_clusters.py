@@ -276,6 +276,30 @@ def test_the_engine_finds_a_mask_without_a_block(tmp_path: Path) -> None:
     np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
 
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/gemm_cluster.py"
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+def test_the_example_shares_its_loads(cluster: int) -> None:
+    sizes = {"block_M": 128, "block_N": 64, "block_K": 64, "stages": 2, "cluster": cluster}
+    kernel = tile2cu.load(EXAMPLE, device="cpu", target="cuda:sm_90a", check=True, **sizes)
+    for m, n, k in ((130, 64 * cluster + 8, 200), (1, 8, 8)):
+        a, b, _ = product_operands(m, n, k)
+        np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
+    assert ("tl::blocks<" in kernel.source) == (cluster > 1)
+
+
+def test_the_engine_finds_loads_of_the_example_into_slots_in_use(tmp_path: Path) -> None:
+    """Consumers that tell only their own block, as often as a slot asks for."""
+    text = EXAMPLE.read_text().replace("T.mbarrier_arrive(released[slot], rank)", "T.mbarrier_arrive(released[slot])")
+    (tmp_path / "gemm_cluster.py").write_text(text)
+    sizes = {"block_M": 128, "block_N": 64, "block_K": 64, "stages": 2}
+    kernel = tile2cu.load(tmp_path / "gemm_cluster.py", device="cpu", target="cuda:sm_90a", check=True, **sizes)
+    a, b, _ = product_operands(130, 136, 400)
+    with pytest.raises(CheckError, match=r"gemm_cluster.py:4[1-6]"):
+        kernel(a, b)
+
+
 PLAIN = """
 A_shared = T.alloc_shared((128, 32), "float16")
 B_shared = T.alloc_shared((32, 128), "float16")

@@ -86,6 +86,8 @@ _WARPGROUP = 128  # threads, by which T.ws counts
 
 
 def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> None:
+    if launch.cluster:
+        raise CannotInterpret("blocks that run side by side")
     for let in launch.prelude:
         values.set(let.var, values.of(let.value, _ONE))
     grid = [range(values.number(extent, _ONE)) for extent in launch.grid]

@@ -533,11 +533,17 @@ class Program:
 SYNC_GRID = "sync_grid"
 WAIT_FOR_KERNELS = "wait_for_earlier_kernels"  # T.pdl_sync
 START_KERNELS = "let_later_kernels_start"  # T.pdl_trigger
+SYNC_CLUSTER = "sync_cluster"
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:
     """Whether it is T.sync_grid(): all blocks of the grid come there before any goes on."""
     return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+
+
+def is_cluster_barrier(stmt: Stmt) -> bool:
+    """Whether it is T.cluster_sync(): all threads of the cluster come there before any goes on."""
+    return isinstance(stmt, Effect) and stmt.call.function == SYNC_CLUSTER
 
 
 def syncs_grid(body: tuple[Stmt, ...]) -> bool:

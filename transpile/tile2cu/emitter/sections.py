@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     Scope,
     Swizzle,
     While,
+    is_cluster_barrier,
     walk_stmts,
 )
 from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
@@ -291,7 +292,8 @@ def _started_barriers(settled: Settled, printer: Printer) -> Iterator[Declaratio
         about = (f"One thread initialises the barriers; {shown} shows them to all",) if not number else ()
         counts = ", ".join(map(str, tile.arrivals))
         yield Declaration(f"tl::mbarrier_start({printer.names(tile.name)}, {{{counts}}});", about)
-    if barriers:
+    body = settled.launch.body
+    if barriers and not (body and is_cluster_barrier(body[0])):
         yield Declaration(f"{shown};")
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import expressions
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, Expr, walk
-from tile2cu.core.program import Copy, Effect, Launch, Stmt
+from tile2cu.core.program import SYNC_CLUSTER, Copy, Effect, Launch, Stmt, is_cluster_barrier
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
-_MEETINGS = ("sync_cluster", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
+_MEETINGS = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
 _OTHERS = """\
 there = T.alloc_cluster_barrier(128)
 T.mbarrier_arrive(there, 0)
@@ -56,11 +56,6 @@ def stays(launch: Launch, context: Context) -> Iterator[Decision]:
     used = any(_uses_others(op) for op in context.statements)
     if used and not (launch.body and is_cluster_barrier(launch.body[-1])):
         yield launch, "stays", True
-
-
-def is_cluster_barrier(stmt: Stmt) -> bool:
-    """Whether all threads of the cluster wait for one another there: `T.cluster_sync()`."""
-    return isinstance(stmt, Effect) and stmt.call.function == "sync_cluster"
 
 
 def _of_cluster(op: Stmt) -> bool:

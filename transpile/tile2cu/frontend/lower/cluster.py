@@ -6,7 +6,7 @@ from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Call, int_const
-from tile2cu.core.program import Copy, Region, Scope
+from tile2cu.core.program import SYNC_CLUSTER, Copy, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import barriers
@@ -86,6 +86,9 @@ def _load_for_blocks(cx: Context, source: Region, target: Region, blocks: int) -
             f"{describe(source.buffer)} to {describe(target.buffer)}",
         )
     at = cx.recorder.take()
+    if not blocks:
+        cx.recorder.emit(Copy(src=source, dst=target, **at.fields))
+        return
     there = cx.recorder.allocate_at(
         Place(at.span), f"{target.buffer.name}_there", (int_const(1),), UINT64, Scope.BARRIER,
         arrivals=(prod(cx.recorder.thread_shape),),
@@ -96,7 +99,7 @@ def _load_for_blocks(cx: Context, source: Region, target: Region, blocks: int) -
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "block_rank_in_cluster": block_rank,
-    "cluster_sync": _meeting("cluster_sync", "sync_cluster"),
+    "cluster_sync": _meeting("cluster_sync", SYNC_CLUSTER),
     "cluster_arrive": _meeting("cluster_arrive", "cluster_arrive"),
     "cluster_arrive_relaxed": _meeting("cluster_arrive_relaxed", "cluster_arrive_relaxed"),
     "cluster_wait": _meeting("cluster_wait", "cluster_wait"),

@@ -32,7 +32,7 @@ def dims(cx: Context, cluster_dims: object, grid: tuple[Expr, ...]) -> tuple[int
 
 
 def mask(cx: Context, cluster_mask: object, name: str) -> int:
-    """A mask of blocks of the kernel's cluster."""
+    """A mask of blocks of the kernel's cluster; none where a block is alone."""
     found, most = as_count(cluster_mask, f"`cluster_mask` of {name}", least=1), cx.recorder.blocks_per_cluster
     if found >> most:
         raise Fault(
@@ -40,7 +40,7 @@ def mask(cx: Context, cluster_mask: object, name: str) -> int:
             f"`cluster_mask` of {name}, {found:#b}, names block {found.bit_length() - 1} of a cluster of {most}",
             help="bit i stands for the block of rank i; `cluster_dims` of T.ClusterKernel says how many there are",
         )
-    return found
+    return found if most > 1 else 0
 
 
 def rank_of(cx: Context, value: object, what: str) -> Expr:
