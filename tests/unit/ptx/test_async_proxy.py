@@ -58,17 +58,18 @@ def execute(
     a: int = 0,
     b: int = 0,
     tensor: Record | None = None,
-    result: np.ndarray | None = None,
+    cluster: int = 1,
 ) -> np.ndarray:
     """What the kernel writes out: four words a thread, or as many bytes of shared memory as `given` has."""
     copied = given.nbytes
-    if result is None:
-        result = np.zeros(THREADS * 16 if out == OF_REGISTERS else copied, np.uint8)
+    result = np.zeros(THREADS * 16 if out == OF_REGISTERS else copied, np.uint8)
     filled = KERNEL.format(
         text=text, out=out if out == OF_REGISTERS else out.format(copied=copied), copied=copied, barrier=BARRIER
     )
     arguments = [tensor or bytes(128), given.view(np.uint8).reshape(-1).copy(), result, a, b]
-    Module(filled).launch("op", (1,), (THREADS,), arguments, shared_bytes=BARRIER + 64)
+    if cluster > 1:
+        filled = filled.replace("\n{", f"\n.explicitcluster\n.reqnctapercluster {cluster}, 1, 1\n{{", 1)
+    Module(filled).launch("op", (cluster,), (THREADS,), arguments, shared_bytes=BARRIER + 64)
     return result
 
 
@@ -314,6 +315,53 @@ def test_a_fence_behind_the_barrier_is_enough() -> None:
     text = f"bar.sync 0; fence.proxy.async.shared::cta; {STORE} @%p0 cp.async.bulk.wait_group 0;"
     given = RNG.integers(0, 256, 4096, np.uint8)
     np.testing.assert_array_equal(execute(text, given, out="")[:64], given[:64])
+
+
+def test_an_arrival_when_copies_of_threads_are_there() -> None:
+    """cp.async.mbarrier.arrive.noinc: one of those that were counted, and no thread waits for its own copies."""
+    text = f"""@%p0 mbarrier.init.shared::cta.b64 [%r1], {THREADS}; bar.sync 0;
+    shl.b32 %r9, %r0, 4; cvt.u64.u32 %rd8, %r9; add.s64 %rd8, %rd8, %rd1; add.u32 %r9, %r9, 4096;
+    cp.async.cg.shared.global [%r9], [%rd8], 16; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r1];
+    {WAITED.format(n=0)} xor.b32 %r10, %r9, 16; ld.shared.v4.u32 {{%o0, %o1, %o2, %o3}}, [%r10];"""
+    given = RNG.integers(0, 256, 4096, np.uint8)
+    found = execute(text, given).reshape(-1, 2, 16)[:, ::-1]
+    np.testing.assert_array_equal(found.reshape(-1), given[: 16 * THREADS])
+
+
+# ---- clusters -----------------------------------------------------------------------------------------------
+
+MEET = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"
+RANK = "mov.u32 %r9, %cluster_ctarank; mov.u32 %r11, 0; xor.b32 %r10, %r9, 1; setp.ne.u32 %p3, %r9, 0;"
+
+
+def test_blocks_of_a_cluster_read_one_another() -> None:
+    """Rank 0 gets what rank 1 stored where it stored itself; by an address of .shared::cluster, and a generic one."""
+    text = f"""{RANK} add.u32 %r12, %r9, 5; st.shared.u32 [0], %r12; {MEET}
+    mapa.shared::cluster.u32 %r13, %r11, %r10; ld.shared::cluster.u32 %o0, [%r13];
+    cvt.u64.u32 %rd8, %r11; cvta.shared.u64 %rd8, %rd8; mapa.u64 %rd9, %rd8, %r10; ld.u32 %o1, [%rd9];
+    ld.shared.u32 %o2, [0]; mov.u32 %o3, 0; {MEET} @%p3 ret;"""
+    found = execute(text, np.zeros(4096, np.uint8), cluster=2).view(np.uint32).reshape(THREADS, 4)
+    assert found.tolist() == [[6, 6, 5, 0]] * THREADS
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{RANK} mapa.shared::cluster.u32 %r13, %r11, 2;", "a cluster of 2 blocks has no rank 2"),
+        (
+            f"{RANK} mapa.shared::cluster.u32 %r13, %r11, 1; {MEET} @%p3 ret; bar.sync 0; bar.sync 0;"
+            "ld.shared::cluster.u32 %o0, [%r13];",
+            "the block of rank 1 has ended",
+        ),
+        (f"{RANK} mapa.shared::cluster.u32 %r13, %r11, 1; ld.shared.u32 %o0, [%r13];", "out of bounds"),
+        (f"{MEET.split(';')[0]}; {MEET}", "a second arrival without a wait"),
+        (f"{MEET.split(';')[1]};", "no arrival before the wait"),
+        (f"{RANK} @%p3 bra on; {MEET} on: barrier.sync.aligned 1, 256;", "at barrier 1|for its cluster"),
+    ],
+)
+def test_what_clusters_forbid(text: str, said: str) -> None:
+    with pytest.raises(PtxError, match=said):
+        execute(text, np.zeros(4096, np.uint8), cluster=2)
 
 
 # ---- barriers -----------------------------------------------------------------------------------------------
