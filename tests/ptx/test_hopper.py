@@ -30,8 +30,12 @@ from tile2cu_runtime.simulator import PtxMachine, Simulator
 ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(11)
 EVERY = [text for chip in ("sm_90a", "sm_100a") for text in texts(ROOT / "emitted/cuda" / chip) if text.sizes]
-# TMA of 2 to 5 dimensions, A in registers, both majors, named barriers, registers handed over, products in flight.
-FEW = {"sm_90a-attention_varlen", "sm_90a-chunk_state", "sm_90a-mla_decode", "sm_90a-w2a8_gemm", "sm_100a-gemm_relu"}
+# TMA of 2 to 5 dimensions, A in registers, both majors, named barriers, registers handed over, products in flight, a
+# ring that goes on from tile to tile.
+FEW = {
+    "sm_90a-attention_varlen", "sm_90a-chunk_state", "sm_90a-gemm_persistent", "sm_90a-mla_decode", "sm_90a-w2a8_gemm",
+    "sm_100a-gemm_relu",
+}  # fmt: skip
 TEXTS = [text for text in EVERY if text.label in FEW or os.environ.get("TILE2CU_PTX_ALL")]
 
 
