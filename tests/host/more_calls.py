@@ -141,6 +141,14 @@ MORE = (
         for dtype, accumulator in (("int8", "int32"), ("float8_e4m3fn", "float32"), ("float8_e5m2fnuz", "float32"))
     ),
     Case(
+        file="gemm_persistent.py",
+        data=PARTS,
+        types=(HALF, HALF),
+        expected=np.maximum(PARTS[0] @ PARTS[1], 0),
+        bindings={"programs": 3, "block_M": 64, "block_N": 64, "block_K": 32},
+        tolerance=0.0,
+    ),
+    Case(
         file="gemm_splitk.py",
         kernel="gemm_splitk",
         data=PARTS,
