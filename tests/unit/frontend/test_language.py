@@ -167,6 +167,16 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "s = T.PersistentTileScheduler(2, 3)\ns.next()": "F013 a tile scheduler has no attribute `next`",
         "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the turn of a tile "
         "scheduler works on whole tiles; it cannot stand inside T.Parallel",
+        "row[0] = T.add2(A[0, 0], A[0, 1])": "F023 T.add2 takes vectors of two elements, not a value known only at run "
+        "time",
+        "row[T.Ramp(0, 1, 4)] = T.Broadcast(1.0, 2)": "F034 2 elements are stored to 4",
+        "row[T.Ramp(30, 1, 4)] = 1.0": "F024 index 32 is outside of dimension 0 of `row` of 32 elements",
+        "row[0] = T.Ramp(0, 1, 32)[1]": "F023 T.Ramp of 32 elements; a vector has at most 16",
+        "x = T.Ramp(0, 1, 2) + T.Broadcast(1, 4)": "F034 vectors of 2 and 4 elements do not go together",
+        "x = T.reinterpret(T.ldg64(A[0, 0]), T.float16x2)": "F023 T.reinterpret of 64 bits as `T.float16x2`: they "
+        "differ in width",
+        "T.stg64(A[0, 0], T.ldg32(B[0, 0]))": "F023 T.stg64 writes 64 bits, not 32",
+        "x = T.extract_lane(T.float32x2(1, 2), 2)": "F024 T.extract_lane takes element 2 of 2",
         "T.any_of(F)": "F023 the argument of T.any_of is `F`, a fragment buffer, whose elements lie in the registers "
         "of many threads",
         "T.tvm_storage_sync('global')": 'F023 T.tvm_storage_sync takes "shared" or "warp", not the string \'global\'',

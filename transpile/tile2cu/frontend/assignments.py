@@ -15,11 +15,21 @@ from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
 from tile2cu.frontend.execute import unsupported
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lets import let
-from tile2cu.frontend.lower import tiles
+from tile2cu.frontend.lower import lanes, tiles
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
-from tile2cu.frontend.values import Allocation, Opaque, OutputTensor, TensorType, TileValue, View, as_expr, describe
+from tile2cu.frontend.values import (
+    Allocation,
+    Lanes,
+    Opaque,
+    OutputTensor,
+    TensorType,
+    TileValue,
+    View,
+    as_expr,
+    describe,
+)
 
 _KEPT_OPERATORS = ("+", "-", "*", "/")  # an augmented assignment that the program keeps as such
 
@@ -120,8 +130,8 @@ def _refuse_carried(name: str, env: Env) -> None:
 def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> object:
     """The value that a name stands for after `name = value`."""
     match value:
-        case TileValue():
-            return tiles.written(cx, value, name)
+        case TileValue() | Lanes():
+            return _computed(cx, name, value)
         case Allocation(scope=None):
             return _declare(cx, name, value.dtype, value.init)
         case Allocation():
@@ -140,6 +150,15 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return cx.bind_static(name, value, span, formula=formula, comment=cx.recorder.trailing)
         case _:
             return value
+
+
+def _computed(cx: Context, name: str, value: TileValue | Lanes) -> object:
+    """A tile, or a vector whose elements are computed now, if they may be others later."""
+    if isinstance(value, TileValue):
+        return tiles.written(cx, value, name)
+    if not any(_can_change(part) for each in value.parts for part in walk(each)):
+        return value
+    return lanes.kept(cx, name, value)
 
 
 def _view(cx: Context, name: str, value: TensorType | Buffer, span: Span) -> Buffer:
@@ -242,6 +261,9 @@ def _store(cx: Context, base: object, items: tuple[object, ...], value: object, 
         return
     cx.recorder.require_kernel(f"a store to `{base.name}`")
     element = subscript(cx, base, items)
+    if isinstance(element, Lanes) or (isinstance(element, View) and isinstance(value, Lanes)):
+        lanes.store_all(cx, element, value, op)
+        return
     if isinstance(element, View):
         _store_all(cx, element, value, op)
         return

@@ -10,7 +10,7 @@ from tile2cu.frontend import attributes, builtins, classes, imports, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
-from tile2cu.frontend.lower import elementwise, tiles
+from tile2cu.frontend.lower import elementwise, lanes, tiles
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
@@ -209,6 +209,8 @@ def subscript_items(cx: Context, node: cst.Subscript, env: Env) -> tuple[object,
 
 def _binary(cx: Context, node: cst.BinaryOperation, env: Env) -> object:
     lhs, rhs = evaluate(cx, node.left, env), evaluate(cx, node.right, env)
+    if lanes.takes_part(lhs) or lanes.takes_part(rhs):
+        return lanes.operate(cx, operator_text(node.operator), lhs, rhs)
     if tiles.takes_part(lhs) or tiles.takes_part(rhs):
         return tiles.binary(cx, operator_text(node.operator), lhs, rhs)
     return operators.binary(cx.budget, operator_text(node.operator), lhs, rhs)
@@ -221,6 +223,8 @@ def _unary(cx: Context, node: cst.UnaryOperation, env: Env) -> object:
             if isinstance(value, Expr) and not is_flag(value):
                 return operators.negation(cx.budget, value)
             return value if isinstance(value, Opaque) else not truth(value, "`not`")
+        case cst.Minus() if lanes.takes_part(value):
+            return lanes.operate(cx, "-", 0, value)
         case cst.Minus() if tiles.takes_part(value):
             return tiles.apply(cx, lambda part: operators.unary(cx.budget, "-", part), value)
         case cst.Minus():

@@ -17,6 +17,7 @@ from tile2cu.frontend.lower import (
     extern,
     gemm,
     im2col,
+    lanes,
     loop,
     program,
     random,
@@ -43,7 +44,8 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | reduce.FUNCTIONS
     | reducer.FUNCTIONS
     | loop.FUNCTIONS
-    | {name: tiles.lifted(run) for name, run in elementwise.FUNCTIONS.items()}
+    | {name: lanes.lifted(tiles.lifted(run)) for name, run in elementwise.FUNCTIONS.items()}
+    | lanes.FUNCTIONS
     | tiles.FUNCTIONS
     | im2col.FUNCTIONS
     | atomic.FUNCTIONS

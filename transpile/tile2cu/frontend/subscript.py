@@ -7,9 +7,9 @@ from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend import builtins, placement, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
-from tile2cu.frontend.lower import tiles
+from tile2cu.frontend.lower import lanes, tiles
 from tile2cu.frontend.operators import static_int
-from tile2cu.frontend.values import Builtin, Interval, Opaque, TorchTensor, View, as_expr, describe, from_expr
+from tile2cu.frontend.values import Builtin, Interval, Lanes, Opaque, TorchTensor, View, as_expr, describe, from_expr
 
 
 def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
@@ -17,8 +17,8 @@ def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
     match base:
         case Buffer():
             return element_or_view(cx, base, items)
-        case View():
-            raise Fault("T2C-F012", f"{describe(base)} cannot be indexed again", help="index the buffer in one step")
+        case View() | Lanes():
+            return _of_elements(cx, base, items)
         case Var(role=Role.MUTABLE):
             _require_zero(base, items)
             return base
@@ -38,10 +38,18 @@ def subscript(cx: Context, base: object, items: tuple[object, ...]) -> object:
             raise Fault("T2C-F014", f"{describe(base)} cannot be indexed")
 
 
+def _of_elements(cx: Context, base: View | Lanes, items: tuple[object, ...]) -> object:
+    if isinstance(base, View):
+        raise Fault("T2C-F012", f"{describe(base)} cannot be indexed again", help="index the buffer in one step")
+    return lanes.element(cx, base, items)
+
+
 def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> object:
     """One element of a buffer if all indices are numbers, else a View."""
     if not cx.recorder.owns(buffer):
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
+    if any(isinstance(item, Lanes) for item in items):
+        return _elements(cx, buffer, items)
     if any(item is None for item in items):
         return tiles.with_new_dimensions(cx, buffer, items)
     items = _completed(buffer, items)
@@ -55,6 +63,13 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     if found is not None and buffer.scope is Scope.GLOBAL:
         return placement.element(cx, buffer, found, indices)
     return Load(buffer.dtype, buffer, indices)
+
+
+def _elements(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> Lanes:
+    """The elements at a vector of indices."""
+    found = lanes.lifted(lambda cx, *indices: element_or_view(cx, buffer, indices))(cx, *items)
+    assert isinstance(found, Lanes)
+    return found
 
 
 def _side(buffer: Buffer, dim: int, item: object) -> Expr | Interval:

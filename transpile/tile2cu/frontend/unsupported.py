@@ -24,9 +24,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write the type's name, as T.float32", "dtypes PrimExpr"),
     ("`--target` says it; read sizes from the arguments", "target"),
     ("take the names from T", "tir"),
-    ("write the elements one by one, or a T.vectorized loop", "Broadcast Ramp Shuffle extract_lane float16x2"),
-    ("write the elements one by one, or a T.vectorized loop", "bfloat16x2 float32x2 float32x4 ldg32 ldg64 ldg128"),
-    ("write the elements one by one, or a T.vectorized loop", "ldg256 add2 sub2 mul2 fma2 max2 min2 abs2"),
 )
 
 HELP: Mapping[str, str] = MappingProxyType({name: help for help, names in _GROUPS for name in names.split()})

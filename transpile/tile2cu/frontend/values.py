@@ -220,6 +220,17 @@ class TileValue:
 
 
 @dataclass(frozen=True, eq=False)
+class Lanes:
+    """A short vector of one thread, as `T.Ramp(i, 1, 4)` and what lies at such an index: its elements.
+
+    `made_of` are the narrower elements whose bits they are, if they are words of such.
+    """
+
+    parts: tuple[Expr, ...]
+    made_of: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Transposed:
     """`T.transpose(tile)`, an operand of T.gemm."""
 
@@ -400,6 +411,7 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (AttrFrame, lambda value: "T.attr(...)"),
     (GroupFrame, lambda value: "T.ws(...)"),
     (PipelineFrame, lambda value: "T.pipeline(...)"),
+    (Lanes, lambda value: f"a vector of {len(value.parts)} elements"),
     (TileValue, lambda value: "an expression of tiles"),
     (Transposed, lambda value: "a transposed tile, which only T.gemm takes"),
 )

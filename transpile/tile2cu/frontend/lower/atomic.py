@@ -1,6 +1,6 @@
 """Atomic updates, of one element or of a whole tile, and the user's own barriers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value
@@ -20,12 +20,13 @@ from tile2cu.core.program import (
 from tile2cu.core.span import Span
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.linear import difference, number_of
 from tile2cu.frontend.lower import barriers, tiles
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.operand import as_flag, as_number, as_region
 from tile2cu.frontend.lower.spread import is_placed, spread
 from tile2cu.frontend.placement import guarded
-from tile2cu.frontend.values import Placed, TileValue, View, describe
+from tile2cu.frontend.values import Lanes, Placed, TileValue, View, describe
 
 _ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 _NARROWEST = 16  # bits of the narrowest element that all machines update atomically
@@ -212,10 +213,24 @@ def _first(cx: Context, name: str, side: object, width: int) -> Load:
         sizes = [static_value(part.extent) for part in region.ranges]
         if sizes == [1] * (len(sizes) - 1) + [width]:
             return Load(region.buffer.dtype, region.buffer, tuple(part.start for part in region.ranges))
+    if isinstance(side, Lanes) and len(side.parts) == width and _is_row(side.parts):
+        side = side.parts[0]
     if not isinstance(side, Load):
         message = f"{name} takes two elements, or slices of {width}: where to add, and what; not {describe(side)}"
         raise Fault("T2C-F023", message)
     return side
+
+
+def _is_row(parts: Sequence[Expr]) -> bool:
+    """Whether elements lie one beside the other."""
+    first = parts[0]
+    return isinstance(first, Load) and all(
+        isinstance(part, Load)
+        and part.buffer is first.buffer
+        and part.indices[:-1] == first.indices[:-1]
+        and number_of(difference(part.indices[-1], first.indices[-1])) == lane
+        for lane, part in enumerate(parts)
+    )
 
 
 def _shifted(load: Load, lane: Var) -> Load:
