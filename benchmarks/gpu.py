@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -193,15 +194,17 @@ def fp4_products() -> Iterator[Workload]:
 
 
 def int4_gemvs() -> Iterator[Workload]:
-    """W4A16, a scale and a zero for 32 weights. The peer, cuBLAS on halves, reads four times the bytes."""
-    for name, (n, k) in GEMVS.items():
-        x, scales = normal(1, k), torch.rand(n, k // 32, device="cuda").half() * 0.09 + 0.01
-        zeros = torch.randint(0, 16, scales.shape, device="cuda").half()
+    """W4A16: a scale and a zero, half or byte, for 32 weights or 128. cuBLAS, on halves, reads four times the bytes."""
+    kinds = ((32, torch.float16), (128, torch.float16), (32, torch.uint8))
+    for (name, (n, k)), (group, zero_dtype) in product(GEMVS.items(), kinds):
+        x, scales = normal(1, k), torch.rand(n, k // group, device="cuda").half() * 0.09 + 0.01
+        zeros = torch.randint(0, 16, scales.shape, device="cuda").to(zero_dtype)
         packed, nibbles = packed_weights(n, k)
-        weights = (nibbles.half() - zeros.repeat_interleave(32, dim=1)) * scales.repeat_interleave(32, dim=1)
+        scale, zero = (each.half().repeat_interleave(group, dim=1) for each in (scales, zeros))
+        weights = (nibbles.half() - zero) * scale
         yield Workload(
             suite="dequant_gemv",
-            name=f"W4A16_{name}",
+            name=f"W4A16_{name}/group{group}/{str(zero_dtype).removeprefix('torch.')}",
             inputs=[x, packed, scales, zeros],
             output=torch.empty(1, n, device="cuda", dtype=torch.float16),
             peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},

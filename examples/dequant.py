@@ -1,15 +1,17 @@
 """Products with weights of 4 bits: X @ W^T for many rows of X (gemm) and for few (gemv).
 
 W[n, k] is (nibble - Z) * S for "int4", and a number of 16 values times S for "fp4" (e2m1) and "nf4" (any table). S, and
-Z, have one value for each `group` of a row's columns. The nibble of an even k is the lower half of byte k // 2 of its row.
+Z, have one value for each `group` of a row's columns; zeros that are whole numbers may be uint8. The nibble of an even k is the lower half of byte k // 2 of its row.
 """
 
 import tilelang
 import tilelang.language as T
 
 
-def decoded(nibble, weights, zero, table, dtype):
+def decoded(nibble, weights, zero, table, dtype, zero_dtype):
     """The number that a nibble stands for, before its scale."""
+    if weights == "int4" and zero_dtype == "uint8":
+        return T.cast(nibble - T.cast(zero, "int32"), dtype)
     if weights == "int4":
         return T.cast(nibble, dtype) - zero
     if weights == "fp4":
@@ -32,6 +34,7 @@ def dequant_gemm(
     num_stages=2,
     threads=128,
     dtype="float16",
+    zero_dtype="float16",
 ):
     """Y = X @ W^T. K is a multiple of the group."""
     accum_dtype = "float32"
@@ -60,7 +63,7 @@ def dequant_gemm(
                     n, g = bx * block_N + i, (ko * block_K + j) // group
                     nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
                     zero = Z[n, g] if weights == "int4" else None
-                    W_shared[i, j] = decoded(nibble, weights, zero, table, dtype) * S[n, g]
+                    W_shared[i, j] = decoded(nibble, weights, zero, table, dtype, zero_dtype) * S[n, g]
                 T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
             T.copy(Y_local, Y[by * block_M, bx * block_N])
 
@@ -69,7 +72,7 @@ def dequant_gemm(
         X: T.Tensor((M, K), dtype),
         W: T.Tensor(packed_shape, "uint8"),
         S: T.Tensor(groups, dtype),
-        Z: T.Tensor(groups, dtype),
+        Z: T.Tensor(groups, zero_dtype),
         Y: T.Tensor((M, N), dtype),
     ):
         product(X, W, S, Z, None, Y)
@@ -108,6 +111,7 @@ def dequant_gemv(
     num_stages=3,
     threads=128,
     dtype="float16",
+    zero_dtype="float16",  # uint8 is faster
     partial_dtype="float32",  # of a thread's sums, one for each column of a turn: float16 is faster
 ):
     """Y = X @ W^T, one row of X a block. K is a multiple of the group."""
@@ -137,7 +141,7 @@ def dequant_gemv(
                     n, g = bn * block_N + i, (ko * block_K + j) // group
                     nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
                     zero = Z[n, g] if weights == "int4" else None
-                    w = decoded(nibble, weights, zero, table, dtype) * S[n, g]
+                    w = decoded(nibble, weights, zero, table, dtype, zero_dtype) * S[n, g]
                     partial[i, j] += T.cast(w, partial_dtype) * T.cast(x[j], partial_dtype)
             T.reduce_sum(partial, total, dim=1)
             T.copy(total, Y[m, bn * block_N])
@@ -147,7 +151,7 @@ def dequant_gemv(
         X: T.Tensor((M, K), dtype),
         W: T.Tensor(packed_shape, "uint8"),
         S: T.Tensor(groups, dtype),
-        Z: T.Tensor(groups, dtype),
+        Z: T.Tensor(groups, zero_dtype),
         Y: T.Tensor((M, N), dtype),
     ):
         product(X, W, S, Z, None, Y)

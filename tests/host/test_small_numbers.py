@@ -206,3 +206,70 @@ def test_parts_of_a_row_that_start_within_32_columns_are_taken_one_by_one(tmp_pa
     a = RNG.integers(-2, 3, (64, 32)).astype(np.float16)
     weights = np.stack([x & 15, x >> 4], axis=-1).reshape(32, 96)[:, 16:80].astype(float)
     np.testing.assert_array_equal(kernel(x, a), weights @ a.astype(float))
+
+
+_SUMS = """
+    x = T.alloc_shared((512,), "float16")
+    P = T.alloc_shared((8, 256), "uint8")
+    sums = T.alloc_fragment((8, 512), "{sums}")
+    total = T.alloc_fragment((8,), "float32")
+    T.copy(A, x)
+    T.copy(X, P)
+    T.clear(sums)
+    for i, j in T.Parallel(8, 512):
+        nibble = T.cast(P[i, j // 2], "int32") >> (4 * (j % 2)) & 15
+        sums[i, j] += {value}
+    {reader}
+    T.copy(total, Y)
+"""
+_TOTAL = "T.reduce_sum(sums, total, dim=1)"
+
+
+def _sums(
+    folder: Path, sums: str, value: str, reader: str
+) -> tuple[str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(text, what it gives, x, the numbers, zeros)."""
+    params = (
+        'A: T.Tensor((512,), "float16"), X: T.Tensor((8, 256), "uint8"), Z: T.Tensor((8, 16), "uint8"), '
+        'Y: T.Tensor((8,), "float32")'
+    )
+    kernel = load_body(folder, _SUMS.format(sums=sums, value=value, reader=reader), params, threads=64)
+    a = RNG.integers(-3, 4, 512).astype(np.float16)
+    x = RNG.integers(0, 256, (8, 256)).astype(np.uint8)
+    z = RNG.integers(0, 256, (8, 16)).astype(np.uint8)
+    return (
+        kernel.source,
+        kernel(a, x, z),
+        a.astype(float),
+        np.stack([x & 15, x >> 4], axis=-1).reshape(8, 512).astype(float),
+        z,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("less", ["8", 'T.cast(Z[i, j // 32], "int32")'])
+def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: str, tmp_path: Path) -> None:
+    value = f'T.cast(T.cast(nibble - {less}, "float16") * x[j], "{dtype}")'
+    text, found, a, numbers, z = _sums(tmp_path, dtype, value, _TOTAL)
+    assert "tl::nibbles_apart(" in text
+    assert "tl::apart(x(j))" in text
+    zeros = 8 if less == "8" else np.repeat(z, 32, axis=1).astype(float)
+    np.testing.assert_array_equal(found, ((numbers - zeros) * a).sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("value", "reader"),
+    [
+        ("T.cast(nibble, 'float32') * T.cast(j, 'float32')", _TOTAL),
+        ("T.cast(nibble, 'float32') * T.cast(x[j], 'float32')", "T.reduce_max(sums, total, dim=1)"),
+        (
+            "T.cast(nibble, 'float32') * T.cast(x[j], 'float32')",
+            _TOTAL + "\n    T.clear(total)\n    T.reduce_max(sums, total, dim=1)",
+        ),
+    ],
+)
+def test_numbers_whose_place_matters_stay_in_order(value: str, reader: str, tmp_path: Path) -> None:
+    text, found, a, numbers, _ = _sums(tmp_path, "float32", value, reader)
+    assert "tl::nibbles_apart(" not in text
+    terms = numbers * (np.arange(512.0) if "(j, " in value else a)
+    np.testing.assert_array_equal(found, terms.max(axis=1) if "max" in reader else terms.sum(axis=1))

@@ -45,29 +45,110 @@ template <class To, int n> TL_DEVICE auto cast(const Nibbles<n>& x) {
     return x;
 }
 
-// 8 of them as halves, in order. Bits that are or-ed under 1024 are added to it; a word shifted by a nibble more each
-// time has nibbles i and i + 4 at the lower ends of its halves. 1024 + x less 1024 + y is exact.
-TL_DEVICE Vec<uint32_t, 4> nibbles_as_halves(uint32_t word, int less) {
-  uint32_t pairs[4];
+// What makes x of the halves 1536 + x and 1536 + 16 x, in whose last digits 4 bits lie: added to 1 and 1/16 of them, it
+// leaves x - y, exactly, for -512 <= y < 512.
+struct BelowNibbles {
+  uint32_t once, sixteenth;  // -1536 - y and -96 - y, twice each
+};
+constexpr uint32_t above_nibbles = 0x66006600;  // 1536, twice
+TL_DEVICE BelowNibbles below_nibbles(int y) {
+  const uint32_t once = 0xe600e600 + static_cast<uint32_t>(y) * 0x00010001;
+  return {once, add2(once, 0x65a065a0, half())};
+}
+
+// 8 of them as halves, numbers i and i + 4 side by side.
+TL_DEVICE Vec<uint32_t, 4> nibbles_as_pairs(uint32_t word, int less) {
+  const BelowNibbles below = below_nibbles(less);
+  Vec<uint32_t, 4> pairs;
   TL_UNROLL
-  for (int i = 0; i < 4; ++i)
-    pairs[i] = subtract2(and_or(word >> 4 * i, 0x000f000f, 0x64006400), 0x64006400 + (less | less << 16), half());
-  return {{lower_halves(pairs[0], pairs[1]), lower_halves(pairs[2], pairs[3]), upper_halves(pairs[0], pairs[1]),
-           upper_halves(pairs[2], pairs[3])}};
+  for (int i = 0; i < 4; i += 2) {
+    const uint32_t bits = word >> 4 * i;
+    pairs.at[i] = add2(and_or(bits, 0x000f000f, above_nibbles), below.once, half());
+    pairs.at[i + 1] = fma2(and_or(bits, 0x00f000f0, above_nibbles), 0x2c002c00, below.sixteenth, half());
+  }
+  return pairs;
+}
+// In order.
+TL_DEVICE Vec<uint32_t, 4> nibbles_as_halves(uint32_t word, int less) {
+  const Vec<uint32_t, 4> pairs = nibbles_as_pairs(word, less);
+  return {{lower_halves(pairs.at[0], pairs.at[1]), lower_halves(pairs.at[2], pairs.at[3]),
+           upper_halves(pairs.at[0], pairs.at[1]), upper_halves(pairs.at[2], pairs.at[3])}};
 }
 template <class To, int n> TL_DEVICE auto cast_small(const NibblesLess<n>& x) {
   if constexpr (std::is_same<To, half>::value && n % 8 == 0) {
-    if (x.less >= 0 && x.less < 512) {  // a number: no branch is left
-      const auto words = bit_cast<Vec<uint32_t, n / 8>>(x.nibbles.bytes);
-      Vec<Vec<uint32_t, 4>, n / 8> halves;
-      TL_UNROLL
-      for (int i = 0; i < n / 8; ++i) halves.at[i] = nibbles_as_halves(words.at[i], x.less);
-      return bit_cast<Vec<half, n>>(halves);
-    }
+    const auto words = bit_cast<Vec<uint32_t, n / 8>>(x.nibbles.bytes);
+    Vec<Vec<uint32_t, 4>, n / 8> halves;
+    TL_UNROLL
+    for (int i = 0; i < n / 8; ++i) halves.at[i] = nibbles_as_halves(words.at[i], x.less);
+    return bit_cast<Vec<half, n>>(halves);
+  } else {
+    return cast_small<To>(value(x));
   }
-  return cast_small<To>(value(x));
 }
 template <class To, int n> TL_DEVICE auto cast_small(const Nibbles<n>& x) { return cast_small<To>(x - 0); }
+
+// ---- the order in which they come apart --------------------------------------------------------------------------
+// Of each eight: 0, 4, 1, 5, 2, 6, 3, 7.
+template <int n> struct NibblesApart {
+  Nibbles<n> nibbles;
+};
+template <int n> struct NibblesApartLess {
+  Nibbles<n> nibbles;
+  int less;
+};
+template <int n> struct PacketSize<NibblesApart<n>> : PacketSize<Nibbles<n>> {};
+template <int n> struct PacketSize<NibblesApartLess<n>> : PacketSize<Nibbles<n>> {};
+template <class T, int n> TL_DEVICE Vec<T, n> put_apart(const Vec<T, n>& x) {
+  static_assert(n % 8 == 0, "whole words of 4 bits");
+  if constexpr (sizeof(T) == 2) {  // as words, so that the compiler sees that all rows ask for the same ones
+    const auto words = bit_cast<Vec<uint32_t, n / 2>>(x);
+    Vec<uint32_t, n / 2> result;
+    TL_UNROLL
+    for (int i = 0; i < n / 2; i += 4) {
+      TL_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        result.at[i + 2 * j] = lower_halves(words.at[i + j], words.at[i + j + 2]);
+        result.at[i + 2 * j + 1] = upper_halves(words.at[i + j], words.at[i + j + 2]);
+      }
+    }
+    return bit_cast<Vec<T, n>>(result);
+  } else {
+    Vec<T, n> result;
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) result.at[i] = x.at[i / 8 * 8 + i % 8 / 2 + i % 2 * 4];
+    return result;
+  }
+}
+template <class Bytes> TL_DEVICE auto nibbles_apart(const Bytes& repeated) {
+  const auto in_order = nibbles(value(repeated));
+  return NibblesApart<packet_size<decltype(in_order)>>{in_order};
+}
+template <class X> TL_DEVICE auto apart(const X& x) { return put_apart(value(x)); }
+template <int n> TL_DEVICE Vec<int, n> value(const NibblesApart<n>& x) { return put_apart(value(x.nibbles)); }
+template <int n> TL_DEVICE Vec<int, n> value(const NibblesApartLess<n>& x) {
+  return put_apart(value(x.nibbles)) - x.less;
+}
+template <int n> TL_DEVICE NibblesApartLess<n> operator-(const NibblesApart<n>& x, int less) {
+  return {x.nibbles, less};
+}
+template <class To, int n> TL_DEVICE auto cast(const NibblesApart<n>& x) {
+  if constexpr (is_float<To>)
+    return convert<To>(value(x));
+  else
+    return x;
+}
+template <class To, int n> TL_DEVICE auto cast_small(const NibblesApartLess<n>& x) {
+  if constexpr (std::is_same<To, half>::value) {
+    const auto words = bit_cast<Vec<uint32_t, n / 8>>(x.nibbles.bytes);
+    Vec<Vec<uint32_t, 4>, n / 8> pairs;
+    TL_UNROLL
+    for (int i = 0; i < n / 8; ++i) pairs.at[i] = nibbles_as_pairs(words.at[i], x.less);
+    return bit_cast<Vec<half, n>>(pairs);
+  } else {
+    return cast_small<To>(value(x));
+  }
+}
+template <class To, int n> TL_DEVICE auto cast_small(const NibblesApart<n>& x) { return cast_small<To>(x - 0); }
 
 // ---- bits of them at places of 16-bit words ----------------------------------------------------------------------
 // (x & mask) << shift of each. Numbers has bytes of two numbers: byte(i) is the i-th, in a word.

@@ -103,22 +103,20 @@ template <class To, int n> TL_DEVICE auto cast(const SpreadNibbles<n>& x) {
     return x;
 }
 
-// As halves. Bits that are or-ed under 1024 are added to it, those of a byte's second number 16 times: 1024 + x times 1
-// and 1024 + 16 x times 1/16, less 1024 + y and 64 + y, are exact.
-template <int n> TL_DEVICE Vec<half, n> spread_as_halves(const SpreadNibbles<n>& x, int less) {
-  constexpr uint32_t one_and_sixteenth = 0x2c003c00;
-  const uint32_t offset = 0xd400e400 + static_cast<uint32_t>(less | less << 20);  // last digits weigh 1 and 1/16
-  Vec<uint32_t, n / 2> pairs;
-  TL_UNROLL
-  for (int i = 0; i < n / 2; ++i)
-    pairs.at[i] = fma2(and_or(x.byte_twice(i), 0x00f0000f, 0x64006400), one_and_sixteenth, offset, half());
-  return bit_cast<Vec<half, n>>(pairs);
-}
+// As halves: of a byte's two numbers the second lies 16 times as high.
 template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibblesLess<n>& x) {
   if constexpr (std::is_same<To, half>::value) {
-    if (x.less >= 0 && x.less < 64) return spread_as_halves(x.nibbles, x.less);  // a number: no branch is left
+    constexpr uint32_t one_and_sixteenth = 0x2c003c00;
+    const BelowNibbles below = below_nibbles(x.less);
+    const uint32_t each = (below.once & 0xffff) | (below.sixteenth & 0xffff0000);
+    Vec<uint32_t, n / 2> pairs;
+    TL_UNROLL
+    for (int i = 0; i < n / 2; ++i)
+      pairs.at[i] = fma2(and_or(x.nibbles.byte_twice(i), 0x00f0000f, above_nibbles), one_and_sixteenth, each, half());
+    return bit_cast<Vec<half, n>>(pairs);
+  } else {
+    return cast_small<To>(value(x));
   }
-  return cast_small<To>(value(x));
 }
 template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibbles<n>& x) { return cast_small<To>(x - 0); }
 

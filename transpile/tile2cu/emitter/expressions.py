@@ -77,6 +77,7 @@ class Printer:
     slots: dict[str, str] = field(default_factory=dict)
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
+    any_order: bool = False  # its elements stand as numbers of 4 bits come apart
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -147,7 +148,8 @@ class Printer:
                 return self.names(expr.name), _PRIMARY
             case Load():
                 assert isinstance(expr.buffer, Buffer)
-                return self.element(expr.buffer, expr.indices), _PRIMARY
+                element = self.element(expr.buffer, expr.indices)
+                return f"tl::apart({element})" if self._reordered(expr) else element, _PRIMARY
             case Address():
                 return self._address(expr), _PRIMARY
             case Unary():
@@ -159,6 +161,14 @@ class Printer:
             case _:
                 raise TypeError(f"no C++ for {type(expr).__name__}")
 
+    def _reordered(self, load: Load) -> bool:
+        """Whether a packet of neighbours in memory is put in the order of the loop's numbers of 4 bits."""
+        if self.packet is None or not self.any_order or not isinstance(load.buffer, Buffer):
+            return False
+        index = self.bounds.expanded(load.indices[-1])
+        neighbours = self.packet in walk(index) and quotient_of(index, self.packet) is None
+        return neighbours and load.buffer.scope is not Scope.FRAGMENT
+
     def _unary(self, expr: Unary, dtype: DType) -> tuple[str, int]:
         operand, precedence = self._converted(expr.operand, dtype)
         sign = "!" if expr.op == "not" else expr.op
@@ -169,7 +179,8 @@ class Printer:
     def _binary(self, expr: Binary, dtype: DType) -> tuple[str, int]:
         packed = nibbles_of(expr, self.packet) if self.packet is not None else None
         if packed is not None:
-            return f"tl::nibbles({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
+            name = "tl::nibbles_apart" if self.any_order else "tl::nibbles"
+            return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
         if expr.op == "**":
             return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY

@@ -67,6 +67,10 @@ _KERNELS = {
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
+    "tl::nibbles_apart(": (
+        "tl::nibbles_apart(bytes): the 4 bits that each element has of them, numbers i and i + 4 of eight side by "
+        "side; tl::apart(x): x in that order"
+    ),
     "tl::dot_4(": (
         "tl::dot_4(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times x(4 j) to "
         "x(4 j + 3), added to sum"
@@ -342,11 +346,11 @@ class Statements:
         return f"const auto {name} = tl::cast<{dtype}>({value});"
 
     @contextmanager
-    def _packets(self, last: Var | None) -> Iterator[None]:
+    def _packets(self, last: Var | None, *, any_order: bool = False) -> Iterator[None]:
         """Prints what a loop over packets does; None for a loop over elements."""
-        self.printer.packet = last
+        self.printer.packet, self.printer.any_order = last, any_order
         yield
-        self.printer.packet = None
+        self.printer.packet, self.printer.any_order = None, False
 
     def _copy(self, op: Copy) -> Mapping[str, str]:
         view = self.maps.get(id(op))
@@ -452,11 +456,15 @@ class Statements:
             "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
         }
         dot: DotOfFour | None = self.facts.get(op, "dot_of_four")
-        with self._packets(op.vars[-1] if vector > 1 else None):
+        any_order = self.facts.get(op, "any_order") is True
+        with self._packets(op.vars[-1] if vector > 1 else None, any_order=any_order):
             body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
         if owners == "stores":
             body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
         packets = [f"{self._elements_at_a_time(op)}  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
+        if any_order:
+            rule = self.facts.rule(op, "any_order")
+            packets.append(f"in the order in which the numbers come apart: only totals are read  [{rule}]")
         if self.facts.get(op, "together") == 1:
             rule = self.facts.rule(op, "together")
             packets.append(f"two threads may write halves of one byte: each by an atomic operation  [{rule}]")

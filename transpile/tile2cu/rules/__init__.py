@@ -4,6 +4,7 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
+from tile2cu.rules.any_order import any_order
 from tile2cu.rules.awaited import awaited
 from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
@@ -24,7 +25,7 @@ from tile2cu.rules.hopper import (
 from tile2cu.rules.in_flight import product_in_flight
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
-from tile2cu.rules.layout.operands import copied_swizzle, gathered_rows, widest_swizzle
+from tile2cu.rules.layout.operands import copied_swizzle, decoded_swizzle, gathered_rows, widest_swizzle
 from tile2cu.rules.layout.propagate import (
     copy_same,
     index_constant,
@@ -96,9 +97,11 @@ RULES: tuple[Rule, ...] = (
     loop_over_rows,
     flat,
     copied_swizzle,
+    decoded_swizzle,
     shared_plain,
     loop_flat,
     loop_packets,
+    any_order,
     store_last,
     tensor_ragged,
     tensor_row_start,

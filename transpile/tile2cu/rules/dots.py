@@ -46,13 +46,13 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
     for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         packed, tile = _quarter(uncast(weight), op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
         if packed is not None and tile is not None:
-            in_total = _only_total_is_read(store.buffer, op, context)
+            in_total = only_total_is_read(store.buffer, op, context)
             return DotOfFour(sum=store, packed=packed[0], less=packed[1], tile=tile, in_total=in_total)
     return None
 
 
-def _only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
-    """Whether nothing but a sum over the last dimension reads them: integers' totals hang on no order."""
+def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
+    """Whether nothing but a sum over the last dimension reads them: then no order of theirs matters."""
     inside = {id(stmt) for stmt in walk_stmts(op.body)}
     for stmt in context.statements:
         if stmt is op or id(stmt) in inside or isinstance(stmt, Loop | If | While) or sums not in buffers_read(stmt):

@@ -32,28 +32,8 @@ from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.spread import SPREAD, spread_packets
+from tile2cu.rules.spread import ARITHMETIC, ELEMENTWISE, SPREAD, spread_tiles
 
-# What headers/tl/common/math.h does on tl::Vec as on a scalar.
-_ELEMENTWISE = frozenset(
-    (
-        "max",
-        "min",
-        "divide",
-        "abs",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "sqrt",
-        "rsqrt",
-        "tanh",
-        "sigmoid",
-        "cast",
-        "reinterpret",
-    )
-)
-_ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
 _MOST_BYTES = 128  # of a thread's packets that wait for their stores: 32 registers
 _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shared_tile.h
 
@@ -138,7 +118,7 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
         yield op, "vector", layout.vector
         yield op, "dot_of_four", dot
         return
-    if in_memory and spread_packets(op, layout, _ELEMENTWISE | _ARITHMETIC, context.bounds):
+    if spread_tiles(op, layout, context.bounds):
         yield op, "vector", SPREAD
         return
     because, edit = _why_single(op, layout, context)
@@ -239,11 +219,11 @@ def _packet_value(expr: Expr) -> bool:
             return True
         case Call() if is_of_thread(expr):
             return False
-        case Call() if expr.function not in _ELEMENTWISE and children(expr):
+        case Call() if expr.function not in ELEMENTWISE and children(expr):
             return False
         case Unary(op="not"):
             return False
-        case Binary() if expr.op not in _ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
+        case Binary() if expr.op not in ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
             return False
         case _:
             return all(_packet_value(child) for child in children(expr))

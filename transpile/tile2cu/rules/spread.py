@@ -4,43 +4,62 @@ from tile2cu.core.accesses import Access, element_accesses, expressions, moved_i
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Binary, Call, Expr, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
-from tile2cu.core.program import Let, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 
+# What headers/tl/common/math.h does on tl::Vec as on a scalar.
+ELEMENTWISE = frozenset(
+    (
+        "max",
+        "min",
+        "divide",
+        "abs",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sqrt",
+        "rsqrt",
+        "tanh",
+        "sigmoid",
+        "cast",
+        "reinterpret",
+    )
+)
+ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
+_COMPARED = frozenset(("<", "<=", ">", ">=", "==", "!="))
 SPREAD = 8  # elements that a thread holds of 32 neighbouring columns: headers/tl/common/spread.h
 _COLUMNS = 4 * SPREAD
 _ROW_BYTES = 16  # whose bytes the 32 columns' packed numbers are
-_COMPARED = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
-def spread_packets(op: Parallel, layout: FragmentLayout, plain: frozenset[str], bounds: Bounds) -> bool:
-    """Whether a loop over tensor cores' registers takes 8 of a thread's elements of a row at a time.
+def spread_tiles(op: Parallel, layout: FragmentLayout, bounds: Bounds) -> tuple[Buffer, ...]:
+    """The tiles of packed numbers in a loop over tensor cores' registers that takes 8 of a thread's elements of a row.
 
     That pays where it reads numbers of 4 bits: their bytes come 16 at a time. All else that it reads is the same for 32
-    columns, or in registers; its values are `plain` functions and operators, comparisons and choices.
+    columns, or in registers; its values are plain functions and operators, comparisons and choices.
     """
     if not isinstance(layout, MmaAccumulator | MmaOperandA | WgmmaAccumulator) or layout.along(1).registers % SPREAD:
-        return False
+        return ()
     last = op.vars[-1]
-    if not all(_simple(stmt, plain) and not moved_index(stmt, last) for stmt in op.body):
-        return False
     parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk(expr))
-    if all(nibbles_of(part, last) is None for part in parts):
-        return False
-    return all(_fits(access, op.vars, bounds) for access in element_accesses(op.body))
+    packed = tuple(load.buffer for part in parts if (load := nibbles_of(part, last)) is not None)
+    simple = all(_simple(stmt) and not moved_index(stmt, last) for stmt in op.body)
+    fits = simple and all(_fits(access, op.vars, bounds) for access in element_accesses(op.body))
+    return tuple(tile for tile in packed if isinstance(tile, Buffer)) if fits else ()
 
 
-def _simple(stmt: Stmt, plain: frozenset[str]) -> bool:
-    return isinstance(stmt, Let | Store) and (isinstance(stmt, Let) or not stmt.op) and _value(stmt.value, plain)
+def _simple(stmt: Stmt) -> bool:
+    return isinstance(stmt, Let | Store) and (isinstance(stmt, Let) or not stmt.op) and _value(stmt.value)
 
 
-def _value(expr: Expr, plain: frozenset[str]) -> bool:
+def _value(expr: Expr) -> bool:
     match expr:
-        case Call() if expr.function not in plain | {"if_then_else"} and children(expr):
+        case Call() if expr.function not in ELEMENTWISE | {"if_then_else"} and children(expr):
             return False
-        case Binary() if expr.op not in plain | _COMPARED | {"//", "%"}:
+        case Binary() if expr.op not in ARITHMETIC | _COMPARED:
             return False
         case _:
-            return all(_value(child, plain) for child in children(expr))
+            return all(_value(child) for child in children(expr))
 
 
 def _fits(access: Access, variables: tuple[Var, ...], bounds: Bounds) -> bool:

@@ -224,8 +224,9 @@ def _most_in_one(tile: Buffer, context: Context) -> int:
         ):
             for access in element_accesses(op.body):
                 quotient = quotient_of(access.indices[-1], op.vars[-1])
-                if quotient is not None and access.buffer.dtype.name == "uint8" and not access.is_store:
-                    found.append(quotient[1])
+                in_one = 1 if quotient is None else quotient[1]
+                if 1 < in_one <= 8 and access.buffer.dtype.name == "uint8" and not access.is_store:
+                    found.append(in_one)  # no more lie in a byte; of a group's number it would be more
     return max(found)
 
 

@@ -6,10 +6,11 @@ from tile2cu.core.accesses import seen_in_other_rows
 from tile2cu.core.banks import bank_ways
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
-from tile2cu.core.program import Buffer, Copy, Gemm, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
 from tile2cu.rules.cdna import reads_wide_rows
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import loads_ahead
+from tile2cu.rules.spread import spread_tiles
 from tile2cu.rules.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
 
 _GEMM = """
@@ -17,6 +18,15 @@ A_shared = T.alloc_shared((128, 32), "float16")
 B_shared = T.alloc_shared((32, 128), "float16")
 C_local = T.alloc_fragment((128, 128), "float32")
 T.gemm(A_shared, B_shared, C_local)
+"""
+_DECODED = """
+P = T.alloc_shared((64, 128), "uint8")
+B = T.alloc_shared((256, 64), "float16")
+W = T.alloc_fragment((64, 256), "float16")
+C = T.alloc_fragment((64, 64), "float32")
+for i, j in T.Parallel(64, 256):
+    W[i, j] = T.cast(T.cast(P[i, j // 2], "int32") >> (4 * (j % 2)) & 15, "float16")
+T.gemm(W, B, C)
 """
 _LANES = range(32)
 _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
@@ -108,6 +118,26 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
             isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)
             or any(op is load for load in loads_ahead(context))
         ):
+            yield tile, "layout", swizzled(tile)
+
+
+@rule(
+    "layout.loop.widest-swizzle",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes; measured on an H200: docs/hopper.md",
+    examples=(Example(_DECODED, "P", "layout", "128-byte swizzle"),),
+)
+def decoded_swizzle(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A tile of numbers of 4 bits that a loop decodes into a product's fragment takes the widest swizzle as well.
+
+    A warp loads 16 bytes of each of eight rows at once.
+
+    Gives: a SharedLayout for the shared tile.
+    """
+    layout = context.facts.get(op, "layout")
+    for tile in () if layout is None else spread_tiles(op, layout, context.bounds):
+        if _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, "layout") is None:
             yield tile, "layout", swizzled(tile)
 
 

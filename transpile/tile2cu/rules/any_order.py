@@ -1,0 +1,98 @@
+"""Loops over numbers of 4 bits that only add to a row's total: their elements may lie as the numbers come apart."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_written, element_accesses, moved_index
+from tile2cu.core.bounds import Bounds
+from tile2cu.core.expr import Expr, Load, Var, children, nibbles_of, quotient_of, walk
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Buffer, Fill, If, Let, Loop, Parallel, Scope, Stmt, Store, While
+from tile2cu.rules.dots import only_total_is_read
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_NUMBERS_OF_A_WORD = 8
+_EXAMPLE = """
+P = T.alloc_shared((8, 512), "uint8")
+x = T.alloc_shared((1024,), "float16")
+sums = T.alloc_fragment((8, 1024), "float16")
+total = T.alloc_fragment((8,), "float32")
+T.clear(sums)
+for i, j in T.Parallel(8, 1024):
+    nibble = T.cast(P[i, j // 2], "int32") >> (4 * (j % 2)) & 15
+    sums[i, j] += T.cast(nibble, "float16") * x[j]
+T.reduce_sum(sums, total, dim=1)
+"""
+
+
+@rule(
+    "vector.loop.any-order",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="measured on an H200: docs/hopper.md, memory-bound kernels",
+    examples=(Example(_EXAMPLE, 6, "any_order", "True"),),
+)
+def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A packet's elements may stand in another order where the loop adds them to sums of which only the total is read.
+
+    Numbers i and i + 4 of a word come apart together; what they are multiplied with is put in that order, once for all
+    rows. Each sum adds what it added before, in another register.
+
+    Gives: True where the numbers need not be put in order.
+    """
+    layout, vector = context.facts.get(op, "layout"), context.facts.get(op, "vector") or 1
+    *lets, store = op.body
+    if not isinstance(layout, Blocked) or vector % _NUMBERS_OF_A_WORD or not all(isinstance(let, Let) for let in lets):
+        return
+    if not (isinstance(store, Store) and store.op == "+" and store.indices == op.vars):
+        return
+    last = op.vars[-1]
+    values = [expr for stmt in op.body if not moved_index(stmt, last) for expr in _values(stmt)]
+    decodes = any(nibbles_of(part, last) is not None for expr in values for part in walk(expr))
+    if not decodes or any(_is_value(last, expr) for expr in values):
+        return
+    alike = all(_any_order(load, store.buffer, last, vector, context.bounds) for load in _loads(op))
+    if alike and _only_adds(op, store.buffer, context) and only_total_is_read(store.buffer, op, context):
+        yield op, "any_order", True
+
+
+def _values(stmt: Stmt) -> Iterator[Expr]:
+    if isinstance(stmt, Let | Store):
+        yield stmt.value
+
+
+def _loads(op: Parallel) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
+    return ((access.buffer, access.indices) for access in element_accesses(op.body) if not access.is_store)
+
+
+def _is_value(last: Var, expr: Expr) -> bool:
+    """Whether an expression computes with the variable: indices, and the shift of a nibble, aside."""
+    if expr == last:
+        return True
+    if isinstance(expr, Load) or nibbles_of(expr, last) is not None:
+        return False
+    return any(_is_value(last, child) for child in children(expr))
+
+
+def _any_order(load: tuple[Buffer, tuple[Expr, ...]], sums: Buffer, last: Var, vector: int, bounds: Bounds) -> bool:
+    """Whether what a packet loads is one for all, the sum, bytes of numbers, or neighbours that can be reordered."""
+    buffer, indices = load
+    index = bounds.expanded(indices[-1])
+    quotient = quotient_of(index, last)
+    if buffer.scope is Scope.FRAGMENT:
+        return buffer == sums
+    if last not in walk(index):
+        return True
+    if quotient is not None:
+        return quotient[1] % vector == 0 or (quotient[1] == 2 and buffer.dtype.name == "uint8")
+    return buffer.dtype.bits == 16
+
+
+def _only_adds(op: Parallel, sums: Buffer, context: Context) -> bool:
+    """Whether only this loop changes the sums, which start as one value."""
+    inside = {id(stmt) for stmt in op.body}
+    writers = (
+        stmt
+        for stmt in context.statements
+        if not isinstance(stmt, Loop | If | While) and id(stmt) not in inside and sums in buffers_written(stmt)
+    )
+    return all(stmt is op or isinstance(stmt, Fill) for stmt in writers)
