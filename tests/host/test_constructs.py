@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.host.kernels import load_body
 from tile2cu_runtime import ArgumentError
 
@@ -468,3 +469,55 @@ def test_a_loop_may_name_a_fragments_dimensions_in_any_order(tmp_path: Path) -> 
     product = np.maximum(a.astype(float) @ a[:48].astype(float).T, 0) * s
     np.testing.assert_array_equal(kernel(a, s), product[:50, :40].T + 1)
     assert "through-shared" not in kernel.source
+
+
+PYTHON = """
+import tilelang
+import tilelang.language as T
+
+
+class Tile:
+    ROWS, COLUMNS = 64, 32
+
+
+CONFIGS = {"small": dict(rows=Tile.ROWS // 2), "large": {"rows": Tile.ROWS}}
+scaled = lambda x, by=2: x * by
+
+
+def outer(factor):
+    def middle(which):
+        config = CONFIGS[which]
+
+        @tilelang.jit(out_idx=[-1], target="cuda")
+        def inner(N, op="max", dtype="float16"):
+            reduce, wide = getattr(T, "reduce_" + op), getattr(T, "float32")
+            rows = config["rows"] if getattr(Tile, "SMALL", True) else 1
+
+            @T.prim_func
+            def main(X: T.Tensor((N, Tile.COLUMNS), dtype), Y: T.Tensor((N,), wide)):
+                with T.Kernel(T.ceildiv(N, rows), threads=128) as bx:
+                    values, result = T.alloc_fragment((rows, Tile.COLUMNS), wide), T.alloc_fragment((rows,), wide)
+                    T.copy(X[bx * rows, 0], values)
+                    for i, j in T.Parallel(rows, Tile.COLUMNS):
+                        values[i, j] = scaled(values[i, j], by=factor)
+                    reduce(values, result, dim=1)
+                    T.copy(result, Y[bx * rows])
+
+            return main
+
+        return inner
+
+    return middle
+
+
+kernel = outer(3)("large")
+"""
+
+
+@pytest.mark.parametrize("op", ["max", "sum"])
+def test_python_around_a_kernel(op: str, tmp_path: Path) -> None:
+    path = tmp_path / "nested.py"
+    path.write_text(PYTHON)
+    kernel = tile2cu.load(path, device="cpu", check=True, op=op)
+    x = integers(100, 32)
+    np.testing.assert_array_equal(kernel(x), getattr(3 * x.astype(np.float32), op)(axis=1))

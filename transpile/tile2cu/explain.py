@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import dedent, indent, wrap
 
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
-from tile2cu.core.program import Buffer, Launch, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Loop, Sync, While, walk_stmts
 from tile2cu.core.schedule import Hazard
 from tile2cu.emitter import Settled
 from tile2cu.rules import RULES, Rule
@@ -31,9 +31,17 @@ _WORDS = {
 }
 
 
+# What no rule decides about.
+_AS_WRITTEN = (
+    (Loop | While, "every thread takes all turns"),
+    (Sync, "a barrier of the block"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """One decision: `what` became `value`, by `rule`, because of `line` of the Python file."""
+    """One decision: `what` became `value`, by `rule`, because of `line` of the Python file; without a rule, as the file
+    says."""
 
     what: str
     value: str
@@ -79,7 +87,10 @@ def _explained(subject: Subject, facts: Facts) -> Explained | None:
         if isinstance(fact.value, Rejected)
     )
     if not chosen and not refused:
-        return None
+        written = next((text for kind, text in _AS_WRITTEN if isinstance(subject, kind)), "")
+        if not written:
+            return None
+        chosen = (Chosen(what="as it is written", value=written, rule="", line=subject.span.line),)
     about = "launch" if isinstance(subject, Launch) else name_of(subject).strip("`")
     text = subject.span.text.strip()
     return Explained(about=about, line=subject.span.line, text=text, chosen=chosen, refused=refused)
@@ -112,7 +123,7 @@ def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:
         for one in place.chosen:
             from_line = f", line {one.line}" if one.line != place.line else ""
             said = f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
-            lines += _wrapped(f"{said}  [{one.rule}{from_line}]", "     ")
+            lines += _wrapped(f"{said}  [{one.rule}{from_line}]" if one.rule else said, "     ")
         for other in place.refused:
             edit = f"; to have it: {other.edit}" if other.edit else ""
             lines += _wrapped(f"not {other.candidate}: {other.because}{edit}  [{other.rule}]", "     ")

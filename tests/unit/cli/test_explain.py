@@ -127,3 +127,11 @@ def test_errors_have_pages_and_other_names_none(capsys: pytest.CaptureFixture[st
     assert explain(capsys, "l001").startswith("T2C-L001: ")
     assert main(["explain", "layout.gemm.widest-swizle"]) == 1
     assert "did you mean `layout.gemm.widest-swizzle`" in capsys.readouterr().err
+
+
+def test_loops_and_barriers_that_no_rule_decides_about_are_as_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = small(capsys, tmp_path, "for i in T.serial(3):", "    T.copy(X[64 * bx, 0], H)", "T.sync_threads()")
+    assert "for i in T.serial(3): as it is written: every thread takes all turns" in said
+    assert "T.sync_threads() as it is written: a barrier of the block" in said

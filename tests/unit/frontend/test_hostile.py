@@ -74,7 +74,9 @@ IN_A_FACTORY = {
     "globals of a function": ("F013", "x = (lambda: 0).__globals__"),
     "subclasses of a string": ("F013", "x = ''.__class__.__mro__[1].__subclasses__()"),
     "format that reads attributes": ("F013", "x = '{0.__class__}'.format(1)"),
-    "builtins by getattr": ("F013", "x = getattr(T, 'copy')"),
+    "builtins by getattr": ("F010", "x = getattr(T, '__builtins__')"),
+    "the class of a value by getattr": ("F013", "x = getattr((), '__class__')"),
+    "the globals of a function by getattr": ("F013", "x = getattr(kernel, '__globals__')"),
     "integer that does not fit": ("F016", "A_extent = 2 ** 100\n    block = A_extent"),
 }
 

@@ -290,3 +290,18 @@ _METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = MappingProxyType(
         int: {"bit_length": lambda cx, value: int(value).bit_length()},
     }
 )
+
+
+def _getattr(cx: Context, value: object, name: object, *default: object) -> object:
+    """`getattr(value, name, default)`: as `value.name` is; what tile2cu does not know is not there."""
+    if not isinstance(name, str) or len(default) > 1:
+        raise Fault("T2C-F017", "getattr() takes a value, a name and one default at most")
+    try:
+        return attribute(cx, value, name, f"{describe(value)}.{name}" if isinstance(value, Expr) else name)
+    except Fault as fault:
+        if not default or isinstance(fault, Demand) or fault.code not in ("T2C-F010", "T2C-F013"):
+            raise
+        return default[0]
+
+
+BUILTINS: Mapping[str, Builtin] = MappingProxyType({"getattr": Builtin("getattr", _getattr)})

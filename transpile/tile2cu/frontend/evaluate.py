@@ -68,6 +68,8 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
     found = builtins.lookup(node.value)
     if found is not builtins.MISSING:
         return found
+    if node.value in attributes.BUILTINS:
+        return attributes.BUILTINS[node.value]
     ended = env.where_ended(node.value)
     if ended is not None:
         raise Fault(
