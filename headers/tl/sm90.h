@@ -10,6 +10,7 @@
 #include "common/sm90/wgmma_gemm.h"
 #include "common/sm90/tma_panels.h"
 #include "common/sm90/hand_over.h"
+#include "common/sm90/persistent.h"
 #ifndef __CUDACC_RTC__
 #include "common/sm90/tensor_map.h"
 #endif

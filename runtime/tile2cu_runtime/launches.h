@@ -168,10 +168,15 @@ int cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsign
   *result = known ? 0 : 1;  // cudaDriverEntryPointSymbolNotFound
   return 0;
 }
+int cudaMemsetAsync(void* memory, int value, size_t bytes, void*) {
+  memset(memory, value, bytes);
+  return 0;
+}
 int cudaDeviceGetAttribute(int* value, int attribute, int) {
-  if (attribute == 75) *value = tile2cu::compute_capability() / 10;  // cudaDevAttrComputeCapabilityMajor
-  if (attribute == 76) *value = tile2cu::compute_capability() % 10;  // cudaDevAttrComputeCapabilityMinor
-  return attribute == 75 || attribute == 76 ? 0 : 1;                 // cudaErrorInvalidValue
+  if (attribute == 16) *value = 3;  // cudaDevAttrMultiProcessorCount: few, so that blocks which stay take several tiles
+  if (attribute == 75) *value = tile2cu::compute_capability() / 10;      // cudaDevAttrComputeCapabilityMajor
+  if (attribute == 76) *value = tile2cu::compute_capability() % 10;      // cudaDevAttrComputeCapabilityMinor
+  return attribute == 16 || attribute == 75 || attribute == 76 ? 0 : 1;  // cudaErrorInvalidValue
 }
 
 }  // extern "C"

@@ -26,6 +26,18 @@ def test_attention_of_groups_in_a_window(window: int, target: dict[str, object])
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (True, 70)])
+def test_attention_by_blocks_that_stay(causal: bool, window: int) -> None:
+    """More tiles than blocks: in turns, or from a queue."""
+    kernel = load("attention.py", dim=128, block_N=128, is_causal=causal, window=window, **HOPPER)
+    assert ("queue.draw(" in kernel.source) == causal and "tl::staying_blocks" in kernel.source
+    for batch, heads, length in ((1, 4, 300), (2, 1, 129), (1, 2, 40)):
+        data = halves(inputs.normals(random(length), [(batch, length, heads, 128)] * 3))
+        expected = references.attention(data, {"is_causal": causal, "window": window})
+        assert_close(run(kernel, data)[0], expected, 2e-3)
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize(("causal", "target"), [(False, {}), (True, HOPPER)], ids=["full", "causal on Hopper"])
 def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) -> None:
     kernel = load("attention_varlen.py", dim=64, group=2, is_causal=causal, **target)

@@ -45,14 +45,22 @@ constexpr unsigned wave_blocks = 128;
 // Blocks with the largest x start first, and `least` blocks that differ in (y, z) only start side by side, or more
 // where x has few values: as many as make a wave; then come the next smaller x, and at last the next group. So the long
 // blocks of all groups are not left to the end. Each place is taken by one block, whatever the grid. Any thread.
-template <int least> TL_DEVICE BlockPlace longest_first() {
+template <int least, class Grid> TL_DEVICE BlockPlace longest_first(unsigned block, const Grid& grid) {
   static_assert(least > 0, "a group has at least one block");
-  const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), others = gridDim.y * gridDim.z;
-  const unsigned group = gridDim.x * least < wave_blocks ? wave_blocks / gridDim.x : least;
-  const unsigned first = block / (group * gridDim.x) * group, left = others - first, size = left < group ? left : group;
-  const unsigned rest = block - first * gridDim.x, other = first + rest % size;
-  return {static_cast<int>(gridDim.x - 1 - rest / size), static_cast<int>(other % gridDim.y),
-          static_cast<int>(other / gridDim.y)};
+  const unsigned others = grid.y * grid.z, group = grid.x * least < wave_blocks ? wave_blocks / grid.x : least;
+  const unsigned first = block / (group * grid.x) * group, left = others - first, size = left < group ? left : group;
+  const unsigned rest = block - first * grid.x, other = first + rest % size;
+  return {static_cast<int>(grid.x - 1 - rest / size), static_cast<int>(other % grid.y),
+          static_cast<int>(other / grid.y)};
+}
+template <int least> TL_DEVICE BlockPlace longest_first() {
+  return longest_first<least>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
+}
+
+// A place of a grid by its number, x counting first. Any thread.
+template <class Grid> TL_DEVICE BlockPlace place_of(unsigned block, const Grid& grid) {
+  return {static_cast<int>(block % grid.x), static_cast<int>(block / grid.x % grid.y),
+          static_cast<int>(block / grid.x / grid.y)};
 }
 
 }  // namespace tl

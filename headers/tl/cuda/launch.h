@@ -67,6 +67,19 @@ static inline cudaError_t allow_shared_memory_once(const void* kernel, size_t by
 
 }  // namespace cuda
 
+// Of the current device; 1 where the runtime does not say.
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return error == cudaSuccess && count > 0 ? count : 1;
+}
+
+// Writes zeros to device memory, in the order of the stream. 0, or a cudaError_t.
+inline int zero_memory(void* memory, size_t bytes, void* stream) {
+  return cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream));
+}
+
 // How many blocks a grid may have along y, and along z. [CUDA C++ Programming Guide, "Compute Capabilities"]
 constexpr int max_grid_yz = 65535;
 

@@ -57,6 +57,9 @@ inline tl_status check_device(const char* /*arch*/, int device) {
   return device == TL_CURRENT_DEVICE || device == 0 ? TL_OK : TL_WRONG_DEVICE;
 }
 
+// Few, so that blocks which stay take several tiles.
+inline int multiprocessors() { return 3; }
+
 // The seam: launches with `shared_bytes` of dynamic shared memory; 0, or a non-zero error code. `stream` is unused.
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
@@ -76,6 +79,15 @@ int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 
                               void* /*stream*/, typename host::Exactly<Parameters>::type... arguments) {
   return host::launch<host::instrumented, Parameters...>(kernel, cluster, grid, block, shared_bytes, false,
                                                          arguments...);
+}
+
+// Writes zeros to device memory: by a thread of the engine, which so knows that they are there. 0, or an error code.
+inline int zero_memory(void* memory, size_t bytes, void* stream) {
+  const auto zero = +[](char* to, size_t count) {
+    const int nothing = 0;
+    for (size_t i = 0; i < count; i += sizeof(int)) tl_engine_store(to + i, &nothing, sizeof(int));
+  };
+  return launch_kernel(zero, dim3(1), dim3(1), 0, stream, static_cast<char*>(memory), bytes);
 }
 
 }  // namespace tl

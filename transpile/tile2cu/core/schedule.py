@@ -156,6 +156,16 @@ class LongestFirst:
 
 
 @dataclass(frozen=True)
+class Persistent:
+    """Blocks stay and take tile after tile: from a `queue`, or each at its turn."""
+
+    queue: bool
+
+    def __str__(self) -> str:
+        return "from a queue" if self.queue else "in turns"
+
+
+@dataclass(frozen=True)
 class RegisterShares:
     """How many registers a thread of the producer's warpgroup, and of the others, has."""
 
@@ -270,6 +280,8 @@ class Overlay:
 
 
 BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
+DRAWN_BYTES = 40  # headers/tl/common/sm90/persistent.h, DrawnTiles
+DRAWN = "drawn_tiles"  # the ledger's row for them
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
 
 

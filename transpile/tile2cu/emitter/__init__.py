@@ -16,7 +16,7 @@ from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names, can_be_c_function
-from tile2cu.emitter.producer import producer
+from tile2cu.emitter.producer import each_tile, producer
 from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import (
@@ -32,7 +32,7 @@ from tile2cu.emitter.sections import (
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
-from tile2cu.emitter.tma import block_threads, map_notes, tensor_maps
+from tile2cu.emitter.tma import block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, StatementView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -99,7 +99,7 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 
 
 def _written(settled: Settled, used: list[str]) -> Written:
-    reserved = _called(settled) | _of_groups(settled) | _of_c_interface(settled.program)
+    reserved = _called(settled) | _of_groups(settled) | _of_tiles(settled) | _of_c_interface(settled.program)
     names = Names(used, kept=_kept_names(settled), reserved=reserved)
     printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
@@ -135,6 +135,12 @@ def _group(launches: tuple[Settled, ...]) -> str:
 def _of_groups(settled: Settled) -> set[str]:
     """The names that a kernel with groups of threads needs besides."""
     return {"groups", "block_threads"} if settled.launch.groups > 1 else set()
+
+
+def _of_tiles(settled: Settled) -> set[str]:
+    """The names that a kernel needs besides whose blocks take tile after tile."""
+    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring"
+    return set(names.split()) if persistent_in(settled) is not None else set()
 
 
 def _of_c_interface(program: Program) -> set[str]:
@@ -190,6 +196,7 @@ def _launch_view(written: Written) -> LaunchView:
     settled, printer, maps = written.settled, written.printer, written.maps
     layouts = Layouts(settled, printer)
     statements = Statements(settled, printer, layouts.names, maps)
+    persistent = persistent_in(settled)
     leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
     return LaunchView(
         namespace=settled.namespace,
@@ -209,6 +216,8 @@ def _launch_view(written: Written) -> LaunchView:
         producer=leading,
         fragments=fragments(settled, printer, layouts),
         body=(*body, *statements.end()),
+        each_tile=each_tile(statements),
+        drawn="queue.drawn(++round)" if persistent is not None and persistent.queue else "",
     )
 
 

@@ -113,7 +113,7 @@ class Printer:
 
     def turn_of(self, buffer: Buffer) -> str:
         """The turn whose slot a tile prints with."""
-        return self.slots[buffer.name].split(" % ")[0]
+        return self.slots[buffer.name].split(" % ")[0].strip("()")
 
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""

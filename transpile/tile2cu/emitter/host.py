@@ -11,7 +11,7 @@ from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.sections import aligned_when, memories, used_sizes, viewed_tensors
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import TensorMap, block_threads, distinct, host_argument, run_time_rows
+from tile2cu.emitter.tma import TensorMap, block_threads, distinct, host_argument, persistent_in, run_time_rows
 from tile2cu.emitter.view import Declaration, HostLaunch, HostView
 
 
@@ -29,12 +29,13 @@ def host(launches: tuple[Written, ...]) -> HostView:
     first, program = launches[0], launches[0].settled.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
     kernels_only = first.settled.target.kernels_only_macro
-    params = host_params(tuple(each.settled for each in launches), first.printer)
+    settled = tuple(each.settled for each in launches)
+    params = host_params(settled, first.printer)
     return HostView(
         title=rule_line("host; NVRTC compiles the kernels alone" if kernels_only else "host"),
         left_out_by=kernels_only,
         params=(*params, "void* workspace", "size_t workspace_bytes", "void* stream"),
-        defined_params=(*params, *_workspace_params(program), "void* stream"),
+        defined_params=(*params, *_workspace_params(program, settled), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
         workspace_params=_workspace_sizes(program, first.printer),
@@ -48,13 +49,13 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_quotients(launches),
         ),
         stream=first.settled.target.stream,
-        workspace=workspace_bytes(program, first.printer),
+        workspace=workspace_bytes(settled, first.printer),
         checks=(
             *_divisors(launches, of_call=True),
             *_grid_limits(launches, of_call=True),
             *_clusters(launches, of_call=True),
-            *_pointers(program, first.printer),
-            *_take_workspace(program, first.printer),
+            *_pointers(program, settled, first.printer),
+            *_take_workspace(program, settled, first.printer),
         ),
         launches=tuple(_host_launch(each, number, len(launches)) for number, each in enumerate(launches, 1)),
     )
@@ -68,8 +69,28 @@ def _host_launch(written: Written, number: int, count: int) -> HostLaunch:
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
         choice=_choice(settled, printer),
         grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
+        tiles=_staying(settled, printer),
         call=_launch(settled, printer, written.maps),
     )
+
+
+def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """The tiles of a grid whose blocks stay, the blocks, and what they draw tiles from."""
+    persistent = persistent_in(settled)
+    if persistent is None:
+        return ()
+    extents = ", ".join(printer.index(extent) for extent in settled.launch.grid)
+    about = (
+        f"One block a multiprocessor, which takes tile after tile  [{settled.facts.rule(settled.launch, 'persistent')}]"
+    )
+    found = (
+        Declaration(f"const dim3 tiles({extents});"),
+        Declaration("const dim3 grid = tl::staying_blocks(tiles);", (about,)),
+    )
+    if not persistent.queue:
+        return found
+    started = Declaration("const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);")
+    return (*found, started, Declaration("if (queue != TL_OK) return queue;"))
 
 
 def host_params(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
@@ -85,16 +106,23 @@ def host_params(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, .
     return tuple(params)
 
 
-def _workspace_params(program: Program) -> tuple[str, ...]:
+def draws(launches: tuple[Settled, ...]) -> bool:
+    """Whether blocks draw tiles from a queue, which counts in the workspace."""
+    return any(found.queue for each in launches if (found := persistent_in(each)) is not None)
+
+
+def _workspace_params(program: Program, launches: tuple[Settled, ...]) -> tuple[str, ...]:
     """As the launcher's definition has them: without names where it has no use for them."""
-    if program.workspaces:
+    if program.workspaces or draws(launches):
         return ("void* workspace", "size_t workspace_bytes")
     return ("void* /*workspace*/", "size_t /*workspace_bytes*/")
 
 
-def workspace_bytes(program: Program, printer: Printer) -> str:
+def workspace_bytes(launches: tuple[Settled, ...], printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
-    parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in program.workspaces]
+    tensors = launches[0].program.workspaces
+    parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in tensors]
+    parts += ["tl::workspace_bytes<int>(1)"] * draws(launches)
     return " + ".join(parts) or "0"
 
 
@@ -104,16 +132,17 @@ def _workspace_sizes(program: Program, printer: Printer) -> tuple[str, ...]:
     return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
 
-def _take_workspace(program: Program, printer: Printer) -> tuple[Declaration, ...]:
+def _take_workspace(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The tensors of the workspace, in the order in which their bytes were counted."""
-    if not program.workspaces:
+    drawn = [Declaration("int* const next_tile = tensors.take<int>(1);")] * draws(launches)
+    if not program.workspaces and not drawn:
         return ()
     names = [printer.names(tensor.name) for tensor in program.workspaces]
     taken = [
         Declaration(f"{tensor.dtype.in_memory}* const {name} = tensors.take{_type_and_extents(tensor, printer)};")
         for tensor, name in zip(program.workspaces, names, strict=True)
     ]
-    return (Declaration("tl::Workspace tensors(workspace);"), *taken)
+    return (Declaration("tl::Workspace tensors(workspace);"), *taken, *drawn)
 
 
 def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
@@ -131,6 +160,8 @@ def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]
         # Loads by a constant __restrict__ pointer may move above tl::wait_for_earlier_kernels.
         restrict = "" if const and starts_early(settled.launch.body) else "__restrict__ "
         params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
+    persistent = persistent_in(settled)
+    params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
     return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
 
@@ -227,10 +258,10 @@ def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declarat
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _pointers(program: Program, printer: Printer) -> tuple[Declaration, ...]:
+def _pointers(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The refusal of a tensor, or a workspace, that starts at an odd address."""
     names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
-    names += ["workspace"] if program.workspaces else []
+    names += ["workspace"] if program.workspaces or draws(launches) else []
     return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
 
 
@@ -282,6 +313,8 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
 def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> str:
     arguments = [host_argument(view, printer) for view in distinct(maps)]
     arguments += [_pointer(tensor, settled, printer) for tensor in memories(settled)]
+    persistent = persistent_in(settled)
+    arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""

@@ -12,6 +12,7 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.host import draws
 from tile2cu.emitter.layouts import tile_registers
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
@@ -50,7 +51,7 @@ def manifest(
         "files": files,
         "arguments": _arguments(launches),
         "outputs": list(program.outputs),
-        "workspace": [_workspace(tensor) for tensor in program.workspaces],
+        "workspace": [*(_workspace(tensor) for tensor in program.workspaces), *_counters(launches)],
         **({"launch": described[0]} if alone else {"launches": described}),
         "resources": {
             "shared": _by_name(launches, _shared),
@@ -111,6 +112,11 @@ def _workspace(tensor: Buffer) -> dict[str, Any]:
     """A tensor that the launches share in the caller's workspace, one after the other in this order."""
     shape = [_extent(extent) for extent in tensor.shape]
     return {"name": tensor.name, "dtype": _callers(tensor.dtype), "shape": shape}
+
+
+def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
+    """What counts the tiles that blocks have drawn, behind the tensors."""
+    return [{"name": "next_tile", "dtype": "int32", "shape": [1]}] if draws(launches) else []
 
 
 def _callers(dtype: DType) -> str:

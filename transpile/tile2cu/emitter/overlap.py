@@ -63,7 +63,7 @@ def _starts(
     """The part that ends with the start of a product, as soon as its tile is there."""
     part = _part(name, body, loop, turns, statements)
     product = part.body[-1]
-    text = f"{ring.name}.wait({turns['turn']});  // until TMA has filled its slot"
+    text = f"{ring.name}.wait({turns['before']}{turns['turn']});  // until TMA has filled its slot"
     wait = replace(product, kind="line", parts={"text": text})
     start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
     parts = {**part.parts, "argument": turns["turn"]}

@@ -15,6 +15,7 @@ from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
+from tile2cu.emitter.tma import persistent_in
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -100,10 +101,13 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     slot = ring_slot(statements) if pipeline.producer and around(statements.settled.launch.body, op) else ""
     outside = dict(statements.printer.slots)
     tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
-    statements.printer.slots |= {tile.name: slot or f"{turn} % {stages}" for tile in tiles}
+    stays = persistent_in(statements.settled) is not None
+    counted = f"(before + {turn})" if stays else turn  # a ring counts the turns of all tiles
+    statements.printer.slots |= {tile.name: slot or f"{counted} % {stages}" for tile in tiles}
     yield {
         "slot": slot,
         "turn": turn,
+        "before": "before + " if stays else "",
         "load": _lambda_name("load", op, statements),
         "stages": stages,
         "direct": "" if pipeline.direct is None else f", {loads_name(statements.settled, pipeline.direct)}",

@@ -12,7 +12,7 @@ from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
-from tile2cu.emitter.tma import panels_in, producer_loop, rings
+from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
     own = rings(settled, statements.printer)
+    if persistent_in(settled) is not None:
+        return _staying(loop, pipeline, statements)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
     panels = str(panels_in(settled)) if dealt_in(settled) is not None else ""
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
@@ -75,6 +77,62 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
         note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
     view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, notes=tuple(wrapped(note, BODY_WIDTH)))
     return (*shared, replace(view, gap=bool(shared)))
+
+
+def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
+    """The producer of a block that stays: the same for one tile after the other."""
+    settled, names = statements.settled, statements.printer.names
+    with turns_of(loop, pipeline, statements) as turns:
+        loads = statements.body(pipeline.loads)
+    first = first_loads(settled)
+    given = [StatementView("line", {"text": turns["variable"]})] * bool(turns["variable"])
+    each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": "turns"}
+    each |= {"compare": "<", "move": f"++{turns['turn']}"}
+    loop_view = StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True)
+    full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
+    done = StatementView("line", {"text": "before += turns;"})
+    declared = tuple(
+        StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
+        for r in rings(settled, statements.printer)
+    )
+    persistent = persistent_in(settled)
+    queue = persistent is not None and persistent.queue
+    tiles = ", ".join(names(load.dst.buffer.name) for load in first)
+    parts = {"tiles": tiles, "queue": "yes" if queue else "", "draw": "queue.draw(++round)" if queue else ""}
+    body = (*_tile(settled, statements, about=True), full, *statements.paragraphs(first), loop_view, done)
+    notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
+    return (StatementView("staying", parts, loop.span.line, body=declared, orelse=body, notes=notes),)
+
+
+def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
+    """What the other threads begin a tile with, where blocks stay; empty where they do not."""
+    return _tile(statements.settled, statements, about=False) if persistent_in(statements.settled) is not None else ()
+
+
+def _tile(settled: Settled, statements: "Statements", *, about: bool) -> tuple[StatementView, ...]:
+    """The indices of the block's tile, and what follows from them for loads and turns. `about`: with the comments."""
+    found = producer_loop(settled)
+    assert found is not None, "blocks that stay have a producer"
+    with turns_of(*found, statements) as turns:
+        trips = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
+    indices = statements.tile_indices
+    lines = (StatementView("line", {"text": each.text}, 0, each.comments if about else ()) for each in indices)
+    shared = statements.paragraphs(hoisted(settled))
+    return (*lines, *(shared if about else (replace(view, comments=()) for view in shared)), trips)
+
+
+def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
+    """Who loads, and when."""
+    launch, facts = statements.settled.launch, statements.facts
+    persistent = persistent_in(statements.settled)
+    how = "drawn from a queue, so that blocks end together" if persistent and persistent.queue else "in turns"
+    return (
+        f"Blocks stay, one a multiprocessor, and take tile after tile, {how}: a tile's first loads run under the end "
+        f"of the tile before  [{facts.rule(launch, 'persistent')}]. One warpgroup more than the {launch.threads} "
+        f"consumer threads: one thread of it only loads, up to {pipeline.stages} turns ahead, as slots are freed  "
+        f"[{facts.rule(loop, 'pipeline')}]. Most of its registers go to the consumers  "
+        f"[{facts.rule(launch, 'registers')}]"
+    )
 
 
 def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[StatementView, ...]:

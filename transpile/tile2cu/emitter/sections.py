@@ -29,7 +29,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import depth_name, loads_name, shared_view, stages_name
-from tile2cu.emitter.tma import producer_loop, staging_tiles
+from tile2cu.emitter.tma import persistent_in, producer_loop, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -274,7 +274,7 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
         name = printer.names(space.name)
         declared.append(Declaration(f"auto& {name} = {place_of(space.name, settled, printer)};"))
     declared += _started_barriers(settled, printer)
-    declared += _block_indices(settled, printer)
+    declared += block_indices(settled, printer) if persistent_in(settled) is None else []
     for let in settled.launch.prelude:
         value = printer.text(let.value, let.var.dtype)
         declared.append(Declaration(f"const {let.var.dtype.cpp} {printer.names(let.var.name)} = {value};"))
@@ -320,9 +320,11 @@ def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
     return tuple(one for one in found if largest[one.value] == one.of)
 
 
-def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
+def block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
+    """The block's indices, or those of the tile that a block which stays is at."""
     used = [axis for axis, block in enumerate(settled.launch.blocks) if uses(settled, block)]
-    order = _block_order(settled)
+    persistent = persistent_in(settled)
+    order = _block_order(settled) or (("place_of", "") if persistent is not None else None)
     ordered = 2 if order and order[0].startswith("panel") else 3
     block = printer.names.fresh("block") if order else ""
     places = [
@@ -334,7 +336,9 @@ def _block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
     if order is None:
         return declared
     call, about = order
-    return [Declaration(f"const auto {block} = tl::{call}();", tuple(wrapped(about, BODY_WIDTH))), *declared]
+    arguments = "" if persistent is None else "tile, tiles"
+    comments = tuple(wrapped(about, BODY_WIDTH)) if about else ()
+    return [Declaration(f"const auto {block} = tl::{call}({arguments});", comments), *declared]
 
 
 def _block_order(settled: Settled) -> tuple[str, str] | None:

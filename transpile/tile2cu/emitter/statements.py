@@ -53,10 +53,10 @@ from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
-from tile2cu.emitter.sections import located, touched
+from tile2cu.emitter.sections import block_indices, located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
-from tile2cu.emitter.tma import TensorMap, is_producer, rings, store_dims
+from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
 # Of names in an elementwise loop that do not speak for themselves.
@@ -104,6 +104,7 @@ class Statements:
         self._of_producer = loads_alone(settled)
         self.is_loading = False  # whether a producer's way to its loads is printed, not what the others do
         self.staged: dict[int, StagedTile] = {}
+        self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
         self._group: int | None = None  # of threads, whose statements are printed
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -155,14 +156,19 @@ class Statements:
             about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
             call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
+        stays = persistent_in(self.settled) is not None
         if stmt is self._first_reader:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
-            yield StatementView("line", {"text": f"first_tiles.wait();  // until TMA has filled {tiles}"})
+            wait = "first_tiles_ring.wait(round);" if stays else "first_tiles.wait();"
+            yield StatementView("line", {"text": f"{wait}  // until TMA has filled {tiles}"})
         if self.facts.get(stmt, "read_later"):
             yield self._staging_free("before it is written again", above)
             above = []
         if not isinstance(stmt, Gemm):
             yield self.statement(stmt, above)
+            if stmt is self._first_reader and stays:
+                text = "first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have"
+                yield StatementView("line", {"text": text})
             return
         for view in products.cleared(stmt, above, self):
             yield view

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, DRAWN_BYTES, InFlight, Ledger, Overlay, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import panels_in, producer_loop, rings, staging_tiles
+from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
@@ -37,14 +37,22 @@ def shared(settled: Settled, printer: Printer) -> Section:
     if found is not None:
         stages = stages_name(settled, found[1].stages)
         first = settled.facts.get(settled.launch, "first_tiles") is not None
-        own = dict(ledger.tiles)[BARRIERS] - (BARRIER_BYTES if first else 0)
+        persistent = persistent_in(settled)
+        of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
+        own = dict(ledger.tiles)[BARRIERS] - of_first
         panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
         of = "`full` of each panel and `empty`" if panels else "`full` and `empty`"
         about = f"{own} bytes; {of} of each slot, 8 bytes each"
         names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
         kind = "TmaPanelBarriers" if panels else "TmaBarriers"
         declared.append(Declaration(f"tl::{kind}<{stages}{panels}> {names};", (about,)))
-        if first:
+        if persistent is not None:
+            about = f"{of_first} bytes; the same of the tiles that are loaded once for all turns, in one slot"
+            declared.append(Declaration("tl::TmaBarriers<1> first_tiles_barriers;", tuple(wrapped(about))))
+            if persistent.queue:
+                about = f"{DRAWN_BYTES} bytes; numbers of tiles that the producer has drawn, with their barriers"
+                declared.append(Declaration("tl::DrawnTiles drawn_tiles;", (about,)))
+        elif first:
             about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
             declared.append(Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about))))
     padding = ledger.total - sum(costs.values())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tile2cu.core import prelude
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
-from tile2cu.core.schedule import Multiple, Overlap, Pipeline, Staging
+from tile2cu.core.schedule import Multiple, Overlap, Persistent, Pipeline, Staging
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.emitter.settled import Settled
@@ -70,6 +70,12 @@ def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
     tiles = [product.b.buffer for product in overlap.products]
     names = printer.names
     return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in tiles)
+
+
+def persistent_in(settled: Settled) -> Persistent | None:
+    """How blocks that stay take their tiles; None where each block has one."""
+    found: Persistent | None = settled.facts.get(settled.launch, "persistent")
+    return found
 
 
 def panels_in(settled: Settled) -> int:

@@ -73,6 +73,7 @@ class HostLaunch:
     choice: tuple[Declaration, ...]
     grid: str
     call: str
+    tiles: tuple[Declaration, ...] = ()  # in the place of the grid, where blocks stay
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class LaunchView:
     producer: tuple[StatementView, ...]  # what comes before the fragments: the producer warp's part
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
+    each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
+    drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_sta
 from tile2cu.rules.overlap import held_operand, overlap, register_shares
 from tile2cu.rules.overlay import shared_overlay
 from tile2cu.rules.packed import pairs, whole_bytes
+from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.select import (
     atomic_tile,
@@ -113,6 +114,7 @@ RULES: tuple[Rule, ...] = (
     registers_by_hand,
     first_tiles,
     held_operand,
+    persistent,
     cp_async,
     direct,
     registers,

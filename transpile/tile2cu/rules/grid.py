@@ -77,17 +77,17 @@ def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the order of the blocks.
     """
-    if _longest_axis(launch, context) is not None and not any(isinstance(op, Swizzle) for op in context.statements):
+    if longest_axis(launch, context) is not None and not any(isinstance(op, Swizzle) for op in context.statements):
         yield launch, "order", LongestFirst(_LEAST)
 
 
 def _is_plain(launch: Launch, context: Context) -> bool:
     """Whether the grid has rows and columns of tiles, whose order nothing else decides."""
     ordered = any(isinstance(op, Swizzle) for op in context.statements)
-    return len(launch.grid) == 2 and not ordered and _longest_axis(launch, context) is None
+    return len(launch.grid) == 2 and not ordered and longest_axis(launch, context) is None
 
 
-def _longest_axis(launch: Launch, context: Context) -> Var | None:
+def longest_axis(launch: Launch, context: Context) -> Var | None:
     """The grid's first index, where the turns of a loop with products grow with it and with no other index."""
     for op in launch.body:
         if isinstance(op, Loop) and any(isinstance(inner, Gemm) for inner in op.body):

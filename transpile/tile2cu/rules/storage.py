@@ -9,7 +9,18 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.prelude import producer_loop
 from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, Dealt, Ledger, Overlay, Staging, Workspace
+from tile2cu.core.schedule import (
+    BARRIER_BYTES,
+    BARRIERS,
+    DRAWN,
+    DRAWN_BYTES,
+    Dealt,
+    Ledger,
+    Overlay,
+    Persistent,
+    Staging,
+    Workspace,
+)
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.pipeline import dealt_of
 
@@ -118,6 +129,10 @@ def ledger_of(
         if tile.scope is Scope.BARRIER:
             rows[tile.name] = len(tile.arrivals) * BARRIER_BYTES
             struct.add(rows[tile.name], BARRIER_BYTES)
+    persistent: Persistent | None = context.facts.get(launch, "persistent")
+    if persistent is not None and persistent.queue:
+        rows[DRAWN] = DRAWN_BYTES
+        struct.add(DRAWN_BYTES, BARRIER_BYTES)
     barriers = _barriers(context) * BARRIER_BYTES
     if barriers:
         rows[BARRIERS] = barriers
@@ -152,7 +167,8 @@ def _barriers(context: Context) -> int:
     """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
     what it loads first. Where turns are dealt, each panel has one for full.
     """
-    first = 1 if context.facts.get(context.launch, "first_tiles") is not None else 0
+    stays = context.facts.get(context.launch, "persistent") is not None
+    first = (1 + stays) if context.facts.get(context.launch, "first_tiles") is not None else 0
     found = producer_loop(context.launch, context.facts)
     if found is None:
         return 0

@@ -44,7 +44,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (952 are padding) --------------------------------------
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (904 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -56,8 +56,10 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
+  tl::TmaBarriers<1> first_tiles_barriers;
+  // 40 bytes; numbers of tiles that the producer has drawn, with their barriers
+  tl::DrawnTiles drawn_tiles;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -77,47 +79,50 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map, int seq_len) {
+           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map, dim3 tiles,
+           int* next_tile, int seq_len) {
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
-  // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
-  // [schedule.grid.longest-first]
-  const auto block = tl::longest_first<4>();
-  const int bx = block.x, by = block.y, bz = block.z;
 
-  // attention.py:64  A causal block stops at its last query: all later keys are masked.
-  const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
-
-  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
-  // shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // attention.py:57  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
-    tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
-  };
-
-  // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
+  const tl::TileQueue<threads> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
+  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
   const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  const int turns = loop_range;
-  auto load = [&](int k) {
-    // attention.py:74-75
-    tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[k % num_stages], K_shared_ring.acquire(k));
-    tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[k % num_stages], V_shared_ring.acquire(k));
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
-  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
-  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
-  // [launch.hopper.register-shares]
+  // Blocks stay, one a multiprocessor, and take tile after tile, drawn from a queue, so that blocks end together:
+  // a tile's first loads run under the end of the tile before  [schedule.grid.persistent]. One warpgroup more than
+  // the 256 consumer threads: one thread of it only loads, up to 2 turns ahead, as slots are freed
+  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    first_tiles.produce(load_first);
-    return tl::produce<threads>(turns, load);
+    if (tl::thread() != threads) return;
+    for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.draw(++round)) {
+      // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
+      // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+      // [schedule.grid.longest-first]
+      const auto block = tl::longest_first<4>(tile, tiles);
+      const int bx = block.x, by = block.y, bz = block.z;
+      // attention.py:64  A causal block stops at its last query: all later keys are masked.
+      const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+      const int turns = loop_range;
+      tl::Barrier& full = first_tiles_ring.acquire(round);
+      // attention.py:57  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+      tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
+
+      TL_NO_UNROLL
+      for (int k = 0; k < turns; ++k) {
+        // attention.py:74-75
+        tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[(before + k) % num_stages],
+                     K_shared_ring.acquire(before + k));
+        tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[(before + k) % num_stages],
+                     V_shared_ring.acquire(before + k));
+      }
+      before += turns;
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -125,90 +130,99 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast, Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention.py:58-59
-  tl::fill(acc_o, 0.0f);
-  tl::fill(logsum, 0.0f);
+  for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.drawn(++round)) {
+    const auto block = tl::longest_first<4>(tile, tiles);
+    const int bx = block.x, by = block.y, bz = block.z;
+    const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+    const int turns = loop_range;
 
-  // attention.py:61  With a window a row may see no key of the first turns. Less than any score, and finite: never
-  // inf - inf.
-  tl::fill(scores_max, -tl::infinity<float>);
+    // attention.py:58-59
+    tl::fill(acc_o, 0.0f);
+    tl::fill(logsum, 0.0f);
 
-  first_tiles.wait();  // until TMA has filled Q_shared
-  // attention.py:57  Every turn multiplies the same Q_shared: read once, and kept in registers
-  // [pipeline.gemm.held-operand]
-  tl::copy(Q_shared, Q_local);
+    // attention.py:61  With a window a row may see no key of the first turns. Less than any score, and finite: never
+    // inf - inf.
+    tl::fill(scores_max, -tl::infinity<float>);
 
-  // With a window it starts at the first key that its first query sees.
-  // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  auto start_acc_s = [&](int k) {
-    // attention.py:93  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    K_shared_ring.wait(k);  // until TMA has filled its slot
-    tl::gemm_start(Q_local, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
-  };
-  auto between = [&](int k) {
-    // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
-    // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
-    // Keys past the end of the sequence are masked: in a causal block they come after every query.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (bx * block_M < k * block_N + (block_N - 1)) {
-      // attention.py:88  for i, j in T.Parallel(block_M, block_N):
-      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-        acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
-      });
-    }
+    first_tiles_ring.wait(round);  // until TMA has filled Q_shared
+    // attention.py:57  Every turn multiplies the same Q_shared: read once, and kept in registers
+    // [pipeline.gemm.held-operand]
+    tl::copy(Q_shared, Q_local);
+    first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have
 
-    // attention.py:96-104  Online softmax: rescale what was summed so far when a row's maximum grows.
-    tl::copy(scores_max, scores_max_prev);
-    tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
-    tl::parallel(scores_max_layout{},
-                 [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
-    tl::parallel(acc_s_layout{},
-                 [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    tl::reduce_sum<1>(acc_s, scores_sum);
-    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
-  };
-  auto prepare_acc_o = [&] {
-    // attention.py:106-108
-    tl::copy(acc_s, acc_s_cast);
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-  };
-  auto start_acc_o = [&](int k) {
-    // attention.py:109  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-    V_shared_ring.wait(k);  // until TMA has filled its slot
-    tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
-  };
+    // With a window it starts at the first key that its first query sees.
+    // attention.py:73  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
+    auto start_acc_s = [&](int k) {
+      // attention.py:93  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+      K_shared_ring.wait(before + k);  // until TMA has filled its slot
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(before + k) % num_stages]), acc_s, tl::overwrite);
+    };
+    auto between = [&](int k) {
+      // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
+      // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
+      // Keys past the end of the sequence are masked: in a causal block they come after every query.
+      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      if (bx * block_M < k * block_N + (block_N - 1)) {
+        // attention.py:88  for i, j in T.Parallel(block_M, block_N):
+        tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+          acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
+        });
+      }
 
-  // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
-  // turn k  [pipeline.loop.overlap]
-  //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
-  //   other units             between(0)            between(1)            between(2)  ...
-  if (turns > 0) {
-    start_acc_s(0);
-    tl::gemm_wait<0>(acc_s);
-    K_shared_ring.release(0);
-    between(0);
-    prepare_acc_o();
-    for (int k = 1; k < turns; ++k) {
-      start_acc_s(k);
-      start_acc_o(k - 1);
-      tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
-      K_shared_ring.release(k);  // this warp has read the tile; its slot is loaded again when all have
-      between(k);
-      tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-      V_shared_ring.release(k - 1);
+      // attention.py:96-104  Online softmax: rescale what was summed so far when a row's maximum grows.
+      tl::copy(scores_max, scores_max_prev);
+      tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
+      tl::parallel(scores_max_layout{},
+                   [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
+      tl::parallel(acc_s_layout{},
+                   [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
+      tl::reduce_sum<1>(acc_s, scores_sum);
+      tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
+    };
+    auto prepare_acc_o = [&] {
+      // attention.py:106-108
+      tl::copy(acc_s, acc_s_cast);
+      tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    };
+    auto start_acc_o = [&](int k) {
+      // attention.py:109  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+      V_shared_ring.wait(before + k);  // until TMA has filled its slot
+      tl::gemm_start(acc_s_cast, V_shared[(before + k) % num_stages], acc_o);
+    };
+
+    // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
+    // turn k  [pipeline.loop.overlap]
+    //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
+    //   other units             between(0)            between(1)            between(2)  ...
+    if (turns > 0) {
+      start_acc_s(0);
+      tl::gemm_wait<0>(acc_s);
+      K_shared_ring.release(before);
+      between(0);
       prepare_acc_o();
+      for (int k = 1; k < turns; ++k) {
+        start_acc_s(k);
+        start_acc_o(k - 1);
+        tl::gemm_wait<1>(acc_s);            // acc_o stays in flight
+        K_shared_ring.release(before + k);  // this warp has read the tile; its slot is loaded again when all have
+        between(k);
+        tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
+        V_shared_ring.release(before + k - 1);
+        prepare_acc_o();
+      }
+      start_acc_o(turns - 1);
+      tl::gemm_wait<0>(acc_o);
+      V_shared_ring.release(before + turns - 1);
     }
-    start_acc_o(turns - 1);
-    tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(turns - 1);
-  }
 
-  // attention.py:112-116  One division a row, not one an element.
-  tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
-  tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(bz, bx * block_M, by, 0));
+    // attention.py:112-116  One division a row, not one an element.
+    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
+    tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
+    // has read them  [epilogue.copy.tma-store]
+    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(bz, bx * block_M, by, 0));
+    before += turns;
+  }
 }
 
 }  // namespace attention_kernel
@@ -217,7 +231,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 #ifndef __CUDACC_RTC__
 #include "attention.h"
 
-extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
+extern "C" size_t attention_workspace_size(int, int, int) {
+  using namespace attention_kernel;
+  return tl::workspace_bytes<int>(1);
+}
 
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
   using namespace attention_kernel;
@@ -228,18 +245,26 @@ extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int d
 }
 
 extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
-                               int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+                               int heads, void* workspace, size_t workspace_bytes, void* stream) {
   using namespace attention_kernel;
   const tl_status status = attention_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
-  const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
+  if (workspace_bytes < attention_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
+  if (!tl::aligned<16>(Q, K, V, Output, workspace)) return TL_MISALIGNED;
+  tl::Workspace tensors(workspace);
+  int* const next_tile = tensors.take<int>(1);
+  const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);
+  // One block a multiprocessor, which takes tile after tile  [schedule.grid.persistent]
+  const dim3 grid = tl::staying_blocks(tiles);
+  const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);
+  if (queue != TL_OK) return queue;
   return tl::launch<Shared>(
       kernel, grid, threads + tl::producer_warpgroup, stream,
       tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads / group, dim),
-      tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim), seq_len);
+      tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim), tiles,
+      next_tile, seq_len);
 }
 
 #endif  // __CUDACC_RTC__

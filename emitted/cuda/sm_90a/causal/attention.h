@@ -29,7 +29,7 @@ extern "C" {
 // overlaps no other.
 //
 // Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
-// `workspace` is not used: NULL and 0 will do.
+// `workspace` is device memory that this call alone uses until it has run; it may hold anything.
 tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len, int heads,
                     void* workspace, size_t workspace_bytes, void* stream);
 

@@ -1,0 +1,108 @@
+"""Blocks that stay: one a multiprocessor, each of which takes tile after tile of the grid."""
+
+from collections.abc import Iterator
+from math import prod
+
+from tile2cu.core.accesses import buffers_read, viewed
+from tile2cu.core.expr import Load, walk
+from tile2cu.core.prelude import around, producer_loop
+from tile2cu.core.program import (
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scope,
+    Store,
+    walk_stmts,
+)
+from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.grid import longest_axis
+from tile2cu.rules.storage import shared_tiles
+
+_ATTENTION = """
+Q_shared = T.alloc_shared((128, 128), "float16")
+K_shared = T.alloc_shared((128, 128), "float16")
+V_shared = T.alloc_shared((128, 128), "float16")
+S = T.alloc_fragment((128, 128), "float32")
+P = T.alloc_fragment((128, 128), "float16")
+O = T.alloc_fragment((128, 128), "float32")
+T.copy(Z[bx * 128, 0], Q_shared)
+T.clear(O)
+for k in T.Pipelined({turns}, num_stages=1):
+    T.copy(Z[k * 128, 0], K_shared)
+    T.copy(Z[k * 128, 64], V_shared)
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
+    T.copy(S, P)
+    T.gemm(P, V_shared, O)
+T.copy(O, X[bx * 128, 0])
+"""
+# Statements that use shared tiles only as operands of products and as what a producer loads.
+_PLAIN = Copy | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store
+
+
+def _example(turns: str, value: str) -> Example:
+    text = _ATTENTION.format(turns=turns)
+    return Example(text, "launch", "persistent", value, target="cuda:sm_90a", threads=256)
+
+
+@rule(
+    "schedule.grid.persistent",
+    phase=Phase.PIPELINE,
+    on=Launch,
+    source="measured on an H200: docs/hopper.md, 2 to 10 % of attention",
+    examples=(_example("8", "in turns"), _example("bx + 1", "from a queue")),
+)
+def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where a block fills a multiprocessor, blocks stay: a tile's first loads run under the end of the one before.
+
+    Turns overlap, and the operand that no turn changes is in registers, so that its tile is free for the next one's.
+    Tiles of equal work are dealt in turns; where work grows with the grid's first index, blocks draw them from a queue
+    in global memory, the longest first.
+
+    Gives: how tiles are dealt.
+    """
+    found = producer_loop(launch, context.facts)
+    first: FirstTiles | None = context.facts.get(launch, "first_tiles")
+    if found is None or first is None or context.facts.get(launch, "registers") is None or launch.prelude:
+        return
+    loop, pipeline = found
+    if around(launch.body, loop) or prod(launch.cluster) > 1:
+        return
+    overlap: Overlap | None = context.facts.get(loop, "overlap")
+    if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
+        return
+    if longest_axis(launch, context) is not None:
+        yield launch, "persistent", Persistent(queue=True)
+    elif not any(part in launch.blocks or isinstance(part, Load) for part in _expanded_turns(loop, context)):
+        yield launch, "persistent", Persistent(queue=False)
+
+
+def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:
+    """Whether shared memory is only what rings hand from the producer to the others, and back when it has been read."""
+    launch = context.launch
+    rings = [*pipeline.buffers, *(load.dst.buffer for load in first.loads)]
+    known = all(isinstance(stmt, _PLAIN) for stmt in context.statements)
+    own = all(any(tile is ring for ring in rings) and not viewed(launch, tile) for tile in shared_tiles(launch))
+    readers = [
+        stmt
+        for stmt in walk_stmts(launch.body)
+        if not isinstance(stmt, Loop | If) and any(load.dst.buffer in buffers_read(stmt) for load in first.loads)
+    ]
+    inside_warps = all(
+        context.facts[stmt, "warps"].n == 1 if isinstance(stmt, Gemm) else stmt.dim == 1
+        for stmt in context.statements
+        if isinstance(stmt, Gemm | Reduce)
+    )
+    fragments = all(tile.scope in (Scope.SHARED, Scope.FRAGMENT) for tile in launch.tiles)
+    return known and own and fragments and inside_warps and readers == [first.reader]
+
+
+def _expanded_turns(loop: Loop, context: Context) -> Iterator[object]:
+    for expr in (loop.start, loop.stop):
+        yield from walk(context.bounds.expanded(expr))
