@@ -139,24 +139,23 @@ def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> t
 
 
 def _deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> list[Stmt]:
-    """The statements beside a path to a loop that give or change values on which the path and the loads stand."""
-    names = _names_on(path) | variables(*loaded_by(loop, loads))
+    """The statements beside a path to a loop that give or change values on which the path and the loads stand.
+
+    Who loads also waits where the kernel waits for others.
+    """
+    names = variables(*(expr for stmt in path for expr in expressions(stmt)), *loaded_by(loop, loads))
     passed = {id(stmt) for stmt in (*path, loop)}
     beside = [stmt for outer in path for arm in _arms(outer) for stmt in arm if id(stmt) not in passed]
     chosen: list[Stmt] = []
-    while more := [stmt for stmt in beside if _defines(stmt) & names]:
+    while more := [stmt for stmt in beside if _defines(stmt) & names or waits_for_kernels(stmt)]:
         beside = [stmt for stmt in beside if not any(stmt is one for one in more)]
         chosen += more
         names |= set().union(*map(_reads, more))
     return chosen
 
 
-def _names_on(path: tuple[Stmt, ...]) -> set[Var]:
-    return variables(*(expr for stmt in path for expr in expressions(stmt)))
-
-
 def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
-    """Why nobody can load for a loop that stands in others, from turn to turn of all of them; empty where one can.
+    """Why nobody can load for a loop, where it stands in others from turn to turn of all of them; empty where one can.
 
     What decides where loads come from is computed once more, by those who load: from scalars, and from tensors that the
     kernel does not write. A tile that is loaded for a later turn is the loop's alone.
@@ -164,29 +163,45 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     path = around(launch.body, loop)
     if not path:
         return why_no_prelude(loaded_by(loop, loads), before(launch.body, loop))
-    inside = {id(stmt) for stmt in walk_stmts((loop,))}
     parts = tuple(stmt for stmt in walk_stmts(launch.body) if not _arms(stmt))
+    written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
+    above = before(launch.body, path[0])
+    return (
+        _why_not_ahead(loop, loads, parts, written)
+        or _why_not_twice(loop, loads, path, written)
+        or why_no_prelude(needed_on(loop, loads, path), above)
+    )
+
+
+def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:
+    """Why loads cannot run ahead of the turns around their loop; empty if they can."""
+    inside = {id(stmt) for stmt in walk_stmts((loop,))}
     others = tuple(stmt for stmt in parts if id(stmt) not in inside)
     used = _memories(buffer for stmt in others for buffer in buffers_read(stmt) | buffers_written(stmt))
-    written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
         return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next turns"
     if changed := written & _memories(tensor for load in loads for tensor in buffers_read(load)):
         return f"`{min(changed)}` is written by the kernel, which would load it before"
-    left = [stmt for stmt in walk_stmts(path[:1]) if isinstance(stmt, Break | Continue) and id(stmt) not in inside]
-    if left:
-        return f"line {left[0].span.line} leaves a turn of a loop around the one that loads"
-    deciding = tuple(walk_stmts(tuple(_deciding(loop, loads, path))))
-    needed = needed_on(loop, loads, path)
-    if changing := [var.name for var in _defines(loop) & variables(*needed) if var.role is Role.MUTABLE]:
+    return ""
+
+
+def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], written: frozenset[str]) -> str:
+    """Why those who load cannot go the path to a loop by themselves; empty if they can."""
+    inside = {id(stmt) for stmt in walk_stmts((loop,))}
+    for stmt in walk_stmts(path[:1]):
+        if isinstance(stmt, Break | Continue) and id(stmt) not in inside:
+            return f"line {stmt.span.line} leaves a turn of a loop around the one that loads"
+    needed = variables(*needed_on(loop, loads, path))
+    if changing := [var.name for var in _defines(loop) & needed if var.role is Role.MUTABLE]:
         return f"`{min(changing)}` decides what is loaded, and changes in the loop that loads"
-    for stmt in (*deciding, *path):
+    for stmt in (*walk_stmts((*_deciding(loop, loads, path),)), *path):
         tensors = [access.buffer for access in own_accesses(stmt)]
-        if not isinstance(stmt, _SCALAR) or any(each.scope is not Scope.GLOBAL for each in tensors):
+        scalar = isinstance(stmt, _SCALAR) or waits_for_kernels(stmt)
+        if not scalar or any(each.scope is not Scope.GLOBAL for each in tensors):
             return f"line {stmt.span.line} belongs to what loads need, and works on tiles"
         if _memories(tensors) & written:
             return f"line {stmt.span.line} belongs to what loads need, and reads what the kernel writes"
-    return why_no_prelude(needed, before(launch.body, path[0]))
+    return ""
 
 
 def _arms(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
