@@ -105,3 +105,57 @@ def test_persistent_product(target: str, swizzle: int, by_column: bool, sizes: d
     )
     a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((200, 104), (104, 120)))
     np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
+
+
+BY_GROUPS = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def product(M, N, K, workers, swizzle=2, block_M=128, block_N=64, block_K=32, stages=2):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(workers, threads=256) as worker:
+            A_shared = T.alloc_shared((stages, block_M, block_K), "float16")
+            B_shared = T.alloc_shared((stages, block_K, block_N), "float16")
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            ready = T.alloc_barrier([128] * stages)
+            done = T.alloc_barrier([128] * stages)
+            k_blocks = T.ceildiv(K, block_K)
+            sched = T.PersistentTileScheduler(
+                T.ceildiv(M, block_M), T.ceildiv(N, block_N), workers, swizzle_size=swizzle
+            )
+            sched.init(worker)
+            with T.ws(1):
+                while sched.valid():
+                    bx, by = sched.m_idx, sched.n_idx
+                    for k in T.serial(k_blocks):
+                        turn = sched.current_iter * k_blocks + k
+                        T.barrier_wait(done[turn % stages], (turn // stages) % 2 ^ 1)
+                        slot = turn % stages
+                        T.tma_copy(A[bx * block_M, k * block_K], A_shared[slot, :, :], barrier=ready[slot])
+                        T.tma_copy(B[k * block_K, by * block_N], B_shared[slot, :, :], barrier=ready[slot])
+                        T.barrier_arrive(ready[slot])
+                    sched.next_tile()
+            with T.ws(0):
+                while sched.valid():
+                    bx, by = sched.m_idx, sched.n_idx
+                    T.clear(C_local)
+                    for k in T.serial(k_blocks):
+                        turn = sched.current_iter * k_blocks + k
+                        T.barrier_wait(ready[turn % stages], (turn // stages) % 2)
+                        T.gemm(A_shared[turn % stages, :, :], B_shared[turn % stages, :, :], C_local)
+                        T.barrier_arrive(done[turn % stages])
+                    T.copy(C_local, C[bx * block_M, by * block_N])
+                    sched.next_tile()
+    return main
+"""
+
+
+def test_each_group_goes_through_the_tiles_by_itself(tmp_path: Path) -> None:
+    """One loads, one multiplies; the turn of the scheduler says which phase of the barriers it is."""
+    path = tmp_path / "product.py"
+    path.write_text(BY_GROUPS)
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_90a", check=True, workers=3)
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((300, 72), (72, 136)))
+    np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))
