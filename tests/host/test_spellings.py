@@ -89,3 +89,34 @@ def test_names_of_other_dialects(target: str, tmp_path: Path) -> None:
     expected[16:32] = 0
     np.testing.assert_allclose(b, expected, rtol=1e-6)
     assert "cp_async_wait" not in kernel.source.partition("__global__")[2]
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_what_is_read_outside_of_a_tensor(target: str, tmp_path: Path) -> None:
+    """By copies, from tensor to tensor too, and by elements before the tensor and behind it."""
+    statements = """
+        S = T.alloc_shared((16, 32), "float16")
+        R = T.alloc_shared((16, 32), "float32")
+        T.annotate_safe_value({X: -3})
+        with T.sblock("scope"):
+            T.copy(X[by * 16, bx * 32], S)
+            for i, j in T.Parallel(16, 32):
+                R[i, j] = X[by * 16 + i - 5, bx * 32 + j]
+        T.copy(X[by * 16 : by * 16 + 16, bx * 32 : bx * 32 + 32], Z[by * 16 : by * 16 + 16, bx * 32 : bx * 32 + 32])
+        T.copy(S, W[by * 16, bx * 32])
+        T.copy(R, Y[by * 16, bx * 32])
+    """
+    params = (
+        'X: T.Tensor((M, N), "float32"), Z: T.Tensor((48, 64), "float32"), W: T.Tensor((48, 64), "float16"), '
+        'Y: T.Tensor((48, 64), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="2, 3", blocks="(bx, by)", arguments="M, N", target=target)
+    x = RNG.integers(-9, 10, (37, 50)).astype(np.float32)
+    z, w = np.zeros((48, 64), np.float32), np.zeros((48, 64), np.float16)
+    expected = np.full((48, 64), -3.0)
+    expected[:37, :50] = x
+    shifted = np.full((48, 64), -3.0)
+    shifted[5:42, :50] = x
+    np.testing.assert_array_equal(kernel(x, z, w), shifted)
+    np.testing.assert_array_equal(z, expected)
+    np.testing.assert_array_equal(w, expected)

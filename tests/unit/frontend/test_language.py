@@ -111,6 +111,11 @@ READ = {
         "var all_of_S_of_block: bool = all_of_block(all_of_S)",
         "row[0] = if_then_else(all_of_S_of_block, 1.0, 2.0)",
     ],
+    "T.annotate_safe_value({A: -1})\nT.copy(A[bx * block_M, 0], S)\nrow[0] = A[n - 1, 3]": [
+        "parallel i, j in block_M, 32",
+        "  S[i, j] = if_then_else(((((bx * block_M) + i) < M) and (j < N)), A[((bx * block_M) + i), j], float32(-1.0))",
+        "row[0] = if_then_else((((n - 1) >= 0) and ((n - 1) < M)), A[(n - 1), 3], float32(-1.0))",
+    ],
     "T.tvm_storage_sync('shared')\nT.tvm_storage_sync('warp')": ["sync", "sync_warp()"],
     "row[0] = T.fast_rcp(A[0, 0])": ["row[0] = (1.0 / A[0, 0])"],
     "T.func_attr({'x': 1})\nT.reads(A[0:4, 0:4])\nT.tma_store_arrive()\nT.tma_store_wait(0)": [],
@@ -182,7 +187,8 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.tvm_storage_sync('global')": 'F023 T.tvm_storage_sync takes "shared" or "warp", not the string \'global\'',
         "T.async_copy(S, A[0, 0])": "F023 T.async_copy copies from a tensor to a shared tile, not from `S`, a shared "
         "buffer to `A`, a tensor in global memory",
-        "T.annotate_safe_value({A: 1.0})": "F011 T.annotate_safe_value is not supported yet",
+        "T.annotate_safe_value({S: 1.0})": "F023 T.annotate_safe_value is about tensors as they are, not `S`, a shared "
+        "buffer",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",

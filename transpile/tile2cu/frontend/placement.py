@@ -10,12 +10,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, joined, static_value, walk
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Expr,
+    Load,
+    Role,
+    Var,
+    binary,
+    children,
+    int_const,
+    joined,
+    static_value,
+    walk,
+)
 from tile2cu.core.program import Buffer, If, Stmt
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.values import Arguments, Layout, Placed, Placement, as_expr, describe
+from tile2cu.frontend.values import Arguments, Layout, Padded, Placed, Placement, as_expr, describe
 
 
 def placement(cx: Context, buffer: Buffer, layout: Layout) -> Placement:
@@ -54,6 +67,37 @@ def element(cx: Context, buffer: Buffer, found: Placement, indices: tuple[Expr, 
             tests.append(binary("<", index, extent))
     inside = joined("and", tests)
     return Placed(buffer.dtype, buffer, physical(cx, buffer, found, indices), indices, inside)
+
+
+def element_or_else(cx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
+    """An element of a tensor, with the value that T.annotate_safe_value gives it where there is none."""
+    load = Load(buffer.dtype, buffer, indices)
+    tests: list[Expr] = []
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        if not _is_not_negative(index):
+            tests.append(binary(">=", index, int_const(0)))
+        if static_value(index) is None and (not isinstance(index, Var) or cx.recorder.ranges.get(index) != extent):
+            tests.append(binary("<", index, extent))
+    inside = joined("and", tests)
+    if inside is None:
+        return load
+    return Padded(buffer.dtype, buffer, indices, inside=inside, otherwise=cx.recorder.otherwise[buffer.name])
+
+
+def _is_not_negative(index: Expr) -> bool:
+    """Whether an index is made of what counts from 0, by sums, products, quotients and remainders."""
+    value = static_value(index)
+    if value is not None:
+        return value >= 0
+    match index:
+        case Var(role=Role.BLOCK | Role.PARALLEL | Role.SIZE):
+            return True
+        case Call(function="thread"):
+            return True
+        case Binary(op="+" | "*" | "//" | "%"):
+            return all(map(_is_not_negative, children(index)))
+        case _:
+            return False
 
 
 def guarded(load: Load, stmt: Stmt) -> Stmt:

@@ -79,6 +79,7 @@ class Recorder:
     located: list[Locate] = field(default_factory=list)  # tensors at addresses that arguments give
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
+    otherwise: dict[str, Expr] = field(default_factory=dict)  # of tensors, by name: what lies outside, if not 0
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
     pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
     reducer: Reducer | None = None  # of the T.attr around the current statement
@@ -206,6 +207,7 @@ class Recorder:
                 yield blocks
             self._launch = None
             self.placements.clear()
+            self.otherwise.clear()
         whole = Launch(
             grid=frame.grid,
             blocks=blocks,

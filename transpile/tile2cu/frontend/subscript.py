@@ -62,6 +62,8 @@ def element_or_view(cx: Context, buffer: Buffer, items: tuple[object, ...]) -> o
     found = cx.recorder.placements.get(buffer.name)
     if found is not None and buffer.scope is Scope.GLOBAL:
         return placement.element(cx, buffer, found, indices)
+    if buffer.name in cx.recorder.otherwise and buffer.scope is Scope.GLOBAL:
+        return placement.element_or_else(cx, buffer, indices)
     return Load(buffer.dtype, buffer, indices)
 
 

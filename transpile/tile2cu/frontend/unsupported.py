@@ -15,7 +15,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write a T.Pipelined loop: tile2cu chooses what each warp does", "annotate_ws_schedule ws_op"),
     ("write `with T.Kernel(blocks, threads=n) as bx`, and T.get_thread_binding()", "launch_thread"),
     ("put the rest into an `if`", "thread_return"),
-    ("write T.if_then_else(i < extent, A[i], value) where A is read", "annotate_safe_value"),
     ("give the C++ as T.import_source(text), and call it by T.call_extern", "CUDASourceCodeKernel"),
     ("call the function of T by its own name", "call_intrin"),
     ("write `name = value`", "let Var"),

@@ -113,6 +113,14 @@ class Placed(Load):
     inside: Expr | None = None
 
 
+@dataclass(frozen=True)
+class Padded(Load):
+    """An element of a tensor that T.annotate_safe_value is about: `otherwise` unless it lies `inside`."""
+
+    inside: Expr = Const(BOOL, True)
+    otherwise: Expr = Const(FLOAT32, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Deferred:
     """A module beside the user's file, or a name in it (None: the module itself), before it is needed.
@@ -329,6 +337,8 @@ def as_expr(value: object) -> Expr | None:
     """A number or expression as an Expr; None for anything else."""
     if isinstance(value, Placed):
         return _read_placed(value)
+    if isinstance(value, Padded):
+        return padded(value)
     if isinstance(value, Expr):
         return value
     if isinstance(value, NamedInt | NamedFloat):
@@ -349,6 +359,12 @@ def _read_placed(element: Placed) -> Expr:
     if element.inside is None:
         return load
     return Call(element.dtype, "if_then_else", (element.inside, load, Const(element.dtype, 0)))
+
+
+def padded(element: Padded) -> Expr:
+    """The value of an element that may lie outside of its tensor."""
+    load = Load(element.dtype, element.buffer, element.indices)
+    return Call(element.dtype, "if_then_else", (element.inside, load, element.otherwise))
 
 
 def from_expr(expr: Expr) -> object:

@@ -10,7 +10,7 @@ from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import open_loop, tiles
 from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
-from tile2cu.frontend.lower.spread import is_placed, spread
+from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.subscript import extents_text
 from tile2cu.frontend.values import TileValue, View
 
@@ -36,7 +36,7 @@ def copy(
     if isinstance(src, TileValue):
         src = tiles.written(cx, src, "value", dst.dtype if isinstance(dst, Buffer) else None)
     source, target = operands(cx, "T.copy", src, dst)
-    if is_placed(cx, source, target) or source.buffer.scope is target.buffer.scope is Scope.GLOBAL:
+    if is_spread(cx, source, target):
         spread(cx, source, target, None)
         return None
     at = cx.recorder.take()

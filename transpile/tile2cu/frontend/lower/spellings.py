@@ -10,10 +10,11 @@ from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import alloc, atomic, extern, program, warp
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.elementwise import cast
-from tile2cu.frontend.lower.operand import as_count, as_dtype, as_flag, as_number, as_region, as_shape
+from tile2cu.frontend.lower.operand import as_buffer, as_count, as_dtype, as_flag, as_number, as_region, as_shape
 from tile2cu.frontend.lower.operand import place as here
+from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.operators import binary as operate
-from tile2cu.frontend.values import Handle, describe
+from tile2cu.frontend.values import AttrFrame, Handle, describe
 
 
 def _any_or_all(name: str) -> Callable[..., object]:
@@ -131,6 +132,26 @@ def tvm_access_ptr(
     return extern.access_ptr(cx, data, rw_mask, offset=offset, extent=extent)
 
 
+def annotate_safe_value(cx: Context, values: object) -> object:
+    """`T.annotate_safe_value({A: x})`: what is read outside of tensor A is x, not 0, from here on."""
+    cx.recorder.require_kernel("T.annotate_safe_value")
+    if not isinstance(values, dict):
+        raise Fault("T2C-F023", f"T.annotate_safe_value takes a dict of tensors, not {describe(values)}")
+    for buffer, value in values.items():
+        tensor = as_buffer(cx, buffer, "a key of T.annotate_safe_value")
+        if tensor.scope is not Scope.GLOBAL or tensor.name in cx.recorder.placements:
+            raise Fault("T2C-F023", f"T.annotate_safe_value is about tensors as they are, not {describe(tensor)}")
+        otherwise = cast(cx, value, tensor.dtype)
+        assert isinstance(otherwise, Expr)
+        cx.recorder.otherwise[tensor.name] = otherwise
+    return None
+
+
+def sblock(cx: Context, name: object = "root", **options: object) -> object:
+    """`with T.sblock("name"):`: T.block, or statements of a kernel under a name."""
+    return AttrFrame(cx.recorder.reducer) if cx.recorder.in_kernel else program.block(cx, name)
+
+
 def type_annotation(cx: Context, dtype: object) -> object:
     """`T.type_annotation(dtype)`: the first argument of T.tvm_access_ptr."""
     return as_dtype(dtype, "the argument of T.type_annotation")
@@ -148,8 +169,11 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
             f"{describe(target.buffer)}",
             help="write T.copy",
         )
-    at = cx.recorder.take()
-    cx.recorder.emit(Copy(src=source, dst=target, **at.fields))
+    at = cx.recorder.peek()
+    if is_spread(cx, source, target):
+        spread(cx, source, target, None)
+    else:
+        cx.recorder.emit(Copy(src=source, dst=target, **cx.recorder.take().fields))
     cx.recorder.emit(Effect(call=Call(INT32, "cp_async_commit", ()), span=at.span))
     return None
 
@@ -186,5 +210,6 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "reads": program.hint,
     "writes": program.hint,
     "sblock_attr": program.hint,
-    "sblock": program.block,
+    "sblock": sblock,
+    "annotate_safe_value": annotate_safe_value,
 }

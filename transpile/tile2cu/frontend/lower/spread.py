@@ -3,16 +3,23 @@
 from collections.abc import Callable
 
 from tile2cu.core.expr import Call, Const, Expr, Load, Var, binary, joined, static_value
-from tile2cu.core.program import Atomic, If, Parallel, Reduction, Region, Stmt, Store
+from tile2cu.core.program import Atomic, If, Parallel, Reduction, Region, Scope, Stmt, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.lower import open_loop
-from tile2cu.frontend.placement import physical
+from tile2cu.frontend.placement import element_or_else, physical
 from tile2cu.frontend.record import Place
+from tile2cu.frontend.values import Padded, padded
 
 
 def is_placed(cx: Context, *regions: Region) -> bool:
     """Whether one of the tensors has a layout of its own."""
     return any(region.buffer.name in cx.recorder.placements for region in regions)
+
+
+def is_spread(cx: Context, source: Region, target: Region) -> bool:
+    """Whether a copy is a loop over elements: of tensors alone, placed ones, and those that are not 0 outside."""
+    tensors = source.buffer.scope is target.buffer.scope is Scope.GLOBAL
+    return tensors or is_placed(cx, source, target) or source.buffer.name in cx.recorder.otherwise
 
 
 def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
@@ -39,6 +46,9 @@ def _element(
     """What happens to one element."""
     read, written = _logical(source, indices), _logical(target, indices)
     value: Expr = Load(source.buffer.dtype, source.buffer, _physical(cx, source, read))
+    if source.buffer.name in cx.recorder.otherwise:
+        found = element_or_else(cx, source.buffer, read)
+        value = padded(found) if isinstance(found, Padded) else found
     outside = _bounds(source, read) if is_placed(cx, source) else None
     if outside is not None:
         value = Call(value.dtype, "if_then_else", (outside, value, Const(value.dtype, 0)))

@@ -87,6 +87,8 @@ def _element(cx: Context, region: Region, at: Shape) -> Load:
     placed = cx.recorder.placements.get(region.buffer.name)
     if placed is not None and region.buffer.scope is Scope.GLOBAL:
         return placement.element(cx, region.buffer, placed, indices)
+    if region.buffer.name in cx.recorder.otherwise and region.buffer.scope is Scope.GLOBAL:
+        return placement.element_or_else(cx, region.buffer, indices)
     return Load(region.buffer.dtype, region.buffer, indices)
 
 
