@@ -106,6 +106,7 @@ class _Trace:
         self.calls = calls
         module = host.module_scope(cx, main=False)
         self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
+        self.decorated = self.kernel.function  # the one that tilelang.jit decorates, where factories are nested
         for parameter in parameter_names(self.kernel):
             cx.bindings.possible[parameter] = None
 
@@ -125,7 +126,7 @@ class _Trace:
         else:
             traced = outer if self.kernel.form is Form.PRIM_FUNC else self._run_factory()
             self._prim_func(traced)
-            outputs = self._outputs(outer)
+            outputs = self._outputs(self.decorated)
         return self._finish(traced, outputs)
 
     def _run_factory(self) -> Function:
@@ -134,6 +135,8 @@ class _Trace:
         for _ in range(MAX_FACTORIES):
             if not isinstance(value, Function) or value.kind is FunctionKind.PRIM_FUNC:
                 break
+            if value.kind is FunctionKind.JIT:
+                self.decorated = value
             value = self._call_factory(value)
             if isinstance(value, Function):
                 continue
@@ -334,7 +337,7 @@ class _Trace:
             bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
             workspaces=_as_buffers(names.apply(workspaces)),
             pasted=tuple(recorder.pasted),
-            own_barriers=self.kernel.function.own_barriers,
+            own_barriers=self.decorated.own_barriers,
         )
 
     def _require_solvable(
