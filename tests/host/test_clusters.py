@@ -8,7 +8,7 @@ import pytest
 
 import tile2cu
 from tile2cu.core.errors import Tile2CuError
-from tile2cu_runtime import CheckError, Kernel, LaunchError
+from tile2cu_runtime import CheckError, Kernel, LaunchError, load_kernel
 
 RNG = np.random.default_rng(0)
 FACTORY = """
@@ -313,13 +313,47 @@ T.copy(C_local, C[by * 128, bx * 128])
 """
 
 
-def test_a_product_without_words_between_its_blocks_is_as_ever(tmp_path: Path) -> None:
-    """A producer warp and all; its blocks are only started in clusters."""
-    kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": "T.ceildiv(N, 128), T.ceildiv(M, 128)", "threads": 128})
-    a, b, c = product_operands(200, 256, 88)
-    kernel(a, b, c)
-    np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
-    assert "tl::is_producer<threads>()" in kernel.source and "tl::sync_cluster" not in kernel.source
+# the cluster, the grid, and the operand that its blocks share
+ALONG = {
+    "columns": ("(2, 1, 1)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)", "A"),
+    "rows": ("(1, 4)", "T.ceildiv(N, 128), T.ceildiv(M, 512) * 4", "B"),
+    "both": ("(2, 2)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 256) * 2", ""),
+}
+
+
+@pytest.mark.parametrize("along", ALONG)
+def test_the_blocks_of_a_pipelined_product_share_what_they_load_alike(along: str, tmp_path: Path) -> None:
+    """A producer warp and all; where blocks lie along two axes, each loads for itself."""
+    cluster, grid, shared = ALONG[along]
+    kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "cluster": cluster, "grid": grid, "threads": 128})
+    for m, n, k in ((200, 264, 200), (1, 8, 8), (520, 136, 96)):
+        a, b, c = product_operands(m, n, k)
+        kernel(a, b, c)
+        np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    assert "tl::is_producer<threads>()" in kernel.source
+    found = [name for name in "AB" if f", {name}_map, tl::at(" in kernel.source]
+    assert found == list(shared) and ("tl::sync_cluster()" in kernel.source) == bool(shared)
+
+
+MUTATIONS = {
+    "the ring asks its own block only": ("num_stages, threads, 2>", "num_stages, threads>", "race|in-flight"),
+    "a block is left out": ("tl::blocks<0b11>, A_map", "tl::blocks<0b01>, A_map", "deadlock"),
+    "a block ends while another tells it": ("  tl::sync_cluster();\n}", "}", "ended block"),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_the_engine_finds_what_is_wrong_with_a_shared_ring(mutation: str, tmp_path: Path) -> None:
+    before, after, match = MUTATIONS[mutation]
+    grid = "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)"
+    kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": grid, "threads": 128})
+    for file in kernel.folder.glob("clustered.*"):
+        text = file.read_text()
+        assert file.suffix != ".cu" or text.count(before) == 1
+        (tmp_path / file.name).write_text(text.replace(before, after))
+    wrong = load_kernel(tmp_path / "clustered.cu", device="cpu", check=True)
+    with pytest.raises(CheckError, match=match):
+        wrong(*product_operands(128, 256, 200))
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_89", "hip:gfx942"])

@@ -17,14 +17,14 @@ def example(
     A: T.Tensor((1000, 64), "float32"), X: T.Tensor((4096, 4096), "float32"), Y: T.Tensor((m, n), "float16"),
     Z: T.Tensor((4096, 4096), "float16"),
 ):
-    with T.Kernel(16, threads={threads}) as bx:
+    with T.Kernel(16, threads={threads}, cluster_dims={cluster}) as bx:
 """
 FIRST_LINE = _HEAD.count("\n") + 1
 
 
-def settled(statements: str, *, threads: int = 128, target: str = "cuda:sm_80") -> Context:
+def settled(statements: str, *, threads: int = 128, target: str = "cuda:sm_80", cluster: int = 1) -> Context:
     """The facts about a kernel with these statements; `bx` is its block, A, X, Y and Z its tensors."""
-    text = _HEAD.format(threads=threads) + indent(statements.strip("\n"), " " * 8) + "\n"
+    text = _HEAD.format(threads=threads, cluster=cluster) + indent(statements.strip("\n"), " " * 8) + "\n"
     (program,) = programs(None, text, kernel=None, bindings={})
     (context,) = settle(program, find(target))
     return context

@@ -41,6 +41,9 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
     parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", "panels": panels}
     parts["first"] = "yes" if first else ""
+    if settled.facts.get(loop, "blocks") is not None:
+        parts["blocks"] = str(settled.facts[loop, "blocks"])
+        parts["multicast"] = f"[{settled.facts.rule(loop, 'blocks')}]"
     declared = tuple(
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in own

@@ -418,7 +418,10 @@ class Statements:
         tile = self.printer.tile(op.dst.buffer)
         own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
         arrival = f"{own[0].name}.acquire({self.printer.turn_of(op.dst.buffer)})" if own else "full"
-        return {"name": call, "template": "", "arguments": f"{view.name}, {place}, {tile}, {arrival}"}
+        arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", self.facts.get(op, "for_blocks")
+        if shared is None:
+            return {"name": call, "template": "", "arguments": arguments}
+        return {"name": "tma_load_for", "template": "", "arguments": f"tl::blocks<{shared:#b}>, {arguments}"}
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer

@@ -63,7 +63,7 @@ class Example:
     """A rule at work: in a kernel with these `statements`, `what` of `about` becomes `value`.
 
     `statements` are lines of a kernel's body; `about` is a buffer's name, a line number within them
-    (from 1), or "launch"; `value` is compared as text.
+    (from 1), or "launch"; `value` is compared as text. The grid is made of clusters of `cluster` blocks.
     """
 
     statements: str
@@ -72,6 +72,7 @@ class Example:
     value: str
     target: str = "cuda:sm_80"
     threads: int = 128
+    cluster: int = 1
 
 
 @dataclass(frozen=True, eq=False)

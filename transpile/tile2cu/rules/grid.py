@@ -77,13 +77,14 @@ def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the order of the blocks.
     """
-    if longest_axis(launch, context) is not None and not any(isinstance(op, Swizzle) for op in context.statements):
+    ordered = launch.cluster or any(isinstance(op, Swizzle) for op in context.statements)
+    if longest_axis(launch, context) is not None and not ordered:
         yield launch, "order", LongestFirst(_LEAST)
 
 
 def _is_plain(launch: Launch, context: Context) -> bool:
     """Whether the grid has rows and columns of tiles, whose order nothing else decides."""
-    ordered = any(isinstance(op, Swizzle) for op in context.statements)
+    ordered = launch.cluster or any(isinstance(op, Swizzle) for op in context.statements)
     return len(launch.grid) == 2 and not ordered and longest_axis(launch, context) is None
 
 

@@ -31,6 +31,14 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
+// The same by the first of these blocks, for all of them: what they load is the same. Who: one thread of each of them,
+// whose `barrier` expects the bytes.
+template <unsigned mask, int rank, class Tile>
+TL_DEVICE void tma_load_for(Blocks<mask> blocks, const TensorMap& map, const At<rank>& from, Tile& to,
+                            Barrier& barrier) {
+  if (block_rank() == blocks.first()) tma_load(map, from, to, barrier, blocks);
+}
+
 // As tl::tma_copy, but the first of these blocks loads the tile, at its own coordinates, for all of them; others load
 // their own. Each announces the bytes at its own barrier. No thread of these blocks may still use the tile. Who: any
 // threads that tile operations see, in every block; the first of them does it.

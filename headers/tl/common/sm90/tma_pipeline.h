@@ -46,7 +46,8 @@ template <int stages> class RingSlot {
 };
 
 // One ring of slots: tile k lies in slot k % stages. `threads` threads use the tiles, the producer behind them loads.
-template <int stages, int threads> class TmaRing {
+// With several blocks, those of a cluster, any may load for the others: a slot is free when all of them have released it.
+template <int stages, int threads, int blocks = 1> class TmaRing {
  public:
   static_assert(threads % warp_size == 0, "whole warps use the tiles");
 
@@ -56,11 +57,14 @@ template <int stages, int threads> class TmaRing {
       TL_UNROLL
       for (int slot = 0; slot < stages; ++slot) {
         mbarrier_init(barriers.full[slot], 1);
-        mbarrier_init(barriers.empty[slot], threads / warp_size);
+        mbarrier_init(barriers.empty[slot], threads / warp_size * blocks);
       }
       mbarrier_init_fence();
     }
-    sync_threads();
+    if constexpr (blocks > 1)
+      sync_cluster();
+    else
+      sync_threads();
   }
 
   // Waits until every consumer warp has released the slot of tile k; the barrier then expects the bytes of the loads,
@@ -76,13 +80,20 @@ template <int stages, int threads> class TmaRing {
 
  private:
   TL_DEVICE Barrier& acquire(int slot, int parity) const {
-    mbarrier_wait(barriers_.empty[slot], parity ^ 1);
+    if constexpr (blocks > 1)
+      mbarrier_wait_cluster(barriers_.empty[slot], parity ^ 1);
+    else
+      mbarrier_wait(barriers_.empty[slot], parity ^ 1);
     mbarrier_arrive_expect(barriers_.full[slot], bytes_);
     return barriers_.full[slot];
   }
   TL_DEVICE void release_slot(int slot) const {
     sync_warp();  // all lanes are done with the slot
-    if (lane() == 0) mbarrier_arrive(barriers_.empty[slot]);
+    if constexpr (blocks > 1) {
+      if (lane() < blocks) mbarrier_arrive(barriers_.empty[slot], lane());
+    } else {
+      if (lane() == 0) mbarrier_arrive(barriers_.empty[slot]);
+    }
   }
 
   TmaBarriers<stages>& barriers_;
@@ -118,8 +129,8 @@ template <int threads> class FirstTiles {
 };
 
 // A ring whose tiles all consumer warps use turn by turn.
-template <int stages, int threads> class TmaPipeline : TmaRing<stages, threads> {
-  using Ring = TmaRing<stages, threads>;
+template <int stages, int threads, int blocks = 1> class TmaPipeline : TmaRing<stages, threads, blocks> {
+  using Ring = TmaRing<stages, threads, blocks>;
 
  public:
   using Ring::release;
