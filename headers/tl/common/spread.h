@@ -73,8 +73,8 @@ template <int n> TL_DEVICE SpreadWords<n> spread_words(const Vec<uint8_t, 2 * n>
 // n numbers of 4 bits from one byte each of n / 2 words, the lower half first, less a number where that is asked for.
 template <int n> struct SpreadNibbles {
   Vec<uint32_t, n / 2> words;
-  TL_DEVICE uint32_t byte(int i) const { return byte_of(words.at[i], lane() % 4); }
   TL_DEVICE uint32_t byte_twice(int i) const { return tl::byte_twice(words.at[i], lane() % 4); }
+  TL_DEVICE uint32_t byte(int i) const { return byte_twice(i) & 0xff; }
 };
 template <int n> struct SpreadNibblesLess {
   SpreadNibbles<n> nibbles;

@@ -50,8 +50,7 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
 // The lower 16 bits of both, or the upper ones, a's first. [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
-// Byte i of a word, alone, or also in bits 16 to 23.
-TL_DEVICE uint32_t byte_of(uint32_t word, int i) { return __byte_perm(word, 0, 0x4440 | i); }
+// Byte i of a word in bits 0 to 7 and 16 to 23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return __byte_perm(word, 0, 0x4040 | i * 0x0101); }
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }

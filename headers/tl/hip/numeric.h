@@ -59,9 +59,8 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a 
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
 
-// Byte i of a word, alone, or also in bits 16 to 23.
-TL_DEVICE uint32_t byte_of(uint32_t word, int i) { return word >> 8 * i & 0xff; }
-TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return byte_of(word, i) * 0x00010001u; }
+// Byte i of a word in bits 0 to 7 and 16 to 23.
+TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }

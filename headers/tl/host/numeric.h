@@ -147,9 +147,8 @@ inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & m
 inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 
-// Byte i of a word, alone, or also in bits 16 to 23.
-inline uint32_t byte_of(uint32_t word, int i) { return word >> 8 * i & 0xff; }
-inline uint32_t byte_twice(uint32_t word, int i) { return byte_of(word, i) * 0x00010001u; }
+// Byte i of a word in bits 0 to 7 and 16 to 23.
+inline uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 inline uint32_t lower_bytes(uint32_t a, uint32_t b) {
   return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;
