@@ -361,7 +361,7 @@ def _block_order(settled: Settled) -> tuple[str, str] | None:
             f"the hardware deals blocks to {dies} dies in turn, each with its own L2: each die takes a stretch of the "
             f"tiles, in panels of {panel} {kind}, so that its operands meet there{reason}"
         )
-    about = f"blocks take their tiles in panels of {panel} {kind}, so that their operands meet in L2{reason}"
+    about = f"blocks take their tiles in panels of up to {panel} {kind}, so that their operands meet in L2{reason}"
     return f"panel_order<{panel}, tl::Panels::{kind}>", about
 
 
