@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, tl::ragged(tokens), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
-  // blocks take their tiles in panels of 12 rows, so that their operands meet in L2  [schedule.grid.panels]
+  // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
-  // blocks take their tiles in panels of 12 rows, so that their operands meet in L2  [schedule.grid.panels]
+  // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 

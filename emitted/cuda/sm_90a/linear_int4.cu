@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
   auto& W_shared = tl::shared<Shared>().W_shared;
-  // blocks take their tiles in panels of 12 rows, so that their operands meet in L2  [schedule.grid.panels]
+  // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 

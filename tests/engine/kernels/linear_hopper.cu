@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& W_shared = tl::shared<Shared>().W_shared;
   auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
-  // blocks take their tiles in panels of 12 rows, so that their operands meet in L2  [schedule.grid.panels]
+  // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
