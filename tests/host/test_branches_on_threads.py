@@ -275,3 +275,29 @@ def test_a_branch_within_a_branch_keeps_the_outer_condition(tmp_path: Path) -> N
     z = np.full(128, -1, np.int32)
     np.testing.assert_array_equal(kernel(z), np.full((1, 32), 3))
     np.testing.assert_array_equal(z, np.where(np.arange(128) < 32, np.arange(128), -1))
+
+
+def test_an_operation_by_all_reads_what_the_arm_has_written(tmp_path: Path) -> None:
+    """A number from a shared tile is the same for all who help."""
+    statements = """
+        S = T.alloc_shared((8, 32), "float32")
+        factors = T.alloc_shared((8,), "float32")
+        sums = T.alloc_fragment((32,), "float32")
+        T.copy(X, S)
+        if T.get_thread_binding() < 32:
+            T.copy(S[0, 0:32], Z)
+        else:
+            for i in T.Parallel(8):
+                factors[i] = i + 1
+            T.clear(sums)
+            for i in T.serial(8):
+                factor = factors[i]
+                for j in T.Parallel(32):
+                    sums[j] += factor * S[i, j]
+            T.copy(sums, Y)
+    """
+    params = 'X: T.Tensor((8, 32), "float32"), Z: T.Tensor((32,), "float32"), Y: T.Tensor((32,), "float32")'
+    kernel = load_body(tmp_path, statements, params, threads=96)
+    x, z = RNG.integers(-9, 10, (8, 32)).astype(np.float32), np.zeros(32, np.float32)
+    np.testing.assert_array_equal(kernel(x, z), (x * np.arange(1, 9)[:, None]).sum(axis=0))
+    np.testing.assert_array_equal(z, x[0])

@@ -28,9 +28,13 @@ _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
 
 
 class Uniformity:
-    """What is known about a launch's values."""
+    """What is known about a launch's values.
 
-    def __init__(self, launch: Launch) -> None:
+    With `ordered`, all threads read an element between the same two writes of it, as barriers see to that.
+    """
+
+    def __init__(self, launch: Launch, *, ordered: bool = False) -> None:
+        self._ordered = ordered
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
         self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in buffers_written(stmt)}
@@ -67,7 +71,7 @@ class Uniformity:
         assert isinstance(buffer, Buffer)
         if buffer.scope in _PRIVATE:
             return buffer.name not in self._varying
-        return buffer.scope is Scope.GLOBAL and id(buffer) not in self._written
+        return self._ordered or (buffer.scope is Scope.GLOBAL and id(buffer) not in self._written)
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
         """Notes what is given other values in other threads, or only in some of them."""

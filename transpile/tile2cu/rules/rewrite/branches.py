@@ -90,7 +90,7 @@ class _Reader:
     """Reads off a launch which threads come where."""
 
     def __init__(self, launch: Launch) -> None:
-        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch)
+        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=True)
 
     def of_thread(self, stmt: If) -> bool:
         """Whether the branch asks which thread comes."""

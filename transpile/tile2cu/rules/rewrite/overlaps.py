@@ -43,7 +43,7 @@ def _groups(stmt: Stmt, present: range) -> Groups | None:
 class _Writer:
     def __init__(self, launch: Launch, present: range, largest: frozenset[Groups]) -> None:
         self.launch, self.present, self.largest = launch, present, largest
-        self.bounds, self.known = Bounds(launch), Uniformity(launch)
+        self.bounds, self.known = Bounds(launch), Uniformity(launch, ordered=True)
         self.names = declared(launch)
 
     def body(self, body: Body, here: Groups | None) -> Body:
