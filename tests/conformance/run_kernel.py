@@ -1,6 +1,6 @@
 """Runs one kernel of a file on the CPU engine with every check on, and compares it with the reference interpreter.
 
-    python tests/conformance/run_kernel.py FILE KERNEL [--target cuda:sm_80]
+    python tests/conformance/run_kernel.py FILE KERNEL [--target cuda:sm_80] [--device ptx]
 
 Prints one line of JSON: a status of run_corpus.RANKS, and what there is to say. It is a process of its own, so that
 a kernel that hangs or crashes takes nothing along.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import json
 import re
 import sys
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
@@ -93,14 +95,19 @@ def _programs(path: Path, text: str, name: str, target: Target, bindings: Mappin
     )
 
 
-def run_program(program: Program, emitted: Emitted, *, seconds: float = RUN_SECONDS) -> Outcome:
-    """Builds a program's text, finds arguments for it, runs both sides and compares them."""
+def run_program(
+    program: Program, emitted: Emitted, *, seconds: float = RUN_SECONDS, device: Literal["cpu", "ptx"] = "cpu"
+) -> Outcome:
+    """Builds a program's text, finds arguments for it, runs both sides and compares them.
+
+    `device`: the text on the CPU engine, or nvcc's PTX of it on the PTX machine, which runs what brings PTX anyhow.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for file, content in emitted.files.items():
             (Path(folder) / file).write_text(content, encoding="utf-8")
         (text,) = Path(folder).glob("*.cu")
         try:
-            if any(_ASM.search(pasted.text) for pasted in program.pasted):  # the user's own PTX, which g++ cannot know
+            if device == "ptx" or any(_ASM.search(pasted.text) for pasted in program.pasted):  # g++ knows no PTX
                 kernel = load_kernel(text, device="ptx", check=True)
             else:
                 kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
@@ -207,8 +214,12 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("kernel")
     parser.add_argument("--target", default="cuda:sm_80")
+    parser.add_argument(
+        "--device", choices=("cpu", "ptx"), default="cpu", help="ptx: nvcc's PTX of the text, simulated"
+    )
     options = parser.parse_args()
-    print(json.dumps(asdict(run_kernel(options.file, options.kernel, find(options.target)))))
+    run = functools.partial(run_program, device=options.device)
+    print(json.dumps(asdict(run_kernel(options.file, options.kernel, find(options.target), run))))
     return 0
 
 
