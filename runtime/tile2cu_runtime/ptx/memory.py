@@ -217,7 +217,7 @@ def _fence(instruction: Instruction, kernel: Kernel) -> Step:
     def step(t: Threads) -> None:
         t.mbarriers.fence(np.flatnonzero(t.mask))
         if t.shadow and "global" not in modifiers:
-            t.shadow.fence(np.flatnonzero(t.mask), t.number[t.mask])
+            t.shadow.fence(np.flatnonzero(t.mask))
 
     return step
 

@@ -1,7 +1,8 @@
 """What the async proxy must know of shared memory: who stored each word last, and where copies are in flight.
 
 Stores by threads go through the generic proxy; wgmma and TMA read and write through the async one, and see a store only
-behind a fence.proxy.async of a thread that knew of it: of the one that stored, or of one that came to a barrier since.
+behind a fence.proxy.async of a thread that knew of it: of the one that stored, or of one that came to a barrier since
+and is the reader, or came to another barrier before the reader did.
 [PTX ISA 9.0, "Memory Consistency Model: Proxy-preserved base causality order"; "membar/fence: fence.proxy"]
 """
 
@@ -16,16 +17,22 @@ _THREADS = 1 << 14  # more than run side by side
 
 
 class Shadow:
-    """Of the shared memories of some blocks, which lie one after the other; offsets count bytes from the first."""
+    """Of the shared memories of some blocks, which lie one after the other; offsets count bytes from the first.
 
-    def __init__(self, size: int, threads: int, blocks: int) -> None:
+    `number`: each thread's block.
+    """
+
+    def __init__(self, size: int, number: Array) -> None:
         # Time and thread of the last store to each word; 0 where nobody stored, or the async proxy did.
         self._stores = np.zeros(size // _WORD + CHUNK, np.int64)
         self._in_flight = np.zeros(size // CHUNK + 1, np.uint8)
         self._copies = 0
         self._now = 1
-        self._fenced, self._met = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
-        self._known = np.zeros(blocks, np.int64)  # stores until then lie behind a fence of one who knew of them
+        self._number = number
+        # By thread, its last fence and its last barrier; by block and by thread, until when stores lie behind a fence
+        # of one who knew of them: of anyone, and of one whose fence the thread knows of.
+        self._fenced, self._met = np.zeros(len(number), np.int64), np.zeros(len(number), np.int64)
+        self._behind, self._known = np.zeros(number[-1] + 1, np.int64), np.zeros(len(number), np.int64)
 
     def store(self, at: Array, width: int, threads: Array) -> None:
         """Threads stored `width` bytes each."""
@@ -33,24 +40,27 @@ class Shadow:
         words = (at >> 2)[:, None] + _WORDS[: max(1, width // _WORD)]
         self._stores[words] = (self._now * _THREADS + threads)[:, None]
 
-    def fence(self, threads: Array, blocks: Array) -> None:
-        """fence.proxy.async of these threads; `blocks` are theirs."""
+    def fence(self, threads: Array) -> None:
+        """fence.proxy.async of these threads."""
         self._now += 1
         self._fenced[threads] = self._now
-        np.maximum.at(self._known, blocks, self._met[threads])
+        self._known[threads] = np.maximum(self._known[threads], self._met[threads])
+        np.maximum.at(self._behind, self._number[threads], self._met[threads])
 
     def meet(self, threads: Array) -> None:
         """These threads have passed a barrier: what was stored before may be known to them."""
         self._now += 1
         self._met[threads] = self._now
+        self._known[threads] = np.maximum(self._known[threads], self._behind[self._number[threads]])
 
-    def unfenced(self, chunks: Array, block: int) -> tuple[int, int] | None:
-        """Of chunks of 16 bytes that the async proxy reads: one that is not behind a fence, and who stored it."""
+    def unfenced(self, chunks: Array, readers: Array) -> tuple[int, int] | None:
+        """Of chunks of 16 bytes that the async proxy reads for these threads: one that is not behind a fence, and who
+        stored it."""
         stores = self._stores[(chunks >> 2)[:, None] + _WORDS]
         if not stores.any():
             return None
         time, thread = stores // _THREADS, stores % _THREADS
-        bad = np.argwhere((time > self._fenced[thread]) & (time > self._known[block]))
+        bad = np.argwhere((time > self._fenced[thread]) & (time > self._known[readers].min()))
         if not len(bad):
             return None
         row, word = bad[0]

@@ -81,7 +81,7 @@ class Threads:
         self.shared = ByteStore(self.shared_stride * len(self.blocks), 0xFF)
         self.shadow: Shadow | None = None
         if self.kernel.uses_async_proxy:
-            self.shadow = Shadow(self.shared_stride * len(self.blocks), self.count, len(self.blocks))
+            self.shadow = Shadow(self.shared_stride * len(self.blocks), self.number)
         self.local = ByteStore(self.kernel.local_bytes * self.count, 0xFF)
         self.groups = np.zeros(self.count, np.int64)
         self.pc = np.zeros(self.count, np.int64)

@@ -117,7 +117,7 @@ class BulkCopies:
     # ---- stores -----------------------------------------------------------------------------------------------
 
     def store(self, t: Threads, transfer: _Transfer) -> None:
-        check_read(t, transfer.instruction, transfer.chunks, transfer.thread)
+        check_read(t, transfer.instruction, transfer.chunks, np.array([transfer.thread]))
         transfer.content = t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK]
         self._stores.setdefault(transfer.thread, _Stores()).groups[-1].append(transfer)
 
@@ -159,14 +159,16 @@ class BulkCopies:
             raise t.fault(transfer.instruction, "the block ends while the copy is in flight", transfer.thread)
 
 
-def check_read(t: Threads, instruction: Instruction, chunks: Array, thread: int) -> None:
-    """The async proxy reads these chunks. A fault where a copy is in flight, or a store is not behind a proxy fence."""
+def check_read(t: Threads, instruction: Instruction, chunks: Array, readers: Array) -> None:
+    """The async proxy reads these chunks for these threads. A fault where a copy is in flight, or a store is not behind
+    a proxy fence."""
     assert t.shadow
+    thread = int(readers[0])
     busy = t.shadow.in_flight(chunks)
     if busy is not None:
         byte = int(chunks[busy][0]) % t.shared_stride
         raise t.fault(instruction, f"a copy to byte {byte} of shared memory is in flight", thread)
-    if found := t.shadow.unfenced(chunks, int(t.number[thread])):
+    if found := t.shadow.unfenced(chunks, readers):
         byte, writer = found[0] % t.shared_stride, int(t.thread[found[1]])
         what = f"no fence.proxy.async after thread {writer} stored byte {byte} of shared memory"
         raise t.fault(instruction, what, thread)
@@ -252,7 +254,7 @@ def _between_blocks(instruction: Instruction, kernel: Kernel) -> Step:
                 raise t.fault(instruction, f"{size} bytes at byte {start} of shared memory to byte {offset}", thread)
             chunks = CHUNK * np.arange(size // CHUNK)
             sources = chunks + start + int(t.number[thread]) * t.shared_stride
-            check_read(t, instruction, sources, thread)
+            check_read(t, instruction, sources, np.array([thread]))
             transfer = _Transfer(
                 instruction=instruction,
                 thread=thread,

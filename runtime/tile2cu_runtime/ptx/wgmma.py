@@ -318,7 +318,7 @@ def _from_shared(
     if int(chunks.max()) > t.shared_bytes - CHUNK:
         raise t.fault(instruction, f"byte {int(chunks.max())} of shared memory is out of bounds", product.thread)
     shape, chunks = chunks.shape, chunks.reshape(-1) + int(t.number[product.thread]) * t.shared_stride
-    check_read(t, instruction, chunks, product.thread)
+    check_read(t, instruction, chunks, threads)
     content = _content(t, chunks)
     product.operands.append(_Shared(chunks=chunks, content=content))
     values = _values(content.reshape(shape[0], -1), kind)

@@ -166,6 +166,10 @@ DESCRIPTOR = 1 << 62 | 1 << 16 | 64 << 32
         (f"{READY} {HALVES} {COMMIT} {WAIT}", "no wgmma.fence since"),
         (f"{READY} {FENCE} add.u32 %o1, %r0, 1; {HALVES} {COMMIT} {WAIT}", "no wgmma.fence since %o1"),
         (f"bar.sync 0; {FENCE} {HALVES} {COMMIT} {WAIT}", "no fence.proxy.async after thread"),
+        (
+            f"bar.sync 0; setp.lt.u32 %p3, %r0, 64; @%p3 fence.proxy.async; {FENCE} {HALVES} {COMMIT} {WAIT}",
+            "no fence.proxy.async after thread",  # two warps know of no fence after their stores
+        ),
         (f"{READY} {FENCE} {HALVES} {COMMIT} add.u32 %r9, %o2, 1; {WAIT}", "%o2 is read before wgmma.wait_group"),
         (f"{READY} {FENCE} {HALVES} {COMMIT} mov.b32 %r9, %o2; add.u32 %r9, %r9, 1; {WAIT}", "%r9 is written while"),
         (f"{READY} {FENCE} {HALVES} {COMMIT} mov.b32 %r9, %o2; add.u32 %r4, %r9, 1; {WAIT}", "%r9 is read before"),
@@ -296,6 +300,10 @@ STORE = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [0], 64; @%p0 
     ("text", "said"),
     [
         (f"bar.sync 0; {STORE}", "no fence.proxy.async after thread 0"),
+        (
+            f"bar.sync 0; setp.eq.u32 %p3, %r0, 7; @%p3 fence.proxy.async.shared::cta; {STORE}",
+            "no fence.proxy.async after thread 0",
+        ),
         (f"{READY} {STORE}", "ends before the store has read"),
         (
             f"{READY} {STORE} st.shared.u8 [5], %r0; @%p0 cp.async.bulk.wait_group.read 0;",
@@ -310,9 +318,17 @@ def test_what_a_store_forbids(text: str, said: str) -> None:
         execute(text, np.zeros(4096, np.uint8), out="")
 
 
-def test_a_fence_behind_the_barrier_is_enough() -> None:
-    """Of the thread that issues: it knows of the others' stores by then. [Proxy-preserved base causality order]"""
-    text = f"bar.sync 0; fence.proxy.async.shared::cta; {STORE} @%p0 cp.async.bulk.wait_group 0;"
+@pytest.mark.parametrize(
+    "fence",
+    [
+        "bar.sync 0; @%p0 fence.proxy.async.shared::cta;",
+        "bar.sync 0; setp.eq.u32 %p3, %r0, 7; @%p3 fence.proxy.async.shared::cta; bar.sync 0;",
+    ],
+)
+def test_a_fence_behind_the_barrier_is_enough(fence: str) -> None:
+    """Of one who knows of the others' stores by then, and of whom the issuing thread knows. [Proxy-preserved base
+    causality order]"""
+    text = f"{fence} {STORE} @%p0 cp.async.bulk.wait_group 0;"
     given = RNG.integers(0, 256, 4096, np.uint8)
     np.testing.assert_array_equal(execute(text, given, out="")[:64], given[:64])
 
