@@ -239,6 +239,7 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
         expected += total + scores @ keys
     np.testing.assert_array_equal(kernel(q, kv), expected + total)
     assert "tl::announce<threads>(tl::turn_handed_over, k);" in kernel.source
+    assert "tl::gemm_start(Q_local, " in kernel.source, "the same in all turns, and small enough for registers"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 230,400 of 232,448 bytes a block may use (88 are padding) ---------------------------------------
+// ---- shared memory: 230,400 of 232,448 bytes a block may use (72 are padding) ---------------------------------------
 struct Shared {
   // 65,536 bytes; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
@@ -67,7 +67,7 @@ struct Shared {
   tl::SharedTile1D<float, block_H> scores_scale_handed;
   // 256 bytes; logsum on its way to the other warpgroup  [storage.shared.ledger]
   tl::SharedTile1D<float, block_H> logsum_handed;
-  // 160 bytes; `full` of each panel and `empty` of each slot, 8 bytes each
+  // 176 bytes; `full` of each panel and two `empty` of each slot, 8 bytes each
   tl::TmaPanelBarriers<num_stages, 9> barriers;
   // 8 bytes; completes when the tiles that are loaded before the first turn are there
   tl::Barrier first_tiles_full;
@@ -75,7 +75,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 230400, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 202 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 218 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s:
 // (T128 threads, V32 values each) -> (64, 64); each warpgroup holds a tile of its own, its warp w rows 16 w to 16 w
 // + 15 of each 64  [layout.gemm.wgmma-accumulator]
@@ -131,11 +131,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
 
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), a slot's `empty` when
-  // every consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPanelPipeline<num_stages, 9, threads> pipeline(tl::shared<Shared>().barriers);
+  // A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count). A slot has an
+  // `empty` for each warpgroup, which completes when its warps have freed its columns of KV_shared; the second's
+  // part starts with panel 4. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaPanelPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
   const int turns = loop_range;
-  auto load = [&](int k, tl::TmaArrivals full) {
+  auto load = [&](int k, tl::TmaPanelLoads full) {
     // mla_decode.py:64
     const int start = (first + k) * block_N;
 
@@ -162,6 +163,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
   tl::Fragment<tl::half, acc_s_layout> S_own, S_taken;
+  // Q_pe_shared in registers
+  tl::Fragment<tl::half, tl::WgmmaAccumulator<block_H, pe_dim, 1>> Q_pe_local;
 
   // mla_decode.py:59-61
   tl::fill(acc_o, 0.0f);
@@ -170,11 +173,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   first_tiles.wait();  // until TMA has filled Q_shared and Q_pe_shared
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
+  // the same in all turns: read from registers, it leaves shared memory's bandwidth to the others
+  // [pipeline.loop.dealt-turns]
+  tl::copy(Q_pe_shared, Q_pe_local);
   auto start_acc_s = [&](int k) {
     auto arriving = pipeline.arrivals(k);  // panel by panel, as TMA fills them
     // mla_decode.py:75-76
     tl::gemm_start(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite, arriving);
-    tl::gemm_start(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s, arriving);
+    tl::gemm_start(Q_pe_local, tl::transposed(K_pe_shared[k % num_stages]), acc_s, arriving);
   };
   auto hand_over_S = [&](int k) {
     // mla_decode.py:64

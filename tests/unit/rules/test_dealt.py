@@ -51,6 +51,14 @@ def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
     assert context.facts.get(dealt.second, "barrier") is None and context.facts.get(dealt.store, "barrier") is None
 
 
+@pytest.mark.parametrize(("width", "held"), [(128, True), (512, False)])
+def test_an_operand_that_is_the_same_in_all_turns_is_in_registers_where_it_fits(width: int, held: bool) -> None:
+    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol").replace("128", str(width))
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
+    assert dealt.held == (dealt.products[0] if held else None)
+
+
 @pytest.mark.parametrize("after", ["", "T.copy(sums, A[0:64, 0])"])
 def test_values_a_row_that_outlive_the_loop_are_handed_over(after: str) -> None:
     assert facts(after=after) == "S by one warpgroup a turn, O by both"

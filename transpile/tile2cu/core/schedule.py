@@ -126,7 +126,8 @@ class Dealt:
 
     A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
     does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
-    warpgroup to the other with the tile.
+    warpgroup to the other with the tile. `held` is one of the products whose first operand, the same in all turns, is
+    in registers.
     """
 
     products: tuple[Gemm, ...]
@@ -135,6 +136,7 @@ class Dealt:
     late: tuple[Stmt, ...]
     second: Gemm
     handed: tuple[Buffer, ...]
+    held: Gemm | None = None
 
     @property
     def tile(self) -> Buffer:

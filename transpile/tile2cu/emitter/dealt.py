@@ -1,11 +1,12 @@
 """A loop whose turns two warpgroups take in alternation: its parts as lambdas, each once, and who runs which when."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tile2cu.core.program import Loop
-from tile2cu.core.schedule import Dealt
+from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
@@ -22,6 +23,7 @@ class Operands:
 
     own: str
     taken: str
+    held: str  # of the product whose first operand is in registers; empty without one
 
 
 def dealt_in(settled: Settled) -> Dealt | None:
@@ -32,14 +34,27 @@ def dealt_in(settled: Settled) -> Dealt | None:
 
 def operands_of(dealt: Dealt, printer: Printer) -> Operands:
     """The names of the operand's fragments, after the shared tile's."""
-    base = _base(dealt)
-    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"))
+    base = _base(dealt.tile)
+    held = printer.names(f"{_base(dealt.held.a.buffer)}_local") if dealt.held is not None else ""
+    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"), held)
 
 
-def dealt_turns(loop: Loop, dealt: Dealt, turns: Mapping[str, str], statements: "Statements") -> StatementView:
+def second_part(dealt: Dealt, pipeline: Pipeline, settled: Settled) -> int:
+    """With which panel of a slot the second warpgroup's columns of the last product start, in the order of the loads.
+
+    Panels of other tiles are read by the first products alone, which are done when either warpgroup frees a turn.
+    """
+    panels: dict[int, int] = {id(tile): settled.facts[tile, "layout"].panels for tile in pipeline.buffers}
+    shared = dealt.second.b.buffer
+    before = takewhile(lambda tile: tile is not shared, pipeline.buffers)
+    return sum(panels[id(tile)] for tile in before) + panels[id(shared)] // 2
+
+
+def dealt_turns(dealt: Dealt, turns: Mapping[str, str], statements: "Statements") -> StatementView:
     """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
     names = statements.printer.names
-    first, second, base = names(dealt.products[0].c.buffer.name), names(dealt.second.c.buffer.name), _base(dealt)
+    first, second = names(dealt.products[0].c.buffer.name), names(dealt.second.c.buffer.name)
+    base = _base(dealt.tile)
     operands = operands_of(dealt, statements.printer)
     parts = {
         **turns,
@@ -54,17 +69,18 @@ def dealt_turns(loop: Loop, dealt: Dealt, turns: Mapping[str, str], statements: 
         "taken": operands.taken,
     }
     body = (
-        _start_first(dealt, parts, statements),
+        *_hold(dealt, operands, statements),
+        _start_first(dealt, operands, parts, statements),
         _hand_over(dealt, parts, statements),
         _take_over(dealt, parts, statements),
         *([_part(parts["prepare"], "", statements.body(dealt.late))] if dealt.late else []),
         _start_second(dealt, parts, statements),
     )
-    return StatementView("dealt", parts, body=body, notes=_notes(loop, dealt, parts, statements))
+    return StatementView("dealt", parts, body=body, notes=_notes(dealt, parts, statements))
 
 
-def _base(dealt: Dealt) -> str:
-    return dealt.tile.name.removesuffix("_shared")
+def _base(tile: Buffer) -> str:
+    return tile.name.removesuffix("_shared")
 
 
 def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: str = "") -> StatementView:
@@ -75,14 +91,26 @@ def _line(text: str, line: int = 0, comments: tuple[str, ...] = ()) -> Statement
     return StatementView("line", {"text": text}, line, comments)
 
 
-def _start_first(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+def _hold(dealt: Dealt, operands: Operands, statements: "Statements") -> Iterator[StatementView]:
+    """The copy of the operand that is in registers."""
+    if dealt.held is not None:
+        tile = statements.printer.names(dealt.held.a.buffer.name)
+        why = "the same in all turns: read from registers, it leaves shared memory's bandwidth to the others"
+        text = f"tl::copy({tile}, {operands.held});"
+        yield _line(text, dealt.held.span.line, tuple(wrapped(f"{why}  [{_rule(statements)}]", BODY_WIDTH)))
+
+
+def _start_first(dealt: Dealt, operands: Operands, parts: Mapping[str, str], statements: "Statements") -> StatementView:
     """The first products, each of which waits for the panels of its tile."""
-    views = statements.body(dealt.products)
     line = dealt.products[0].span.line
-    arriving = tuple(
-        replace(view, parts={**view.parts, "name": "gemm_start", "arguments": f"{view.parts['arguments']}, arriving"})
-        for view in views
-    )
+    arriving = []
+    for op, view in zip(dealt.products, statements.body(dealt.products), strict=True):
+        arguments = view.parts["arguments"]
+        if op is dealt.held:
+            arguments = f"{operands.held}, {arguments.partition(', ')[2]}"
+        arriving.append(
+            replace(view, parts={**view.parts, "name": "gemm_start", "arguments": f"{arguments}, arriving"})
+        )
     head = _line(f"auto arriving = pipeline.arrivals({parts['turn']});  // panel by panel, as TMA fills them", line)
     return _part(parts["start_first"], parts["turn"], (head, *arriving), parts["variable"])
 
@@ -112,14 +140,14 @@ def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
 def _start_second(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
     """The last product, of an operand in registers; whose turn it was is for the caller to say."""
     (view,) = statements.body((dealt.second,))
-    base = statements.printer.names(_base(dealt))
+    base = statements.printer.names(_base(dealt.tile))
     _, _, others = view.parts["arguments"].partition(", ")
     parts_ = {**view.parts, "name": "gemm_start", "arguments": f"{base}, {others}"}
     part = _part(parts["start_second"], "yes", (replace(view, parts=parts_),))
     return replace(part, kind="operand_part", parts={**part.parts, "operand": base, "turn": parts["turn"]})
 
 
-def _notes(loop: Loop, dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> tuple[str, ...]:
+def _notes(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> tuple[str, ...]:
     """Who does what, and why nobody overwrites what the other still reads."""
     names = statements.printer.names
     tile = names(dealt.tile.name)
@@ -128,6 +156,12 @@ def _notes(loop: Loop, dealt: Dealt, parts: Mapping[str, str], statements: "Stat
         f"The two warpgroups take turns: one computes all of {parts['first']}, and hands {listed(handed)} over; both "
         f"add the turn's product to their columns of {parts['second']}. One multiplies while the other is between its "
         f"products. Who reads {tile} is the next to write it: no barrier is needed for that  "
-        f"[{statements.facts.rule(loop, 'dealt')}]"
+        f"[{_rule(statements)}]"
     )
     return tuple(wrapped(about, BODY_WIDTH))
+
+
+def _rule(statements: "Statements") -> str:
+    found = producer_loop(statements.settled)
+    assert found is not None, "turns are dealt of the producer's loop"
+    return statements.facts.rule(found[0], "dealt")

@@ -1,5 +1,7 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
+from math import prod
+
 from tile2cu.core.layout import (
     SLICES,
     Blocked,
@@ -193,6 +195,7 @@ def tile_registers(settled: Settled) -> int:
     size, dealt = 0, dealt_in(settled)
     if dealt is not None:  # the operands, a warpgroup's own and the other's
         size += 2 * settled.facts[dealt.store.src.buffer, "layout"].registers * dealt.tile.dtype.bytes
+        size += prod(dealt.held.a.buffer.static_shape) // 128 * 2 if dealt.held is not None else 0
     for tile in filter(_has_registers, settled.launch.tiles):
         layout: FragmentLayout | None = settled.facts.get(tile, "layout")
         size += layout.registers * tile.dtype.bytes if layout is not None else 0

@@ -31,7 +31,7 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
         if overlap is not None:
             return overlapped(op, overlap, turns, statements)
         if dealt is not None:
-            return dealt_turns(op, dealt, turns, statements)
+            return dealt_turns(dealt, turns, statements)
         if in_flight is not None:
             return _in_flight(op, in_flight, turns, statements)
         if statements.is_loading:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from tile2cu.core.accesses import expressions
 from tile2cu.core.prelude import around, before, for_loads_alone, loaded_by, needed_on, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
-from tile2cu.core.schedule import FirstTiles, Pipeline
+from tile2cu.core.schedule import Dealt, FirstTiles, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
-from tile2cu.emitter.dealt import dealt_in
+from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
@@ -37,9 +37,10 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if persistent_in(settled) is not None:
         return _staying(loop, pipeline, statements)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
-    panels = str(panels_in(settled)) if dealt_in(settled) is not None else ""
+    dealt = dealt_in(settled)
+    of_panels = _of_panels(dealt, pipeline, statements) if dealt is not None else {"panels": ""}
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
-    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", "panels": panels}
+    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", **of_panels}
     parts["first"] = "yes" if first else ""
     if settled.facts.get(loop, "blocks") is not None:
         parts["blocks"] = str(settled.facts[loop, "blocks"])
@@ -136,6 +137,23 @@ def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> s
         f"[{facts.rule(loop, 'pipeline')}]. Most of its registers go to the consumers  "
         f"[{facts.rule(launch, 'registers')}]"
     )
+
+
+def _of_panels(dealt: Dealt, pipeline: Pipeline, statements: "Statements") -> dict[str, str]:
+    """How many panels a slot has, how many of them the first warpgroup frees, and who frees which."""
+    names, settled = statements.printer.names, statements.settled
+    own = second_part(dealt, pipeline, settled)
+    about = (
+        f"A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count). A slot has an "
+        f"`empty` for each warpgroup, which completes when its warps have freed its columns of "
+        f"{names(dealt.second.b.buffer.name)}; the second's part starts with panel {own}. One thread initialises them; "
+        "a barrier of the whole block shows them to all."
+    )
+    return {
+        "panels": str(panels_in(settled)),
+        "first_part": str(own),
+        "about": "\n".join(wrapped(about, BODY_WIDTH)),
+    }
 
 
 def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[StatementView, ...]:

@@ -198,6 +198,11 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
         kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.names[settled.facts[dealt.store.src.buffer, 'layout']]}>"
         operands = operands_of(dealt, printer)
         groups.setdefault(kind, []).extend((operands.own, operands.taken))
+        if dealt.held is not None:
+            tile = dealt.held.a.buffer
+            extents = ", ".join(map(printer.index, tile.shape))
+            kind = f"tl::Fragment<{tile.dtype.cpp}, tl::WgmmaAccumulator<{extents}, 1>>"
+            local.append(Declaration(f"{kind} {operands.held};", (f"{printer.names(tile.name)} in registers",)))
     return (*(Declaration(f"{kind} {', '.join(names)};") for kind, names in groups.items()), *local)
 
 

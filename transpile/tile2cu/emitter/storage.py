@@ -41,8 +41,8 @@ def shared(settled: Settled, printer: Printer) -> Section:
         of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
         own = dict(ledger.tiles)[BARRIERS] - of_first
         panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
-        of = "`full` of each panel and `empty`" if panels else "`full` and `empty`"
-        about = f"{own} bytes; {of} of each slot, 8 bytes each"
+        of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
+        about = f"{own} bytes; {of}, 8 bytes each"
         names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
         kind = "TmaPanelBarriers" if panels else "TmaBarriers"
         declared.append(Declaration(f"tl::{kind}<{stages}{panels}> {names};", (about,)))

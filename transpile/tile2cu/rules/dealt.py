@@ -112,9 +112,24 @@ def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
     handed = _handed((*products, *between), late, pipeline, context)
     if isinstance(handed, _Refused):
         return handed
-    if _registers(store.src.buffer, sum_, context.launch) + OTHER_REGISTERS > share(context.launch):
+    left = share(context.launch) - OTHER_REGISTERS - _registers(store.src.buffer, sum_, context.launch)
+    if left < 0:
         return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
-    return Dealt(products=products, between=between, store=store, late=late, second=second, handed=handed)
+    held = next((op for op in reversed(products) if _can_be_held(op, left, pipeline)), None)
+    return Dealt(products=products, between=between, store=store, late=late, second=second, handed=handed, held=held)
+
+
+def _can_be_held(op: Gemm, registers: int, pipeline: Pipeline) -> bool:
+    """Whether a product's first operand is the same in all turns, and as a fragment takes so many registers at most.
+
+    From shared memory wgmma would read as much of it in a turn as of the second operand, and shared memory bounds both.
+    """
+    tile = op.a.buffer
+    if not op.a.whole or op.transpose_a or tile.scope is not Scope.SHARED or tile.dtype.bits != 16:
+        return False
+    rows, cols = tile.static_shape
+    changes = any(tile in buffers_written(each) for each in (*pipeline.loads, *pipeline.body))
+    return not changes and rows * cols // _WARPGROUP // 2 <= registers
 
 
 def _not_alone(

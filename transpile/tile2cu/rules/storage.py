@@ -165,7 +165,7 @@ class _Struct:
 
 def _barriers(context: Context) -> int:
     """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
-    what it loads first. Where turns are dealt, each panel has one for full.
+    what it loads first. Where turns are dealt, each panel has one for full, and each slot two for empty.
     """
     stays = context.facts.get(context.launch, "persistent") is not None
     first = (1 + stays) if context.facts.get(context.launch, "first_tiles") is not None else 0
@@ -176,7 +176,7 @@ def _barriers(context: Context) -> int:
     dealt: Dealt | None = context.facts.get(op, "dealt")
     if dealt is not None:
         layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
-        return pipeline.stages * (1 + sum(layout.panels for layout in layouts)) + first
+        return pipeline.stages * (2 + sum(layout.panels for layout in layouts)) + first
     return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
 
 

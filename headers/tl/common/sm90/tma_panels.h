@@ -8,18 +8,13 @@ namespace tl {
 
 template <int stages, int panels> struct TmaPanelBarriers {
   Barrier full[stages][panels];  // a phase ends when TMA has filled the panel
-  Barrier empty[stages];         // a phase ends when all consumer warps have released the slot
+  Barrier empty[stages][2];      // a phase ends when a warpgroup's warps have released its part of the slot
 };
 
 // The panels of one slot, in the order in which they are loaded. Any thread has its own.
 class TmaArrivals {
  public:
   TL_DEVICE TmaArrivals(Barrier* full, int parity) : next_(full), parity_(parity) {}
-  // The barrier of the next panel, which then expects its bytes. Who: the producer's one thread.
-  TL_DEVICE Barrier& expect(int bytes) {
-    mbarrier_arrive_expect(*next_, bytes);
-    return *next_++;
-  }
   // Waits until the next panel is there. Who: any thread.
   TL_DEVICE void wait() { mbarrier_wait(*next_++, parity_); }
 
@@ -28,10 +23,30 @@ class TmaArrivals {
   int parity_;
 };
 
-// As TmaPipeline, for tiles of `panels` panels in all. Tile k lies in slot k % stages.
-template <int stages, int panels, int threads> class TmaPanelPipeline {
+// The same for who loads them; `first_part` of them are warpgroup 0's. Who: the producer's one thread.
+class TmaPanelLoads {
  public:
-  static_assert(threads % warp_size == 0, "whole warps use the tiles");
+  TL_DEVICE TmaPanelLoads(Barrier* full, Barrier* empty, int first_part, int parity)
+      : full_(full), empty_(empty), first_part_(first_part), parity_(parity) {}
+  // Waits until the part of the slot that the next panel starts is free. The panel's barrier, which expects its bytes.
+  TL_DEVICE Barrier& expect(int bytes) {
+    if (panel_ == 0 || panel_ == first_part_) mbarrier_wait(empty_[panel_ == 0 ? 0 : 1], parity_ ^ 1);
+    Barrier& full = full_[panel_++];
+    mbarrier_arrive_expect(full, bytes);
+    return full;
+  }
+
+ private:
+  Barrier *full_, *empty_;
+  int panel_ = 0, first_part_, parity_;
+};
+
+// As TmaPipeline, for tiles of `panels` panels in all, of two warpgroups that free a part each: the first `first_part`
+// panels, and the others. Tile k lies in slot k % stages.
+template <int stages, int panels, int first_part, int threads> class TmaPanelPipeline {
+ public:
+  static_assert(threads == 2 * warpgroup_warps * warp_size, "two warpgroups use the tiles");
+  static_assert(0 < first_part && first_part < panels, "each of them has a part");
 
   // Who: every thread of the block, the producer too.
   TL_DEVICE explicit TmaPanelPipeline(TmaPanelBarriers<stages, panels>& barriers) : barriers_(barriers) {
@@ -40,27 +55,28 @@ template <int stages, int panels, int threads> class TmaPanelPipeline {
       for (int slot = 0; slot < stages; ++slot) {
         TL_UNROLL
         for (int panel = 0; panel < panels; ++panel) mbarrier_init(barriers.full[slot][panel], 1);
-        mbarrier_init(barriers.empty[slot], threads / warp_size);
+        for (Barrier& empty : barriers.empty[slot]) mbarrier_init(empty, warpgroup_warps);
       }
       mbarrier_init_fence();
     }
     sync_threads();
   }
 
-  // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, whose panels
-  // arrive at `full` one by one. Who: the producer's threads, of which one does it.
+  // load(k, full) for k = 0 .. turns - 1 starts the loads of tile k, each panel's as soon as its part of the slot is
+  // free; they arrive at `full` one by one. Who: the producer's threads, of which one does it.
   template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
     tl::produce<threads>(turns, [&](int k) {
-      mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1);
-      load(k, arrivals(k));
+      const int slot = k % stages;
+      load(k, TmaPanelLoads(barriers_.full[slot], barriers_.empty[slot], first_part, k / stages & 1));
     });
   }
   // The panels of tile k. Any thread.
   TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
-  // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
+  // This warp is done with its warpgroup's part of tile k, and nobody else reads that part any more: it may be loaded
+  // again when all warps of the warpgroup are done. Who: whole consumer warps.
   TL_DEVICE void release(int k) const {
     sync_warp();  // all lanes are done with the slot
-    if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages]);
+    if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages][warp() / warpgroup_warps]);
   }
 
  private:
@@ -69,12 +85,12 @@ template <int stages, int panels, int threads> class TmaPanelPipeline {
 
 // As tl::tma_load of a tile that arrives at one barrier; here each panel arrives at its own.
 template <int rank, class Tile>
-TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaArrivals& arrivals) {
+TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaPanelLoads& loads) {
   constexpr int elements = Tile::rows * Tile::panel_cols;
   TL_UNROLL
   for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
     tma_load_box(to.data + panel * elements, map, from.coordinate,
-                 arrivals.expect(elements * int(sizeof(typename Tile::type))));
+                 loads.expect(elements * int(sizeof(typename Tile::type))));
     from.coordinate[rank - 1] += Tile::panel_cols;
   }
 }
