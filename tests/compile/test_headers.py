@@ -61,6 +61,22 @@ def test_nvcc_for_sm_90a(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "90a", tmp_path), header, tmp_path, ".cu")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#include <tl/tl.h>\n#ifdef __CUDA_FP16_H__\n#error read in vain: it costs nvcc 0.25 s\n#endif\n",
+        "#define TL_CUDA_HALF\n#include <tl/tl.h>\nstatic_assert(std::is_same<tl::half, __half>::value);\n",
+    ],
+    ids=["its own", "CUDA's"],
+)
+def test_half_is_cudas_where_it_is_asked_for(nvcc: str, text: str, tmp_path: Path) -> None:
+    source = tmp_path / "half.cu"
+    source.write_text(text)
+    command = [*nvcc_command(nvcc, "80", tmp_path), f"-I{HEADERS}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("kernels", sorted((ROOT / "tests/unit/headers/kernels").glob("*.cu")), ids=lambda p: p.stem)
 def test_nvcc_takes_the_kernels_that_test_the_headers(nvcc: str, kernels: Path, tmp_path: Path) -> None:
     """All layouts, types, reductions and copies, without a warning or a spill."""

@@ -57,6 +57,7 @@ def test_elements_outside_of_a_tensor_are_not_given_away(tmp_path: Path) -> None
     x = RNG.integers(0, 256, (37, 4), dtype=np.uint8)
     kernel = load(tmp_path, statements, prelude="source")
     assert "if (tl::inside(X.at(row, 3)) && tl::inside(Y.at(row, 7)))" in kernel.source
+    assert "#define TL_CUDA_HALF" in kernel.source, "the user's C++ may have __half"
     np.testing.assert_array_equal(kernel(x), decoded(x))
 
 

@@ -77,7 +77,13 @@ TL_DEVICE float atomic_add(float* to, float value) { return atomicAdd(to, value)
 TL_DEVICE double atomic_add(double* to, double value) { return atomicAdd(to, value); }
 TL_DEVICE int atomic_add(int* to, int value) { return atomicAdd(to, value); }
 TL_DEVICE unsigned atomic_add(unsigned* to, unsigned value) { return atomicAdd(to, value); }
-TL_DEVICE half atomic_add(half* to, half value) { return atomicAdd(to, value); }
+TL_DEVICE half atomic_add(half* to, half value) {
+  uint16_t before, bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  asm volatile("atom.add.noftz.f16 %0, [%1], %2;" : "=h"(before) : "l"(to), "h"(bits) : "memory");
+  __builtin_memcpy(static_cast<void*>(&value), &before, sizeof before);
+  return value;
+}
 // sm_80 has no such instruction. [PTX ISA, "Parallel Synchronization and Communication Instructions: atom"]
 TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
   if constexpr (cuda::architecture >= 90) {

@@ -12,7 +12,7 @@ namespace tl {
 // [PTX ISA, "Data Movement and Conversion Instructions: shfl.sync"]
 #define TL_SHUFFLE(name, intrinsic)                                                                        \
   template <int width = warp_size, class T> TL_DEVICE T name(T value, int operand, uint32_t lanes = ~0u) { \
-    if constexpr (sizeof(T) >= 4 || std::is_same<T, half>::value) {                                        \
+    if constexpr (sizeof(T) >= 4) {                                                                        \
       return intrinsic(lanes, value, operand, width);                                                      \
     } else {                                                                                               \
       uint32_t bits = 0;                                                                                   \

@@ -169,6 +169,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
         headers=_headers(launches),
+        cuda_half=bool(first.program.pasted) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),

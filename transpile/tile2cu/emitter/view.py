@@ -82,6 +82,7 @@ class KernelView:
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
     `group` are the threads of a group that works by itself, 0 where the block works as a whole; `headers` are tl's.
+    `cuda_half`: half is CUDA's own type, as C++ of the user's own may want it.
     """
 
     name: str
@@ -90,6 +91,7 @@ class KernelView:
     contract: tuple[str, ...]
     group: str
     headers: tuple[str, ...]
+    cuda_half: bool
     pasted: tuple[Section, ...]
     sizes: Section
     shared_limit: int
