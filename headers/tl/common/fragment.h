@@ -2,6 +2,7 @@
 #pragma once
 #include "index.h"
 #include "rows_of.h"
+#include "spread.h"
 
 namespace tl {
 

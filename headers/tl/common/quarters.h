@@ -52,8 +52,8 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const Quarters<n>& x, co
   return dot_4(x - 0, y, sum);
 }
 
-// The same products, added to any elements of the packet: of sums of which only the total is read. Numbers `part` of four
-// bytes lie side by side in a word as they are; of y, every fourth does, once for all rows.
+// The same products, added to any elements of the packet: of sums of which only the total is read. Numbers `part` of
+// four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows.
 template <int n, class Sum>
 TL_DEVICE Vec<int, n> dot_4_in_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");

@@ -11,8 +11,8 @@ template <int n> struct SpreadRamp {
   int first;
   static TL_DEVICE int place(int i) { return i / 2 * 8 + lane() % 4 * 2 + i % 2; }
 };
-// The same as the last index of a loop over the elements of Layout, whose first is in register `reg`. Registers of a row
-// are two side by side, then two of another row.
+// The same as the last index of a loop over the elements of Layout, whose first is in register `reg`. Registers of a
+// row are two side by side, then two of another row.
 template <class Layout_, int dim_, int n> struct SpreadIndex {
   using Layout = Layout_;
   static constexpr int dim = dim_;

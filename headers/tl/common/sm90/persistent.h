@@ -19,8 +19,8 @@ struct DrawnTiles {
   Barrier read[2];   // a phase ends when all consumer warps have read it
 };
 
-// Deals the tiles of a grid to blocks that stay, one when a block asks for one: the blocks' first tiles have the blocks'
-// numbers, then come the others in order. So blocks end together although their tiles take unequal time.
+// Deals the tiles of a grid to blocks that stay, one when a block asks for one: the blocks' first tiles have the
+// blocks' numbers, then come the others in order. So blocks end together although their tiles take unequal time.
 template <int threads> class TileQueue {
  public:
   // `next`: in global memory, from start_queue; for `count` tiles. Made before a ring, whose constructor shows the

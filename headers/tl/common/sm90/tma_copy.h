@@ -125,7 +125,8 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
     store_panel<Along, first + Tile::panel_cols>(from, staging, map, to);
 }
 
-// Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole warps.
+// Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole
+// warps.
 TL_DEVICE void staging_is_free() {
   if (lane() == 0) tma_store_wait_read<0>();
   sync_warp();

@@ -46,7 +46,7 @@ template <int stages> class RingSlot {
 };
 
 // One ring of slots: tile k lies in slot k % stages. `threads` threads use the tiles, the producer behind them loads.
-// With several blocks, those of a cluster, any may load for the others: a slot is free when all of them have released it.
+// With several blocks, those of a cluster, any may load for the others: a slot is free when all have released it.
 template <int stages, int threads, int blocks = 1> class TmaRing {
  public:
   static_assert(threads % warp_size == 0, "whole warps use the tiles");
