@@ -69,6 +69,8 @@ ONE_SIDED = {
     "group_threads": "of such a group",
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
     "sync_grid": "a cooperative launch's; on AMD what follows T.sync_grid is a kernel of its own, or it is refused",
+    "wait_for_earlier_kernels": "griddepcontrol of sm_90; AMD's kernels start one after the other",
+    "let_later_kernels_start": "the same",
     "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
     "load_to_shared": "gfx950's loads past the registers; on NVIDIA it is cp_async",
     "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",

@@ -50,7 +50,7 @@ TL_FUNCTION(Cosh, cosh, ::coshf(x), ::cosh(x))
 TL_FUNCTION(Erf, erf, ::erff(x), ::erf(x))
 TL_FUNCTION(Floor, floor, ::floorf(x), ::floor(x))
 TL_FUNCTION(Ceil, ceil, ::ceilf(x), ::ceil(x))
-TL_FUNCTION(Round, round, ::rintf(x), ::rint(x))  // halves to even
+TL_FUNCTION(Round, round, ::rintf(x), ::rint(x))             // halves to even
 TL_FUNCTION(RoundAway, round_away, ::roundf(x), ::round(x))  // halves away from zero
 TL_FUNCTION(Trunc, trunc, ::truncf(x), ::trunc(x))
 // Of float, one or two instructions of the special-function unit, denormals flushed; of double, the same as above.
