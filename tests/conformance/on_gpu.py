@@ -83,7 +83,7 @@ def _keep(program: Any, emitted: Any, folder: Path, name: str, seconds: float) -
         about = {
             "name": name,
             "numbers": {key: np.asarray(value).item() for key, value in numbers.items()},
-            "tolerance": asdict(tolerance(program, arguments)),
+            "tolerance": asdict(tolerance(program, arguments, wgmma=True)),
             "shapes": {key: list(np.shape(in_bytes[key])) for key in expected},
             "types": {key: types[key].name for key in expected},
         }

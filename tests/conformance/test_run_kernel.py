@@ -168,6 +168,25 @@ def test_tolerances_follow_the_types_that_values_are_rounded_to() -> None:
     assert tolerance(small_program(narrow, PARAMS), arguments) == Tolerance(2.0**-11, 64)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "inner"), [("float8_e4m3fn", 2.0**-13), ("float8_e5m2", 2.0**-13), ("int8", 2.0**-24)]
+)
+def test_sums_of_float8_products_have_13_bits_on_hopper(dtype: str, inner: float) -> None:
+    product = f"""
+        A = T.alloc_shared((64, 64), "{dtype}")
+        B = T.alloc_shared((64, 64), "{dtype}")
+        C = T.alloc_fragment((64, 64), "{"int32" if dtype == "int8" else "float32"}")
+        T.copy(X, A)
+        T.copy(Y, B)
+        T.gemm(A, B, C, clear_accum=True)
+        T.copy(C, Z)
+    """
+    params = f'X: T.Tensor((64, 64), "{dtype}"), Y: T.Tensor((64, 64), "{dtype}"), Z: T.Tensor((64, 64), "float32")'
+    program, arguments = small_program(product, params), {"X": np.zeros((64, 64))}
+    assert tolerance(program, arguments, wgmma=True) == Tolerance(inner, 64)
+    assert tolerance(program, arguments) == Tolerance(2.0**-24, 64)
+
+
 def test_what_no_rounding_explains_is_a_fault() -> None:
     exact = np.random.default_rng(0).standard_normal(1000)
     limits = Tolerance(2.0**-11, 100)
