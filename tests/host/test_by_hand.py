@@ -365,3 +365,34 @@ def test_tma_fills_panels_when_their_group_is_done_with_them(tmp_path: Path) -> 
     assert "tl::tma_copy(A_map, tl::at(by * 64, ko * 128 + j * 64), tl::cols<64>(A_shared, j * 64), there[j]);" in body
     first = body.index("tl::tma_copy")
     assert "A_shared was read by other threads" in body[:first], "threads may still multiply what TMA would overwrite"
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_pipelined_loop_with_barriers_of_the_users_runs_as_it_is_written(stages: int, tmp_path: Path) -> None:
+    """One tile, filled and awaited in each turn by all threads: nothing in it runs ahead."""
+    kernel = load_body(
+        tmp_path,
+        f"""
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        ready = T.alloc_barrier(128)
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 32), num_stages={stages}):
+            T.tma_copy(A[by * 64, k * 32], A_shared, barrier=ready)
+            T.tma_copy(B[k * 32, bx * 64], B_shared, barrier=ready)
+            T.barrier_arrive(ready)
+            T.barrier_wait(ready, k % 2)
+            T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[by * 64, bx * 64])
+        """,
+        GEMM,
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+    )
+    a, b = operands()
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::tma_copy(A_map" in body and "tl::pipeline" not in body

@@ -34,11 +34,11 @@ def explain(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def small(capsys: pytest.CaptureFixture[str], folder: Path, *lines: str) -> str:
+def small(capsys: pytest.CaptureFixture[str], folder: Path, *lines: str, target: str = "cuda:sm_80") -> str:
     """What is said of a kernel with this body, without line breaks."""
     path = folder / "small.py"
     path.write_text(KERNEL.format(body="\n".join(" " * 12 + line for line in lines)))
-    return " ".join(explain(capsys, str(path)).split())
+    return " ".join(explain(capsys, str(path), "--target", target).split())
 
 
 def test_every_copy_product_and_loop_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +109,14 @@ def test_what_was_not_chosen_says_why_and_what_would_change_it(
     said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in small(capsys, tmp_path, *REJECTIONS[said])
+
+
+def test_a_copy_to_a_barrier_of_the_users_stays_in_its_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = "    T.tma_copy(X[k * 64, 0], S, barrier=there)"
+    waits = "    T.barrier_arrive(there)", "    T.barrier_wait(there, k % 2)", "    T.copy(S, L)"
+    lines = "there = T.alloc_barrier(128)", LOOP.format(stages=2), copy, *waits
+    said = small(capsys, tmp_path, *lines, target="cuda:sm_90a")
+    assert "not ahead of its loop: the turn that begins it waits for it at `there`" in said
 
 
 def test_barriers_say_what_they_are_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

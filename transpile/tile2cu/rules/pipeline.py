@@ -49,7 +49,8 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     """The copies from global to shared memory of a pipelined loop run num_stages - 1 turns ahead.
 
     A copy may run ahead when it depends on the loop's variable and on nothing that the body computes, when nothing else
-    writes its tile, and when the tile is not read before it in the same turn.
+    writes its tile, and when the tile is not read before it in the same turn. T.tma_copy stays in its turn: the user
+    waits for it.
 
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead; why others are not.
     """
@@ -145,6 +146,9 @@ def _runs_ahead(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
 def _stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     """(why, edit) of a copy from a tensor that cannot run ahead; empty where it can."""
     tile = stmt.dst.buffer
+    if stmt.barrier is not None:
+        assert isinstance(stmt.barrier.buffer, Buffer)
+        return f"the turn that begins it waits for it at `{stmt.barrier.buffer.name}`", "write T.copy without a barrier"
     if tile.scope is not Scope.SHARED:
         return (
             f"`{tile.name}` is not in shared memory",
