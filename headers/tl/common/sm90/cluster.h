@@ -119,13 +119,11 @@ template <class... Parameters, class... Arguments>
 tl_status launch_clusters_with(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, size_t shared_bytes,
                                void* stream, Arguments... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) return TL_NOT_SUPPORTED;
-  const tl_status statuses[] = {TL_OK, argument_status(arguments)...};
-  for (const tl_status status : statuses)
-    if (status != TL_OK) return status;
-  const int error = launch_kernel_in_clusters(kernel, cluster, grid, dim3(threads), shared_bytes, stream, arguments...);
-  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+  const auto start = [&] {
+    return launch_kernel_in_clusters(kernel, cluster, grid, dim3(threads), shared_bytes, stream, arguments...);
+  };
+  return started(grid, start, arguments...);
 }
 template <class Shared, class... Parameters, class... Arguments>
 tl_status launch_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, void* stream,
