@@ -9,6 +9,7 @@
 #include "common/base.h"
 #include "common/vec.h"
 #include "common/math.h"
+#include "common/rounding.h"
 #include "common/nibbles.h"
 #include "common/shape.h"
 #include "common/swizzle.h"

@@ -37,6 +37,14 @@ _STATEMENTS = {
         for i, j in T.Parallel(64, 8):
             Z[bx * 64 + i, j] = sums[i, j] + S_words[i // 2, j] + X_bits[i]
     """,
+    "rounding": """
+        T.clear(L)
+        for i, j in T.Parallel(64, 8):
+            x = T.ieee_add(Z[bx * 64 + i, j], 1.0, "ru") + T.ieee_fdiv(1.0, Z[bx * 64 + i, j], "rd")
+            y = T.ieee_fmaf(x, x, T.ieee_fsqrt(x, "rz"), "rz") + T.ieee_frcp(x) + T.ieee_frsqrt(x)
+            Z[bx * 64 + i, j] = y + T.cast(T.ieee_mul(T.cast(x, "float64"), 3.0, "ru"), "float32") + T.__ffs(i)
+            Z[bx * 64 + i, j] += T.ieee_sub(X[bx * 64 + i, j], X[bx * 64 + i, j + 8])
+    """,
     "atomics": """
         S_half = T.alloc_shared((64,), "float16")
         S_short = T.alloc_shared((64,), "int16")

@@ -102,7 +102,7 @@ def settled_kernels(
     if name and len(found) > 1:
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
-    return [_settled(program, target, name, partial(traced, program.name)) for program in found]
+    return [_settled(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
 
 
 def emit_program(program: Program, target: Target, *, look: Look | None = None, tool: Tool | None = None) -> Emitted:
@@ -137,7 +137,7 @@ def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) 
         bytes_of = partial(_shared_bytes, target)
         raise fit.with_help(error, program, target.shared_limit, retrace, bytes_of) from None
     if name and name != program.name:
-        program = replace(program, name=name, alias_of=program.name)
+        program = replace(program, name=name, alias_of=program.alias_of or program.name)
     return tuple(_launch(program, target, each) for each in contexts)
 
 

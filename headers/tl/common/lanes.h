@@ -13,6 +13,18 @@ template <class... Lanes> TL_DEVICE int all_of_warp(bool predicate, Lanes... lan
   return ballot(!predicate, lanes...) == 0;
 }
 
+// The place of the n-th bit that is set, from `first` up, or of a negative n down; of n = 0, `first` itself if it is
+// set. ~0 where there is none. Any thread. [CUDA C++ Programming Guide, "Integer Intrinsics", __fns]
+TL_DEVICE uint32_t nth_set(uint32_t bits, uint32_t first, int n) {
+  const int step = n < 0 ? -1 : 1;
+  int left = n == 0 ? 1 : n * step;
+  for (int at = static_cast<int>(first); at >= 0 && at < 32; at += step) {
+    if ((bits >> at & 1) != 0 && --left == 0) return static_cast<uint32_t>(at);
+    if (n == 0) break;
+  }
+  return ~0u;
+}
+
 // The combination of the values of `lanes` neighbouring lanes, in all of them. `lanes` is a power of two.
 template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
   static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0, "lanes combine in halves");

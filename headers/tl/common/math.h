@@ -207,20 +207,7 @@ template <class X, class Low, class High> TL_DEVICE auto clamp(X x, Low low, Hig
   return tl::min(tl::max(x, low), high);
 }
 // a * b + c.
-template <class A, class B, class C> TL_DEVICE auto fma(A a, B b, C c) {
-  constexpr int n = common_size<A, B> > 0 ? common_size<A, B> : packet_size<C>;
-  const auto x = value(a);
-  const auto y = value(b);
-  const auto z = value(c);
-  if constexpr (n == 0) {
-    return Fma{}(x, y, z);
-  } else {
-    Vec<decltype(Fma{}(element(x, 0), element(y, 0), element(z, 0))), n> result;
-    TL_UNROLL
-    for (int i = 0; i < n; ++i) result.at[i] = Fma{}(element(x, i), element(y, i), element(z, i));
-    return result;
-  }
-}
+template <class A, class B, class C> TL_DEVICE auto fma(A a, B b, C c) { return apply(Fma{}, a, b, c); }
 
 // A number, or each element of a Vec, as another type.
 template <class To, class X> TL_DEVICE auto cast(X x) { return convert<To>(value(x)); }

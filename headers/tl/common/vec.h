@@ -124,6 +124,20 @@ template <class F, class A, class B> TL_DEVICE auto apply(F f, const A& a, const
     return result;
   }
 }
+template <class F, class A, class B, class C> TL_DEVICE auto apply(F f, const A& a, const B& b, const C& c) {
+  constexpr int n = common_size<A, B> > 0 ? common_size<A, B> : packet_size<C>;
+  const auto x = value(a);
+  const auto y = value(b);
+  const auto z = value(c);
+  if constexpr (n == 0) {
+    return f(x, y, z);
+  } else {
+    Vec<decltype(f(element(x, 0), element(y, 0), element(z, 0))), n> result;
+    TL_UNROLL
+    for (int i = 0; i < n; ++i) result.at[i] = f(element(x, i), element(y, i), element(z, i));
+    return result;
+  }
+}
 
 // Operators take part when one of the operands has several elements.
 template <class A, class B> using IfPacket = std::enable_if_t<(common_size<A, B> > 0)>;

@@ -10,6 +10,7 @@
 #include "cp_async.h"
 #include "mma.h"
 #include "math.h"
+#include "rounding.h"
 #include "debug.h"
 #ifndef __CUDACC_RTC__
 #include "launch.h"

@@ -68,4 +68,12 @@ TL_DEVICE void ldmatrix_x2_trans(uint32_t* r, const void* row) {
                : "memory");
 }
 
+// The number of the lowest bit that is set, from 1 on; 0 where none is.
+template <class T> TL_DEVICE int first_set(T bits) {
+  if constexpr (sizeof(T) == 8)
+    return __ffsll(static_cast<long long>(bits));
+  else
+    return __ffs(static_cast<int>(bits));
+}
+
 }  // namespace tl

@@ -11,5 +11,6 @@
 #include "cp_async.h"
 #include "mma.h"
 #include "math.h"
+#include "rounding.h"
 #include "debug.h"
 #include "launch.h"

@@ -95,4 +95,12 @@ TL_HIP_LACKS_LDMATRIX(ldmatrix_x2)
 TL_HIP_LACKS_LDMATRIX(ldmatrix_x2_trans)
 #undef TL_HIP_LACKS_LDMATRIX
 
+// The number of the lowest bit that is set, from 1 on; 0 where none is.
+template <class T> TL_DEVICE int first_set(T bits) {
+  if constexpr (sizeof(T) == 8)
+    return __builtin_ffsll(static_cast<long long>(bits));
+  else
+    return __builtin_ffs(static_cast<int>(bits));
+}
+
 }  // namespace tl

@@ -10,6 +10,7 @@
 #include "cp_async.h"
 #include "mma.h"
 #include "math.h"
+#include "rounding.h"
 #include "intrinsics.h"
 #include "debug.h"
 #include "launch.h"

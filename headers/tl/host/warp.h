@@ -52,4 +52,12 @@ TL_DEVICE void ldmatrix_x4_trans(uint32_t* r, const void* row) { tl_engine_ldmat
 TL_DEVICE void ldmatrix_x2(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 2, 0); }
 TL_DEVICE void ldmatrix_x2_trans(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 2, 1); }
 
+// The number of the lowest bit that is set, from 1 on; 0 where none is.
+template <class T> TL_DEVICE int first_set(T bits) {
+  if constexpr (sizeof(T) == 8)
+    return __builtin_ffsll(static_cast<long long>(bits));
+  else
+    return __builtin_ffs(static_cast<int>(bits));
+}
+
 }  // namespace tl

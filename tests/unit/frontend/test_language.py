@@ -151,6 +151,11 @@ READ = {
     "row[0] = T.sin(A[0, 0]) + T.__exp(A[0, 2])": ["row[0] = (sin(A[0, 0]) + exp(A[0, 2]))"],
     "row[0] = T.pow(A[0, 0], 3) + T.fmod(A[0, 1], 2.0)": ["row[0] = ((A[0, 0] ** 3) + fmod(A[0, 1], 2.0))"],
     "row[0] = T.Select(T.isfinite(A[0, 0]), A[0, 0], 0.0)": ["row[0] = if_then_else(isfinite(A[0, 0]), A[0, 0], 0.0)"],
+    "row[0] = T.ieee_add(A[0, 0], 2, 'ru')": ["row[0] = add_ru(A[0, 0], 2)"],
+    "row[0] = T.ieee_fmaf(A[0, 0], A[0, 1], 1.0, rounding_mode='rz')": ["row[0] = fma_rz(A[0, 0], A[0, 1], 1.0)"],
+    "row[0] = T.ieee_frsqrt(A[0, 0])": ["row[0] = rsqrt_rn(A[0, 0])"],
+    "n = T.__ffs(n)": ["n = first_set(n)"],
+    "row[0] = T.__ldg(A[0, 3])": ["row[0] = A[0, 3]"],
     "row[0] = A[0, 0].astype('float16')": ["row[0] = float16(A[0, 0])"],
 }  # fmt: skip
 
@@ -189,6 +194,14 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "buffer to `A`, a tensor in global memory",
         "T.annotate_safe_value({S: 1.0})": "F023 T.annotate_safe_value is about tensors as they are, not `S`, a shared "
         "buffer",
+        "row[0] = T.ieee_add(A[0, 0], 1.0, 'xy')": "F023 `rounding_mode` of T.ieee_add is one of rn, rz, ru, rd, not "
+        "the string 'xy'",
+        "row[0] = T.ieee_mul(T.cast(n, 'float16'), T.cast(n, 'float16'), 'rz')": "F023 T.ieee_mul of float16 rounds to "
+        "nearest only",
+        "row[0] = T.ieee_frcp(n)": "F018 T.ieee_frcp takes floating-point numbers, not int32",
+        "row[0] = T.ieee_frsqrt(T.cast(n, 'float64'))": "F018 T.ieee_frsqrt takes float32, not float64",
+        "n = T.__ffs(A[0, 0])": "F018 T.__ffs takes integers, not float32",
+        "row[0] = T.__ldg(S[0, 0])": "F023 T.__ldg reads tensors in global memory, not `S`, a shared buffer",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",

@@ -1,8 +1,11 @@
 """Names, places and comments of the user survive; names that would be confused are numbered."""
 
 from collections.abc import Callable
+from pathlib import Path
 
+from tile2cu.api import emit
 from tile2cu.core.program import Program, walk_stmts
+from tile2cu.frontend import programs
 
 
 def listed(program: Program) -> list[tuple[str, object, str, str]]:
@@ -127,3 +130,33 @@ def test_values_are_not_carried_by_a_loop(refusal: Callable[..., str], body: Cal
     assert refusal("y = 0\nfor k in T.serial(N):\n    y += 1").startswith("F027 `y` is bound again")
     assert refusal("y = A[bx, 0]\nfor k in T.serial(N):\n    if k > 3:\n        y = y * 2").startswith("F027")
     body("y = 0\nfor k in T.serial(N):\n    y = k\n    y = y + 1\n    B[bx, y] = 0")  # bound before it is read
+
+
+def test_a_kernel_called_main_has_its_files_name() -> None:
+    text = """
+import tilelang.language as T
+
+@T.prim_func
+def main(A: T.Tensor((64,), "float32")):
+    with T.Kernel(64) as bx:
+        A[bx] = 0.0
+"""
+
+    def name(file: str, text: str) -> tuple[str, str]:
+        program = programs(Path(file), text, kernel="main", bindings={})[0]
+        return program.name, program.alias_of
+
+    assert name("row-sums.py", text) == ("row_sums", "main")
+    assert name("2d.py", text) == ("_2d", "main")
+    other = text.replace("def main", "def scale").replace("import tilelang.language as T", "")
+    assert name("scale.py", text + other) == ("scale_main", "main")
+
+
+def test_a_text_of_a_kernel_called_main_says_how_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "zero.py"
+    path.write_text(
+        "import tilelang.language as T\n@T.prim_func\ndef main(A: T.Tensor((64,), 'float32')):\n"
+        "    with T.Kernel(64) as bx:\n        A[bx] = 0.0\n"
+    )
+    files = emit(path)["zero"].files
+    assert "--kernel main\n" in files["zero.cu"] and "tl_status zero(" in files["zero.h"]

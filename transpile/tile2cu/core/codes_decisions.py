@@ -213,8 +213,8 @@ _EMISSION: Mapping[str, Explanation] = {
     ),
     "T2C-E033": Explanation(
         "a kernel's name cannot be a C function's",
-        "The launcher is called from C and has the kernel's name: the outermost Python function's. C++ keywords and "
-        "the names that the emitted file itself stands on are taken.",
+        "The launcher is called from C and has the kernel's name: the outermost Python function's (the file's, for "
+        "one called main). C++ keywords and the names that the emitted file itself stands on are taken.",
     ),
     "T2C-E010": Explanation(
         "clang-format failed",

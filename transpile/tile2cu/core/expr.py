@@ -127,6 +127,9 @@ _OF_THREAD = (
 )
 OF_THREAD = frozenset(_OF_THREAD.split())
 
+# Functions whose rounding is stated: the name ends with it, as in `add_rz`.
+ROUNDED = ("add", "subtract", "multiply", "divide", "fma", "reciprocal", "sqrt")
+ROUNDINGS = ("rn", "rz", "ru", "rd")  # to nearest even, toward zero, up, down
 
 _NUMBERS = frozenset(("thread", "lane"))  # of a thread: no other takes part
 

@@ -506,10 +506,10 @@ class Program:
     `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
     into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
     extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
-    values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one,
-    given with --name. `workspaces` are tensors in global memory that the launches share
-    (T.alloc_global): the launcher provides them, callers do not see them. With `own_barriers` the user has said that
-    all barriers between accesses to shared tiles are written (pass config tl.disable_thread_storage_sync).
+    values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one:
+    given with --name, or the file's for a function called main. `workspaces` are tensors in global memory that the
+    launches share (T.alloc_global): the launcher provides them, callers do not see them. With `own_barriers` the user
+    has said that all barriers between accesses to shared tiles are written (tl.disable_thread_storage_sync).
     """
 
     name: str

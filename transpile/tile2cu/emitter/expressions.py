@@ -56,7 +56,7 @@ _OWN = (
     "cp_async cp_async_commit cp_async_wait cp_async_arrive "
     "mbarrier_wait mbarrier_wait_cluster mbarrier_arrive mbarrier_expect mbarrier_arrive_expect fence_async_proxy "
     "block_rank sync_cluster cluster_arrive cluster_arrive_relaxed cluster_wait "
-    "wait_for_earlier_kernels let_later_kernels_start"
+    "first_set nth_set wait_for_earlier_kernels let_later_kernels_start"
 )
 _OWN_TYPES = frozenset(_OWN.split())
 # C++ warns of these mixtures without parentheses, and people misread them.

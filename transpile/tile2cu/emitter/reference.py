@@ -11,6 +11,7 @@ from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import (
+    ROUNDINGS,
     Binary,
     Call,
     Const,
@@ -22,6 +23,7 @@ from tile2cu.core.expr import (
     Var,
     is_of_thread,
     static_value,
+    walk,
 )
 from tile2cu.core.program import (
     Assert,
@@ -68,6 +70,7 @@ _SPELLING = {"or": "||", "and": "&&"}
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
 _RANKS = 8
+_ROUNDINGS = tuple(f"_{each}" for each in ROUNDINGS)
 _OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, *PACKED))))
 
 
@@ -128,6 +131,7 @@ def require_reference(program: Program) -> None:
                     stmt.span,
                     help="emit it without --with-test",
                 )
+            _require_functions(stmt)
             for expr in expressions(stmt):
                 if isinstance(stmt, Effect) or asked_warpgroups(stmt) is not None or is_of_thread(expr):
                     raise Tile2CuError(
@@ -136,6 +140,18 @@ def require_reference(program: Program) -> None:
                         stmt.span,
                         help="emit it without --with-test, or write the loop with T.Parallel",
                     )
+
+
+def _require_functions(stmt: Stmt) -> None:
+    """Raises T2C-E030 for functions that a reference in double does not have: of a stated rounding, and of bits."""
+    for part in (part for expr in expressions(stmt) for part in walk(expr)):
+        if isinstance(part, Call) and (part.function[-3:] in _ROUNDINGS or part.function in ("first_set", "nth_set")):
+            raise Tile2CuError(
+                "T2C-E030",
+                f"line {stmt.span.line} is about single bits, which the reference does not follow",
+                stmt.span,
+                help="emit it without --with-test",
+            )
 
 
 class Reference:

@@ -1,5 +1,6 @@
 """From a kernel's function to its Program: bind the arguments, run the factory, trace the body."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.uses import constant_names, expressions, extents, size_names, solvable_sizes
 from tile2cu.frontend.values import Arguments, Builtin, Function, FunctionKind, Handle, Opaque, TensorType, describe
 
+_C_MAIN = "main"  # a program's own entry
 MAX_FACTORIES = 8  # factories that return factories
 
 
@@ -105,7 +107,9 @@ class _Trace:
         self.part, self.parts = part, 1  # which of the prim_funcs that the factory returns, and how many there are
         self.calls = calls
         module = host.module_scope(cx, main=False)
-        self.kernel = next(kernel for kernel in kernels(cx, module) if kernel.name == name)
+        all_kernels = kernels(cx, module)
+        self.kernel = next(kernel for kernel in all_kernels if kernel.name == name)
+        self.kernel_names = {kernel.name for kernel in all_kernels}
         self.decorated = self.kernel.function  # the one that tilelang.jit decorates, where factories are nested
         for parameter in parameter_names(self.kernel):
             cx.bindings.possible[parameter] = None
@@ -322,8 +326,11 @@ class _Trace:
         named = constant_names(used)
         constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
         names = naming(constants, [*recorder.params, *sizes], launches)
+        own_name = self.kernel.name if self.parts == 1 else f"{self.kernel.name}_{traced.name}"
+        name = self._of_file(own_name) if own_name == _C_MAIN else own_name
         return Program(
-            name=self.kernel.name if self.parts == 1 else f"{self.kernel.name}_{traced.name}",
+            name=name,
+            alias_of=own_name if name != own_name else "",
             function=traced.name,
             doc=_docstring(self.kernel.function),
             source=cx.source.source,
@@ -339,6 +346,13 @@ class _Trace:
             pasted=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers,
         )
+
+    def _of_file(self, name: str) -> str:
+        """The name of a kernel that C's `main` leaves without one: its file's, and its own behind that where another
+        kernel of the file has it."""
+        stem = re.sub(r"\W", "_", self.cx.source.source.name.rpartition(".")[0], flags=re.ASCII)
+        stem = f"_{stem}" if stem[:1].isdigit() else stem
+        return f"{stem}_{name}" if stem in self.kernel_names else stem
 
     def _require_solvable(
         self, sizes: Sequence[str], params: Sequence[Buffer | Var], launches: Sequence[Launch], traced: Function

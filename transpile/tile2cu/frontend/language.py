@@ -23,6 +23,7 @@ from tile2cu.frontend.lower import (
     random,
     reduce,
     reducer,
+    rounding,
     spellings,
     thread,
     tiles,
@@ -45,6 +46,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | reducer.FUNCTIONS
     | loop.FUNCTIONS
     | {name: lanes.lifted(tiles.lifted(run)) for name, run in elementwise.FUNCTIONS.items()}
+    | {name: lanes.lifted(tiles.lifted(run)) for name, run in rounding.FUNCTIONS.items()}
     | lanes.FUNCTIONS
     | tiles.FUNCTIONS
     | im2col.FUNCTIONS

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Call, walk
+from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call, walk
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -16,6 +16,10 @@ _VOTES = ("count_of_block", "any_of_block", "all_of_block")
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
     dict.fromkeys(_VOTES, ("barrier that counts", "count in a shared tile with T.atomic_add, then T.sync_threads()"))
     | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
+    | dict.fromkeys(
+        (f"{name}_{rounding}" for name in ROUNDED for rounding in ROUNDINGS[1:]),
+        ("instruction that rounds otherwise than to nearest", 'write `rounding_mode="rn"`'),
+    )
     | {
         "sync_grid": (
             "barrier of the grid that tile2cu makes within a kernel",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tile2cu.core.dtype import BOOL, FLOAT32, DType
+from tile2cu.core.dtype import BOOL, FLOAT32, INT32, UINT32, DType
 from tile2cu.core.expr import Call, Const, Expr, Role, Var, binary, is_weak, result_dtype, static_value
 from tile2cu.frontend import builtins, operators
 from tile2cu.frontend.context import Context
@@ -185,6 +185,26 @@ def _cast_to_first(cx: Context, dtype: object, value: object) -> object:
     return cast(cx, value, dtype)
 
 
+def first_set(cx: Context, value: object) -> object:
+    """`T.__ffs(x)`: the number of the lowest bit that is set, from 1 on; 0 where none is."""
+    bits = _bits(value, "__ffs")
+    return cx.expression(Call(INT32, "first_set", (bits,)))
+
+
+def nth_set(cx: Context, value: object, base: object, offset: object) -> object:
+    """`T.__fns(mask, base, n)`: the place of the n-th bit that is set, from `base` on."""
+    arguments = zip((value, base, offset), (UINT32, UINT32, INT32), strict=True)
+    parts = (as_number(cast(cx, _bits(each, "__fns"), to), "an argument of T.__fns") for each, to in arguments)
+    return cx.expression(Call(UINT32, "nth_set", tuple(parts)))
+
+
+def _bits(value: object, name: str) -> Expr:
+    found = as_number(value, f"an argument of T.{name}")
+    if found.dtype.is_float:
+        raise Fault("T2C-F018", f"T.{name} takes integers, not {found.dtype}")
+    return found
+
+
 _OPERATORS = {
     "floordiv": "//",
     "floormod": "%",
@@ -221,6 +241,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "pow": _power,
     "power": _power,
     "fmod": _function_of_two("fmod"),
+    "__ffs": first_set,
+    "__fns": nth_set,
     **{name: _test(name) for name in ("isfinite", "isnan", "isinf")},
     **{name: _function(name) for name in _UNARY},
     **{f"__{name}": _function(name) for name in _FAST},

@@ -14,6 +14,7 @@ from tile2cu.frontend.lower.operand import as_buffer, as_count, as_dtype, as_fla
 from tile2cu.frontend.lower.operand import place as here
 from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.operators import binary as operate
+from tile2cu.frontend.subscript import subscript
 from tile2cu.frontend.values import AttrFrame, Handle, describe
 
 
@@ -81,6 +82,16 @@ def storage_sync(cx: Context, scope: object, *options: object) -> object:
         f'T.tvm_storage_sync takes "shared" or "warp", not {describe(scope)}',
         help="write T.sync_grid() for a barrier of all blocks",
     )
+
+
+def load_read_only(cx: Context, value: object, index: object = None) -> object:
+    """`T.__ldg(A[i])`, `T.__ldg(A, i)`: an element of a tensor that the kernel only reads, which nvcc sees itself."""
+    element = value if index is None else subscript(cx, value, (index,))
+    if not isinstance(element, Load) or not isinstance(element.buffer, Buffer):
+        raise Fault("T2C-F023", f"T.__ldg takes an element of a tensor, not {describe(value)}")
+    if element.buffer.scope is not Scope.GLOBAL:
+        raise Fault("T2C-F023", f"T.__ldg reads tensors in global memory, not {describe(element.buffer)}")
+    return element
 
 
 def fast_rcp(cx: Context, x: object) -> object:
@@ -197,6 +208,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "all_of": _any_or_all("all_of"),
     "tvm_storage_sync": storage_sync,
     "fast_rcp": fast_rcp,
+    "__ldg": load_read_only,
     "decl_buffer": decl_buffer,
     "sblock_alloc_buffer": alloc.alloc_buffer,
     "handle": handle,

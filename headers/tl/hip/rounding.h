@@ -1,0 +1,40 @@
+// Arithmetic rounded to nearest, which the compiler never contracts. Any thread.
+#pragma once
+#include "kernel.h"
+
+namespace tl {
+namespace rounded {
+#pragma clang fp contract(off)
+
+#define TL_ROUNDED(T, fma, sqrt)                             \
+  TL_DEVICE T add_rn(T x, T y) { return x + y; }             \
+  TL_DEVICE T subtract_rn(T x, T y) { return x - y; }        \
+  TL_DEVICE T multiply_rn(T x, T y) { return x * y; }        \
+  TL_DEVICE T divide_rn(T x, T y) { return x / y; }          \
+  TL_DEVICE T fma_rn(T x, T y, T z) { return fma(x, y, z); } \
+  TL_DEVICE T reciprocal_rn(T x) { return T(1) / x; }        \
+  TL_DEVICE T sqrt_rn(T x) { return sqrt(x); }
+TL_ROUNDED(float, __builtin_fmaf, __builtin_sqrtf)
+TL_ROUNDED(double, __builtin_fma, __builtin_sqrt)
+#undef TL_ROUNDED
+// Instructions round as the wave's mode register says, which the compiler takes for nearest. [AMD Instinct MI300 ISA,
+// "Mode Register"]
+#define TL_ROUNDED(T, mode)                   \
+  TL_DEVICE T add_##mode(T, T) = delete;      \
+  TL_DEVICE T subtract_##mode(T, T) = delete; \
+  TL_DEVICE T multiply_##mode(T, T) = delete; \
+  TL_DEVICE T divide_##mode(T, T) = delete;   \
+  TL_DEVICE T fma_##mode(T, T, T) = delete;   \
+  TL_DEVICE T reciprocal_##mode(T) = delete;  \
+  TL_DEVICE T sqrt_##mode(T) = delete;
+TL_ROUNDED(float, rz)
+TL_ROUNDED(float, ru)
+TL_ROUNDED(float, rd)
+TL_ROUNDED(double, rz)
+TL_ROUNDED(double, ru)
+TL_ROUNDED(double, rd)
+#undef TL_ROUNDED
+TL_DEVICE float rsqrt_rn(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
+
+}  // namespace rounded
+}  // namespace tl

@@ -1,0 +1,119 @@
+"""Arithmetic whose rounding is stated, against exact fractions, and functions of single bits."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+N = 77
+RNG = np.random.default_rng(5)
+
+
+def _rounded(value: Fraction, mode: str, dtype: type[np.floating]) -> np.floating:
+    """The number of a type that a mode takes for an exact one."""
+    near = dtype(float(value)) if dtype is np.float64 else dtype(np.float64(float(value)))
+    below = above = near
+    while Fraction(float(below)) > value:
+        below = np.nextafter(below, dtype(-np.inf))
+    while Fraction(float(np.nextafter(below, dtype(np.inf)))) <= value:
+        below = np.nextafter(below, dtype(np.inf))
+    above = below if Fraction(float(below)) == value else np.nextafter(below, dtype(np.inf))
+    if mode == "rn":
+        low, high = value - Fraction(float(below)), Fraction(float(above)) - value
+        even = below if below.view(f"u{below.itemsize}") % 2 == 0 else above
+        return below if low < high else above if high < low else even
+    return {"rd": below, "ru": above, "rz": below if value > 0 else above}[mode]
+
+
+def _root(value: Fraction) -> Fraction:
+    """A square root, to some 200 bits more than any type has; exact where it is one."""
+    scale = 1 << 400
+    numerator = value.numerator * value.denominator * scale * scale
+    root = isqrt(numerator)
+    exact = root * root == numerator
+    return Fraction(2 * root + (0 if exact else 1), 2 * scale * value.denominator)
+
+
+OPERATIONS: dict[str, tuple[str, Callable[..., Fraction]]] = {
+    "ieee_add": ("x, y", lambda x, y, z: x + y),
+    "ieee_sub": ("x, y", lambda x, y, z: x - y),
+    "ieee_mul": ("x, y", lambda x, y, z: x * y),
+    "ieee_fdiv": ("x, y", lambda x, y, z: x / y),
+    "ieee_fmaf": ("x, y, z", lambda x, y, z: x * y + z),
+    "ieee_frcp": ("y", lambda x, y, z: 1 / y),
+    "ieee_fsqrt": ("T.abs(y)", lambda x, y, z: _root(abs(y))),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_rounding(dtype: type[np.floating], tmp_path: Path) -> None:
+    calls = [
+        (name, arguments, mode, exact)
+        for name, (arguments, exact) in OPERATIONS.items()
+        for mode in ("rn", "rz", "ru", "rd")
+    ]
+    stores = "\n".join(
+        f"    B[{row}, i] = T.{name}({arguments}, {f'rounding_mode={mode!r}' if row % 2 else repr(mode)})"
+        for row, (name, arguments, mode, _) in enumerate(calls)
+    )
+    reads = "\n".join(f"    {each} = A[{row}, i]" for row, each in enumerate("xyz"))
+    kernel = load_body(
+        tmp_path,
+        f"for i in T.Parallel({N}):\n{reads}\n{stores}",
+        f'A: T.Tensor((3, {N}), "{dtype.__name__}"), B: T.Tensor(({len(calls)}, {N}), "{dtype.__name__}")',
+    )
+    operands = (RNG.standard_normal((3, N)) * 2.0 ** RNG.integers(-9, 10, (3, N))).astype(dtype)
+    operands[:, 0] = 1.5, -0.75, 2.0
+    found = np.asarray(kernel(operands))
+    values = [[Fraction(float(each)) for each in row] for row in operands]
+    for row, (name, _, mode, exact) in enumerate(calls):
+        expected = [_rounded(exact(*column), mode, dtype) for column in zip(*values, strict=True)]
+        np.testing.assert_array_equal(found[row], expected, err_msg=f"{name} {mode}")
+    rows = {(name, mode): found[row] for row, (name, _, mode, _) in enumerate(calls)}
+    assert all((rows[name, "ru"] != rows[name, "rd"]).mean() > 0.5 for name in OPERATIONS)  # the modes differ
+
+
+def test_reciprocal_roots_and_small_types(tmp_path: Path) -> None:
+    statements = f"""
+        for i in T.Parallel({N}):
+            B[0, i] = T.ieee_frsqrt(A[0, i])
+            B[1, i] = T.ieee_mul(T.cast(A[0, i], "float16"), T.cast(A[1, i], "float16"))
+    """
+    kernel = load_body(tmp_path, statements, f'A: T.Tensor((2, {N}), "float32"), B: T.Tensor((2, {N}), "float32")')
+    operands = RNG.uniform(0.1, 9, (2, N)).astype(np.float32)
+    found = np.asarray(kernel(operands))
+    roots = [_rounded(_root(1 / Fraction(float(each))), "rn", np.float32) for each in operands[0]]
+    np.testing.assert_array_equal(found[0], roots)
+    np.testing.assert_array_equal(found[1], operands[0].astype(np.float16) * operands[1].astype(np.float16))
+
+
+def test_bits_and_read_only_loads(tmp_path: Path) -> None:
+    statements = f"""
+        for i in T.Parallel({N}):
+            B[0, i] = T.__ffs(T.__ldg(A[0, i]))
+            B[1, i] = T.__ffs(T.shift_left(T.cast(A[0, i], "int64"), 30))
+            for n in T.unroll(7):
+                B[2 + n, i] = T.cast(T.__fns(A[0, i], A[1, i], n - 3), "int32")
+    """
+    kernel = load_body(tmp_path, statements, f'A: T.Tensor((2, {N}), "int32"), B: T.Tensor((9, {N}), "int32")')
+    bits = RNG.integers(-(2**31), 2**31, N).astype(np.int32)
+    bits[:4] = 0, 1, -(2**31), -1
+    first = RNG.integers(0, 32, N).astype(np.int32)
+    found = np.asarray(kernel(np.stack([bits, first])))
+    np.testing.assert_array_equal(found[0], [(int(each) & -int(each)).bit_length() for each in bits])
+    wide = [int(each) << 30 for each in bits]
+    np.testing.assert_array_equal(found[1], [(each & -each).bit_length() for each in wide])
+    for n in range(-3, 4):
+        assert list(found[5 + n]) == [_nth_set(int(word), int(at), n) for word, at in zip(bits, first, strict=True)]
+
+
+def _nth_set(bits: int, first: int, n: int) -> int:
+    """The place of the n-th bit that is set, or -1."""
+    places = range(first, 32) if n > 0 else range(first, -1, -1) if n < 0 else [first]
+    found = [at for at in places if bits >> at & 1]
+    return found[max(abs(n), 1) - 1] if len(found) >= max(abs(n), 1) else -1
