@@ -106,3 +106,33 @@ def test_a_nan_wins_where_it_is_asked_to(dtype: str, tmp_path: Path) -> None:
     x[1, 77] = x[4, 0] = x[4, 199] = np.nan
     expected = np.stack([x.max(1), np.abs(x).max(1), x.min(1), np.fmin.reduce(x, 1)])
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+def test_updates_of_a_part_of_a_reducer(tmp_path: Path) -> None:
+    statements = """
+        left = T.alloc_fragment((3, 200), "int32")
+        right = T.alloc_fragment((4, 200), "int32")
+        T.copy(X[0:3, :], left)
+        T.copy(X[3:7, :], right)
+        products = T.alloc_reducer((3, 4), "int32", op="sum")
+        largest = T.alloc_reducer((2, 200), "int32", op="max")
+        T.reducer_init(products)
+        T.reducer_init(largest)
+        for i in T.serial(3):
+            for j in T.serial(4):
+                for k in T.Parallel(200):
+                    T.reducer_update(products[i, j], left[i, k] * right[j, k])
+            for k in T.Parallel(200):
+                T.reducer_update(largest[i % 2, k], left[i, k])
+        result = T.alloc_fragment((3, 4), "int32")
+        T.finalize_reducer(products, result)
+        T.finalize_reducer(largest)
+        T.copy(result, Y[0:3, 0:4])
+        T.copy(largest, Y[3:5, :])
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((7, 200), "int32"), Y: T.Tensor((5, 200), "int32")')
+    x = RNG.integers(-9, 10, (7, 200)).astype(np.int32)
+    y = np.asarray(kernel(x))
+    np.testing.assert_array_equal(y[:3, :4], x[:3] @ x[3:].T)
+    np.testing.assert_array_equal(y[3], np.maximum(x[0], x[2]))
+    np.testing.assert_array_equal(y[4], x[1])

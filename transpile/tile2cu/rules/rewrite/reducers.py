@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load
-from tile2cu.core.program import Atomic, Buffer, Parallel, Reduce, Reduction, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
+from tile2cu.core.program import Atomic, Buffer, Declare, Let, Parallel, Reduce, Reduction, Scope, Stmt, Store, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
 
 
@@ -65,12 +66,41 @@ def _reductions(
     indices: tuple[Expr, ...],
     tile: Callable[[Buffer], Buffer],
 ) -> Iterator[Stmt]:
-    """One dimension after the other that the reducer's indices do not name, the last of them into the reducer."""
+    """One dimension after the other that the reducer's indices do not name, the last of them into the reducer.
+
+    Where the indices choose a part of it that the loop does not run over, what is left is added to that part. Raises
+    T2C-L013 where each turn of the loop computes which part.
+    """
+    _require_places(op, target, indices)
     gone = [dim for dim, variable in enumerate(op.vars) if variable not in indices]
+    runs_over = all(index in op.vars or extent == 1 for index, extent in zip(indices, target.static_shape, strict=True))
     source = values
     for dim in reversed(gone):
         shape = tuple(extent for at, extent in enumerate(source.shape) if at != dim)
-        last = dim == gone[0]
-        result = target if last else tile(replace(values, shape=shape))
+        last = dim == gone[0] and runs_over
+        result = target if last else tile(replace(values, shape=shape or (int_const(1),)))
         yield Reduce(kind=kind, src=source, dst=result, dim=dim, clear=not last, span=op.span)
         source = result
+    if not gone or not runs_over:
+        yield _into_part(op, kind, source, target, indices)
+
+
+def _require_places(op: Parallel, target: Buffer, indices: tuple[Expr, ...]) -> None:
+    """Raises T2C-L013 for an index that is no variable of the loop, and yet differs from turn to turn."""
+    own = {stmt.var for stmt in walk_stmts(op.body) if isinstance(stmt, Let | Declare)} | set(op.vars)
+    if any(index not in op.vars and own.intersection(walk(index)) for index in indices):
+        raise Tile2CuError(
+            "T2C-L013",
+            f"which element of `{target.name}` is updated is computed in each turn of the loop",
+            op.span,
+            help="index a reducer by the loop's variables, or add to a shared tile with T.atomic_add",
+        )
+
+
+def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:
+    """A loop over the variables that are left, which combines each value with the reducer's."""
+    kept = tuple(variable for variable in op.vars if variable in indices)
+    variables = kept or (replace(op.vars[0], name=f"{op.vars[0].name}_all"),)
+    old, new = Load(target.dtype, target, indices), Load(target.dtype, source, variables)
+    store = Store(buffer=target, indices=indices, value=_combined(kind, old, new), span=op.span)
+    return replace(op, vars=variables, extents=source.shape, body=(store,), comments=(), trailing="")
