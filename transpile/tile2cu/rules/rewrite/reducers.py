@@ -6,7 +6,19 @@ from typing import TypeGuard
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
-from tile2cu.core.program import Atomic, Buffer, Declare, Let, Parallel, Reduce, Reduction, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.program import (
+    Atomic,
+    Buffer,
+    Declare,
+    Let,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
 
 
