@@ -46,7 +46,7 @@ FAULTS = {
     "too_few_bytes_expected": (6, "read of in-flight async copy", {"gemm", "load_upper", "load_lower"}),
     "staging_not_waited_for": (7, "TMA store never waited", {"store"}),
     "operand_overwritten_in_flight": (8, "wgmma operand modified in flight", {"spoiled"}),
-    "staging_overwritten_in_flight": (9, "missing fence.proxy.async", {"store", "overwrite"}),
+    "staging_overwritten_in_flight": (9, "race: write -> read", {"store", "overwrite"}),
 }
 
 

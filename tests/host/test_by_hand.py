@@ -396,3 +396,98 @@ def test_a_pipelined_loop_with_barriers_of_the_users_runs_as_it_is_written(stage
     np.testing.assert_array_equal(kernel(a, b), product(a, b))
     body = kernel.source.partition("__global__")[2]
     assert "tl::tma_copy(A_map" in body and "tl::pipeline" not in body
+
+
+STORED = """
+    S = T.alloc_shared((2, 64, 128), "float32")
+    L = T.alloc_fragment((64, 128), "float32")
+    for k in range(T.ceildiv(N, 128)):
+        T.copy(X[bx * 64, k * 128], L)
+        for i, j in T.Parallel(64, 128):
+            L[i, j] = L[i, j] * 2 + j
+        T.tma_store_wait(1)
+        T.copy(L, S[k % 2, :, :])
+        T.tma_copy(S[k % 2, :, :], Y[bx * 64, k * 128])
+    T.tma_store_wait(0, read={read})
+"""
+
+
+def stored(folder: Path, statements: str, *, target: str = "cuda:sm_90a") -> Kernel:
+    params = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")'
+    return load_body(folder, statements, params, grid="T.ceildiv(M, 64)", arguments="M, N", target=target)
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_stores_by_hand_stay_in_flight_for_a_turn(read: bool, tmp_path: Path) -> None:
+    """What lies outside of the tensor is dropped; one thread waits, and the others learn of it at a barrier."""
+    kernel = stored(tmp_path, STORED.format(read=read))
+    x = RNG.standard_normal((100, 420)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x * np.float32(2) + np.arange(420, dtype=np.float32) % 128)
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::tma_copy(S[k % 2], Y_map, tl::at(bx * 64, k * 128));" in body
+    assert body.index("stores_have_read<1>") < body.index("tl::sync_threads") < body.index("tl::copy(L, S")
+    assert body.count("tl::fence_async_proxy();") == 1 and "TMA does not read as threads do" in body
+    assert ("stores_have_read<0>" in body) is read and "Y_data" not in body
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "finding"),
+    [
+        ("    T.tma_store_wait(0, read=True)", "    pass", "TMA store never waited"),
+        ("T.tma_store_wait(1)", "T.tma_store_wait(2)", "race"),
+    ],
+)
+def test_the_engine_finds_a_wait_for_stores_that_is_left_out(
+    written: str, instead: str, finding: str, tmp_path: Path
+) -> None:
+    statements = STORED.format(read=True)
+    assert statements.count(written) == 1
+    kernel = stored(tmp_path, statements.replace(written, instead))
+    with pytest.raises((CheckError, LaunchError), match=finding):
+        kernel(np.ones((64, 512), np.float32))
+
+
+def test_columns_of_a_tile_that_tma_loaded_are_stored_in_two_groups(tmp_path: Path) -> None:
+    """The second half leaves first, and as two groups: its own, and an empty one."""
+    kernel = stored(
+        tmp_path,
+        """
+        S = T.alloc_shared((64, 64), "float32")
+        there = T.alloc_barrier(128)
+        for k in range(T.ceildiv(N, 64)):
+            T.tma_copy(X[bx * 64, k * 64], S, barrier=there)
+            T.barrier_arrive(there)
+            T.barrier_wait(there, k % 2)
+            T.tma_copy(S[:, 32:64], Y[bx * 64, k * 64 + 32])
+            T.tma_store_arrive()
+            T.tma_copy(S[:, 0:32], Y[bx * 64, k * 64])
+            T.tma_store_wait()
+        """,
+    )
+    x = RNG.standard_normal((72, 148)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x)
+    assert "tl::tma_copy(tl::cols<32>(S, 32), Y_map, tl::at(bx * 64, k * 64 + 32));" in kernel.source
+    assert "tl::fence_async_proxy" not in kernel.source.partition("__global__")[2]
+
+
+@pytest.mark.parametrize("chip", ["cuda:sm_90a", "cuda:sm_100a"])
+def test_the_result_of_a_pipelined_product_leaves_by_hand(chip: str, tmp_path: Path) -> None:
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        C_shared = T.alloc_shared((64, 64), "float32")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+            T.copy(A[by * 64, k * 32], A_shared)
+            T.copy(B[k * 32, bx * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C_shared)
+        T.tma_copy(C_shared, C[by * 64, bx * 64])
+        T.tma_store_wait()
+    """
+    a, b = operands()
+    kernel = gemm(tmp_path, statements, threads=128, target=chip)
+    np.testing.assert_array_equal(kernel(a, b), product(a, b))
+    assert "tl::tma_copy(C_shared, C_map, tl::at(by * 64, bx * 64));" in kernel.source
+    assert "tl::sync_consumers<threads>();" in kernel.source, "a barrier with a fence"

@@ -208,13 +208,16 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
 
 void StoreQueue::issue(Worker& worker, const Box& box, Site site) {
   check_shape(worker, box, true, site);
+  Store store{box, site, {}};
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);
     worker.shadow_at(box.shared_offset)
         .read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
+    store.knows.assign(knows, knows + worker.clocks.columns());
+    worker.clocks.tick(self);
   }
-  stores.emplace_back(box, site);
+  stores.push_back(std::move(store));
 }
 
 void StoreQueue::wait(Worker& worker, int groups_left) {
@@ -223,12 +226,12 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
   const std::uint32_t end = group_ends[done - 1];
   auto& memory = GlobalMemory::instance();
   for (std::uint32_t index = 0; index < end; ++index) {
-    const auto& [box, site] = stores[index];
-    if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early
+    const auto& [box, site, knows] = stores[index];
+    if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early: behind a barrier, too
       const ThreadNumber self = worker.current->linear;
-      const Clock* knows = worker.clocks.row(self);
       worker.shadow_at(box.shared_offset)
-          .read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
+          .read(worker, box.shared_offset, box.bytes(),
+                {self, knows.data(), worker.clocks.row(self)[self], site, true});
     }
     for_each_piece(box, [&, at = site](std::uint32_t shared, const char* global, std::uint32_t piece) {
       if (!global || !worker.is_shared(shared, piece)) return;
@@ -243,7 +246,7 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
 
 void StoreQueue::finish(Worker& worker) {
   if (!stores.empty()) {
-    worker.report("TMA store never waited", {stores.front().second}, [&] {
+    worker.report("TMA store never waited", {stores.front().site}, [&] {
       return text("%s returns while the store issued at {0} may still read shared memory",
                   worker.describe_current().c_str());
     });

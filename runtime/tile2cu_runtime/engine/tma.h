@@ -52,7 +52,12 @@ class TmaQueue {
 
 // Stores of one thread: shared memory must stay unchanged until their group has been read.
 struct StoreQueue {
-  std::vector<std::pair<Box, Site>> stores;
+  struct Store {
+    Box box;
+    Site site;
+    std::vector<Clock> knows;  // what the thread knew of the others when it issued it
+  };
+  std::vector<Store> stores;
   std::vector<std::uint32_t> group_ends;
 
   void issue(Worker& worker, const Box& box, Site site);

@@ -121,17 +121,28 @@ class Copy(Stmt):
     Loads from outside a global tensor give zero, stores to outside are dropped. `reason` says why the copy is there
     where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there. Blocks of a
     cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
-    the block of rank `block`, where the copy arrives at `remote`.
+    the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
+    is read until T.tma_store_wait.
     """
 
     src: Region
     dst: Region
     reason: str = ""
     barrier: Load | None = None
+    begun: bool = False
     blocks: int = 0
     awaited: bool = False
     block: Expr | None = None
     remote: Load | None = None
+
+
+# Calls about the groups of stores that T.tma_copy begins; headers/tl/common/sm90/tma_copy.h has the functions.
+CLOSE_STORES, STORES_HAVE_READ, STORES_ARE_DONE = "close_stores", "stores_have_read", "stores_are_done"
+
+
+def awaits_stores(stmt: "Stmt") -> bool:
+    """Whether it is T.tma_store_wait."""
+    return isinstance(stmt, Effect) and stmt.call.function.startswith((STORES_HAVE_READ, STORES_ARE_DONE))
 
 
 class Policy(Enum):

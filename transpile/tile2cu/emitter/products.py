@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Await, Buffer, Gemm, SetRegisters, Stmt
+from tile2cu.core.program import Await, Buffer, Copy, Gemm, SetRegisters, Stmt, walk_stmts
 from tile2cu.core.schedule import Landing
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.view import StatementView
@@ -52,12 +52,15 @@ def product_comments(op: Gemm, statements: "Statements") -> tuple[str, ...]:
 
 
 def before(stmt: Stmt, statements: "Statements") -> Iterator[StatementView]:
-    """The fence before a statement that shows stores to wgmma."""
+    """The fence before a statement that shows stores to wgmma, and to TMA."""
     tiles: str | None = statements.facts.get(stmt, "fence")
     if tiles is not None:
         names = listed([statements.printer.names(name) for name in tiles.split(", ")])
         rule = statements.facts.rule(stmt, "fence")
-        said = f"wgmma does not read as threads do: what they stored to {names} is shown to it  [{rule}]"
+        copies = (op for op in walk_stmts(statements.settled.launch.body) if isinstance(op, Copy) and op.begun)
+        stored = {op.src.buffer.memory.name for op in copies}
+        reader = "TMA" if stored >= set(tiles.split(", ")) else "wgmma"
+        said = f"{reader} does not read as threads do: what they stored to {names} is shown to it  [{rule}]"
         text = {"text": "tl::fence_async_proxy();"}
         yield StatementView("line", text, stmt.span.line, tuple(wrapped(said, BODY_WIDTH)))
 

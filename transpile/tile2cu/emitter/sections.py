@@ -29,7 +29,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import depth_name, loads_name, shared_view, stages_name
-from tile2cu.emitter.tma import persistent_in, producer_loop, staging_tiles
+from tile2cu.emitter.tma import BY_TMA, persistent_in, producer_loop, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -241,9 +241,7 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
 @functools.lru_cache(maxsize=8)  # asked for every tensor
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    stmts = [
-        op for op in walk_stmts(settled.launch.body) if settled.facts.get(op, "call") not in ("tma_load", "tma_store")
-    ]
+    stmts = [op for op in walk_stmts(settled.launch.body) if settled.facts.get(op, "call") not in BY_TMA]
     plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If | While)]
     names = {buffer.name for stmt in plain for buffer in buffers_read(stmt) | buffers_written(stmt)}
     conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If | While) for expr in expressions(stmt)]

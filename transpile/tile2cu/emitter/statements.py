@@ -403,12 +403,14 @@ class Statements:
     def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:
         """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
         call = self.facts[op, "call"]
-        region = op.dst if call == "tma_store" else op.src
+        region = op.dst if op.begun or call == "tma_store" else op.src
         place = f"tl::at({', '.join(self.printer.index(part.start) for part in region.ranges)})"
         if call == "tma_store":
             tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
             name = "tma_store_start" if self.facts.get(op, "read_later") else call
             return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
+        if op.begun:
+            return {"name": call, "template": "", "arguments": f"{self.tile(op.src)}, {view.name}, {place}"}
         if op.barrier is not None:
             assert isinstance(op.barrier.buffer, Buffer)
             barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)

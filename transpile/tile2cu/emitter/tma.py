@@ -10,7 +10,7 @@ from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.emitter.settled import Settled
 
-_CALLS = ("tma_load", "tma_store")
+BY_TMA = ("tma_load", "tma_store", "tma_copy")  # copies through maps, by their call
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
     found: dict[int, TensorMap] = {}
     by_use: dict[tuple[str, str, tuple[int, ...]], TensorMap] = {}
     for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Copy) and settled.facts.get(op, "call") in _CALLS:
+        if isinstance(op, Copy) and settled.facts.get(op, "call") in BY_TMA:
             region, tile = _sides(op, settled, printer)
             use = (region.buffer.name, tile, region.kept)
             if use not in by_use:
@@ -149,9 +149,9 @@ def _sides(op: Copy, settled: Settled, printer: Printer) -> tuple[Region, str]:
     """The tensor's region, and an expression of the shared tile's type."""
     if settled.facts[op, "call"] == "tma_store":
         return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
-    slots = settled.facts.get(op.dst.buffer, "slots")
-    planes = "[0]" * (op.dst.buffer.rank - 2)
-    return op.src, type_place_of(op.dst.buffer.name, settled, printer) + ("[0]" if slots else "") + planes
+    tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
+    planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, "slots") is not None))
+    return tensor, type_place_of(tile.name, settled, printer) + planes
 
 
 def staging_tiles(settled: Settled) -> tuple[Staging, ...]:

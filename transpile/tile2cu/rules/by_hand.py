@@ -7,7 +7,7 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Scan, Scope
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Region, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import box_refusal, is_specialised, product_refusal, rows_refusal, rows_when
 from tile2cu.rules.layout.operands import swizzled
@@ -20,6 +20,12 @@ T.tma_copy(Y[bx * 64, 0], S, barrier=there)
 T.barrier_arrive(there)
 T.barrier_wait(there, 0)
 T.copy(S, L)"""
+
+_STORED = """\
+S = T.alloc_shared((64, 64), "float16")
+T.clear(S)
+T.tma_copy(S, Y[bx * 64, 0])
+T.tma_store_wait()"""
 
 _PRODUCT = """\
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -51,6 +57,11 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
             f"{context.target.arch} has no barriers that count bytes, and no TMA that arrives there",
             barriers[0].span,
             help="write T.copy in a T.Pipelined loop, which tile2cu pipelines on every chip, or take cuda:sm_90a",
+        )
+    stored = next((op for op in context.statements if isinstance(op, Copy) and op.begun), None)
+    if stored is not None and not context.target.tma:
+        raise Tile2CuError(
+            "T2C-S006", f"{context.target.arch} has no TMA, which T.tma_copy begins", stored.span, help="write T.copy"
         )
     begun = next((op for op in context.statements if isinstance(op, Gemm) and op.begun), None)
     if begun is not None and not context.target.wgmma:
@@ -136,34 +147,38 @@ def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
     phase=Phase.STRICT,
     on=Copy,
     source="PTX ISA, 'Tensor Size, Dimension and Stride', 'Swizzling Modes'",
-    examples=(Example(_BY_HAND, 4, "call", "tma_load", target="cuda:sm_90a"),),
+    examples=(
+        Example(_BY_HAND, 4, "call", "tma_load", target="cuda:sm_90a"),
+        Example(_STORED, 3, "call", "tma_copy", target="cuda:sm_90a"),
+    ),
 )
 def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
-    """T.tma_copy is a load by TMA into a tile with the widest swizzle that divides its rows.
+    """T.tma_copy is a load or store by TMA of a tile with the widest swizzle that divides its rows.
 
     Gives: the call, the layout of the tile, and what must hold for its tensor's rows.
     Errors: T2C-S007 where TMA cannot do it.
     """
-    if op.barrier is None:
+    if op.barrier is None and not op.begun:
         return
-    tile, tensor = op.dst.buffer, op.src.buffer
-    reason = box_refusal(op.src, op.dst) or rows_refusal(tensor)
-    if tile.rank < 2 or not _fills_panels(op, context):
-        reason = f"fills a part of `{tile.name}` that is not all rows of some of its panels"
+    outside, inside = (op.dst, op.src) if op.begun else (op.src, op.dst)
+    tile, tensor, moves = inside.buffer, outside.buffer, "stores" if op.begun else "fills"
+    reason = box_refusal(outside, inside) or rows_refusal(tensor)
+    if tile.rank < 2 or not _is_of_panels(inside, context):
+        reason = f"{moves} a part of `{tile.name}` that is not all rows of some of its panels"
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
     if rows > 256 or tile.dtype.bytes_of(columns) % 16:
-        reason = f"fills `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
+        reason = f"{moves} `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
     if reason:
         raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
-    yield op, "call", "tma_load"
+    yield op, "call", "tma_copy" if op.begun else "tma_load"
     yield tile, "layout", swizzled(tile) if tile.dtype.bytes_of(columns) % 32 == 0 else _plain(tile)
     yield tensor, "tma_when", rows_when(tensor)
 
 
-def _fills_panels(op: Copy, context: Context) -> bool:
-    """Whether the copy fills all rows of some panels: as many columns as a swizzle's span has, from one of them on."""
-    tile = op.dst.buffer
-    rows, columns = op.dst.ranges[-2:]
+def _is_of_panels(part: Region, context: Context) -> bool:
+    """Whether it is all rows of some panels of a tile: as many columns as a swizzle's span has, from one of them on."""
+    tile = part.buffer
+    rows, columns = part.ranges[-2:]
     if static_value(rows.extent) != static_value(tile.shape[-2]):
         return False
     if static_value(columns.extent) == static_value(tile.shape[-1]):

@@ -1,11 +1,11 @@
-"""Hopper: fences between stores to shared memory and the products by hand that read it past the threads."""
+"""Hopper: fences between stores to shared memory and the products and copies by hand that read it past the threads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.core.accesses import buffers_written, shared
 from tile2cu.core.expr import Call
-from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Stmt, Sync, While, group_of
+from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised, multiplies_on_wgmma
@@ -41,20 +41,16 @@ _ARRIVALS = (
     examples=(Example(_STORED, 4, "fence", "A_shared", target="cuda:sm_90a"),),
 )
 def proxy_fence(launch: Launch, context: Context) -> Iterator[Decision]:
-    """What threads stored to an operand of wgmma is shown to it: by those who stored, before they tell the others.
+    """What threads stored for wgmma or TMA to read is shown to it: by those who stored, before they tell the others.
 
-    What cp.async brings is stored when nobody waits at the place: who multiplies shows it, before the product.
+    What cp.async brings is stored when nobody waits at the place: who multiplies shows it, before the product; so does
+    who copies it on.
 
     Gives: the tiles that a fence before a statement shows.
     """
     if is_specialised(context):
         return  # the barrier of a producer's consumers has a fence
-    operands = {
-        id(region.buffer.memory)
-        for op in context.statements
-        if isinstance(op, Gemm) and multiplies_on_wgmma(op, context)
-        for region in (op.a, op.b)
-    }
+    operands = {key for op in context.statements for key in _read_past_threads(op, context)}
     writers = _Writers(context, operands)
     writers.body(launch.body)
     readers = _Readers(context, writers.unshown)
@@ -117,7 +113,7 @@ class _Writers:
         for stmt in self.reached(after):
             if isinstance(stmt, Sync) or _calls(stmt, _MEETINGS):
                 return True
-            if isinstance(stmt, Gemm) and any(region.buffer.memory is tile for region in (stmt.a, stmt.b)):
+            if id(tile) in _read_past_threads(stmt, self.context):
                 return True
         return False
 
@@ -132,8 +128,8 @@ class _Writers:
     def tells(self, stmt: Stmt) -> bool:
         """Whether it is a fence, or others may go on after it."""
         met = isinstance(stmt, If | Loop | While | Sync) or _calls(stmt, _MEETINGS)
-        multiplies = isinstance(stmt, Gemm) and multiplies_on_wgmma(stmt, self.context)
-        return met or multiplies or _is_fence(stmt) or self.context.facts.get(stmt, "barrier") is not None
+        reads = bool(_read_past_threads(stmt, self.context))
+        return met or reads or _is_fence(stmt) or self.context.facts.get(stmt, "barrier") is not None
 
 
 @dataclass
@@ -160,20 +156,32 @@ class _Readers:
             case Loop() | While():
                 self.body(stmt.body, shown=False)
                 return False
-            case Gemm() if multiplies_on_wgmma(stmt, self.context):
-                return self.product(stmt, shown=shown)
+            case _ if operands := _read_past_threads(stmt, self.context):
+                return self.reader(stmt, operands, shown=shown)
             case _:
                 stored = any(id(tile) in self.unshown for tile in shared(buffers_written(stmt)))
                 meets = isinstance(stmt, Sync) or _calls(stmt, _ARRIVALS)
                 return _is_fence(stmt) or (shown and not stored and not meets)
 
-    def product(self, op: Gemm, *, shown: bool) -> bool:
-        tiles = {id(region.buffer.memory): region.buffer.memory for region in (op.a, op.b)}
-        tiles = {key: tile for key, tile in tiles.items() if key in self.unshown}
+    def reader(self, stmt: Stmt, operands: Mapping[int, Buffer], *, shown: bool) -> bool:
+        """A product, or a copy by TMA."""
+        tiles = {key: tile for key, tile in operands.items() if key in self.unshown}
         if shown or not tiles:
             return shown
-        self.fences[id(op)] = (op, tiles)
+        self.fences[id(stmt)] = (stmt, tiles)
         return True
+
+
+def _read_past_threads(stmt: Stmt, context: Context) -> Mapping[int, Buffer]:
+    """The tiles that wgmma or TMA reads in a statement, by their ids."""
+    match stmt:
+        case Gemm() if multiplies_on_wgmma(stmt, context):
+            regions: tuple[Region, ...] = (stmt.a, stmt.b)
+        case Copy(begun=True):
+            regions = (stmt.src,)
+        case _:
+            return {}
+    return {id(region.buffer.memory): region.buffer.memory for region in regions}
 
 
 def _calls(stmt: Stmt, names: tuple[str, ...]) -> bool:

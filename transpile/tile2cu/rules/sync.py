@@ -8,7 +8,21 @@ from types import MappingProxyType
 from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
-from tile2cu.core.program import Await, Buffer, Copy, Effect, If, Launch, Loop, Stmt, Sync, While, group_of, walk_stmts
+from tile2cu.core.program import (
+    Await,
+    Buffer,
+    Copy,
+    Effect,
+    If,
+    Launch,
+    Loop,
+    Stmt,
+    Sync,
+    While,
+    awaits_stores,
+    group_of,
+    walk_stmts,
+)
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -229,7 +243,10 @@ class _Walker:
         return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic, touches))
 
     def read_until(self, stmt: Stmt) -> dict[str, Buffer]:
-        """The shared operands of products that end at a statement: they are read until then."""
+        """What is read until a statement: shared operands of products that end there, tiles that TMA stores."""
+        if awaits_stores(stmt):
+            copies = (op for op in self.context.statements if isinstance(op, Copy) and op.begun)
+            return self.tracked(op.src.buffer for op in copies)
         landing: Landing | None = self.context.facts.get(stmt, "landing")
         products = landing.products if landing is not None else ()
         return self.tracked(region.buffer for op in products for region in op.regions)

@@ -47,6 +47,47 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
   }
 }
 
+// Starts to store a tile at these coordinates, as a group of stores by itself; what lies outside of the tensor is
+// dropped. TMA reads the tile until stores_have_read; what threads wrote there is behind a fence_async_proxy and a
+// barrier. Who: any threads that tile operations see; the first of them does it.
+template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const TensorMap& map, At<rank> to) {
+  if (thread() != 0) return;
+  TL_UNROLL
+  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
+    tma_store_box(map, to.coordinate, from.data + panel * (Tile::rows * Tile::panel_cols));
+    to.coordinate[rank - 1] += Tile::panel_cols;
+  }
+  tma_store_commit();
+}
+
+// The same for columns of a tile, which are whole panels of it.
+template <class Tile, int rows, int cols, int rank>
+TL_DEVICE void tma_copy(const SubTile<Tile, rows, cols>& from, const TensorMap& map, At<rank> to) {
+  constexpr int panel_cols = Tile::panel_cols;
+  static_assert(rows == Tile::rows && cols % panel_cols == 0, "TMA stores whole panels");
+  if (thread() != 0) return;
+  TL_UNROLL
+  for (int col = 0; col < cols; col += panel_cols) {
+    tma_store_box(map, to.coordinate, from.tile->data + rows * (from.first_col + col));
+    to.coordinate[rank - 1] += panel_cols;
+  }
+  tma_store_commit();
+}
+
+// A group of stores that may be empty. Who: as above.
+TL_DEVICE void close_stores() {
+  if (thread() == 0) tma_store_commit();
+}
+
+// Waits until all but the last n groups have read their tiles, or are done: their elements are there. After a barrier
+// behind it all threads may write the tiles. Who: as above; the thread that started them waits.
+template <int n> TL_DEVICE void stores_have_read() {
+  if (thread() == 0) tma_store_wait_read<n>();
+}
+template <int n> TL_DEVICE void stores_are_done() {
+  if (thread() == 0) tma_store_wait<n>();
+}
+
 // Initialises the user's barriers: each phase of barrier i takes arrivals[i]. Who: every thread of the block, before a
 // barrier of the block, which shows them to all.
 template <int n> TL_DEVICE void mbarrier_start(Barrier (&barriers)[n], const int (&arrivals)[n]) {

@@ -6,14 +6,24 @@ from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Address, Call, Expr, Load, int_const
-from tile2cu.core.program import START_KERNELS, SYNC_GRID, WAIT_FOR_KERNELS, Buffer, Copy, Scope
+from tile2cu.core.program import (
+    CLOSE_STORES,
+    START_KERNELS,
+    STORES_ARE_DONE,
+    STORES_HAVE_READ,
+    SYNC_GRID,
+    WAIT_FOR_KERNELS,
+    Buffer,
+    Copy,
+    Scope,
+)
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.effect import perform
 from tile2cu.frontend.lower.elementwise import select
-from tile2cu.frontend.lower.operand import as_count, as_integer, as_number
+from tile2cu.frontend.lower.operand import as_count, as_flag, as_integer, as_number
 from tile2cu.frontend.lower.ranks import mask, rank_of
 from tile2cu.frontend.values import Allocation, GroupFrame, describe
 
@@ -94,21 +104,46 @@ def tma_copy(
 ) -> object:
     """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier.
 
-    With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits by itself.
+    With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits by itself. From
+    a shared tile to a tensor TMA begins to store it, as a group by itself, until T.tma_store_wait.
     """
     cx.recorder.require_kernel("T.tma_copy")
     cx.recorder.require_tile_operation("T.tma_copy")
     source, target = operands(cx, "T.tma_copy", src, dst)
-    if source.buffer.scope is not Scope.GLOBAL or target.buffer.scope is not Scope.SHARED:
+    ends = source.buffer.scope, target.buffer.scope
+    if ends == (Scope.SHARED, Scope.GLOBAL):
+        if barrier is not None or cluster_mask is not None:
+            raise Fault(
+                "T2C-F023",
+                "T.tma_copy to a tensor takes no `barrier` and no `cluster_mask`",
+                help="T.tma_store_wait() waits for it",
+            )
+        cx.recorder.emit(Copy(src=source, dst=target, begun=True, **cx.recorder.take().fields))
+        return None
+    if ends != (Scope.GLOBAL, Scope.SHARED):
         raise Fault(
             "T2C-F011",
             f"T.tma_copy from {describe(source.buffer)} to {describe(target.buffer)} is not supported yet",
-            help="it loads from a tensor to a shared tile; write T.copy for the way back",
+            help="it copies from a tensor to a shared tile, or from there to a tensor; write T.copy",
         )
     bar = barrier_of(cx, barrier, "`barrier` of T.tma_copy")
     blocks = 0 if cluster_mask is None else mask(cx, cluster_mask, "T.tma_copy")
     at = cx.recorder.take()
     cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, blocks=blocks, **at.fields))
+    return None
+
+
+def tma_store_arrive(cx: Context) -> object:
+    """`T.tma_store_arrive()`: closes a group of stores by TMA, as T.tma_copy does by itself."""
+    record(cx, "T.tma_store_arrive", CLOSE_STORES)
+    return None
+
+
+def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> object:
+    """`T.tma_store_wait(n)`: until TMA has read all but the last n groups' tiles; with `read=False`, stored them."""
+    groups = as_count(count, "the number of T.tma_store_wait")
+    function = STORES_HAVE_READ if as_flag(read, "`read` of T.tma_store_wait") else STORES_ARE_DONE
+    record(cx, "T.tma_store_wait", f"{function}<{groups}>")
     return None
 
 
@@ -220,6 +255,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "mbarrier_expect_tx": _expect("T.mbarrier_expect_tx", "mbarrier_expect"),
     "mbarrier_arrive_expect_tx": _expect("T.mbarrier_arrive_expect_tx", "mbarrier_arrive_expect"),
     "tma_copy": tma_copy,
+    "tma_store_arrive": tma_store_arrive,
+    "tma_store_wait": tma_store_wait,
     "ws": ws,
     "fence_proxy_async": fence_proxy_async,
     "named_barrier_arrive": named_barrier_arrive,

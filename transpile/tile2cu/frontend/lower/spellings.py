@@ -10,7 +10,7 @@ from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import alloc, atomic, extern, program, warp
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.elementwise import cast
-from tile2cu.frontend.lower.operand import as_buffer, as_count, as_dtype, as_flag, as_number, as_region, as_shape
+from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_number, as_region, as_shape
 from tile2cu.frontend.lower.operand import place as here
 from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.operators import binary as operate
@@ -189,20 +189,6 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
     return None
 
 
-def tma_store_arrive(cx: Context) -> object:
-    """`T.tma_store_arrive()`: closes a group of copies by TMA; copies to tensors wait for themselves here."""
-    cx.recorder.require_kernel("T.tma_store_arrive")
-    return None
-
-
-def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> object:
-    """`T.tma_store_wait(n)`: until at most n such groups are in flight, of which there are none."""
-    cx.recorder.require_kernel("T.tma_store_wait")
-    as_count(count, "the number of T.tma_store_wait")
-    as_flag(read, "`read` of T.tma_store_wait")
-    return None
-
-
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "any_of": _any_or_all("any_of"),
     "all_of": _any_or_all("all_of"),
@@ -216,8 +202,6 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "tvm_access_ptr": tvm_access_ptr,
     "type_annotation": type_annotation,
     "async_copy": async_copy,
-    "tma_store_arrive": tma_store_arrive,
-    "tma_store_wait": tma_store_wait,
     "func_attr": program.hint,
     "reads": program.hint,
     "writes": program.hint,

@@ -36,7 +36,8 @@ from tile2cu.core.program import (
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.rewrite.replace import Body, with_expressions
 
-_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync")  # calls that say what comes before what
+# Calls that say what comes before what.
+_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync", "close_stores", "stores_")
 
 
 def is_tile_work(stmt: Stmt) -> bool:
@@ -55,7 +56,7 @@ def is_tile_work(stmt: Stmt) -> bool:
 def is_only_tile_work(body: Body) -> bool:
     """Whether the statements are operations on whole tiles, in loops and branches that all threads take alike."""
     return all(
-        (is_tile_work(stmt) and not (isinstance(stmt, Copy) and stmt.barrier is not None))
+        (is_tile_work(stmt) and not (isinstance(stmt, Copy) and (stmt.begun or stmt.barrier is not None)))
         or isinstance(stmt, Let)
         or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
         for stmt in body

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tile2cu.core.program import (
+    CLOSE_STORES,
     START_KERNELS,
     WAIT_FOR_KERNELS,
     Await,
+    Copy,
     Effect,
     Gemm,
     If,
@@ -16,6 +18,7 @@ from tile2cu.core.program import (
     Scope,
     SetRegisters,
     Stmt,
+    awaits_stores,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body
@@ -34,7 +37,9 @@ def without_idle_waits(launch: Launch) -> Launch:
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
     launch = launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
     copies = any(isinstance(op, Effect) and op.call.function.startswith("cp_async<") for op in stmts)
-    return launch if copies else _dropped(launch, _closes_or_awaits_copies)
+    launch = launch if copies else _dropped(launch, _closes_or_awaits_copies)
+    stores = any(isinstance(op, Copy) and op.begun for op in stmts)
+    return launch if stores else _dropped(launch, _closes_or_awaits_stores)
 
 
 def without_early_starts(launch: Launch) -> Launch:
@@ -46,6 +51,11 @@ def without_early_starts(launch: Launch) -> Launch:
 def _closes_or_awaits_copies(stmt: Stmt) -> bool:
     """Whether it is about groups of cp.async: of copies that the user begins, not of T.Pipelined's."""
     return isinstance(stmt, Effect) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
+
+
+def _closes_or_awaits_stores(stmt: Stmt) -> bool:
+    """Whether it is about groups of stores by TMA; T.copy to a tensor waits for itself."""
+    return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == CLOSE_STORES)
 
 
 def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
