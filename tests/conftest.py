@@ -84,6 +84,12 @@ def find_nvrtc() -> str | None:
     return str(folder) if any(folder.glob("*/nvidia/*/lib/libnvrtc.so.*")) else None
 
 
+def find_nvdisasm() -> str | None:
+    """nvdisasm of PATH, or of the PyPI packages."""
+    packages = (Path(folder) / "nvidia/cu13/bin/nvdisasm" for folder in sys.path)
+    return shutil.which("nvdisasm") or next((str(path) for path in packages if path.is_file()), None)
+
+
 @functools.cache
 def find_gpu() -> str | None:
     if find_torch() is None:
@@ -101,6 +107,9 @@ NEEDS = {
             name="nvcc",
             find=lambda: find_compiler(find_nvcc),
             install="pip install 'tile2cu[cuda]', or a CUDA 13 toolkit on PATH",
+        ),
+        Need(
+            name="nvdisasm", find=find_nvdisasm, install="pip install 'nvidia-cuda-nvdisasm==13.*', or a CUDA toolkit"
         ),
         Need(name="amd", find=find_clang_hip, install="apt-get install clang-19 lld-19 llvm-19"),
         Need(name="ziglang", find=find_ziglang, install="pip install ziglang==0.17.0"),
@@ -204,6 +213,12 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> str:
     if (libraries / "libcudart_static.a").is_file():
         monkeypatch.setenv("LIBRARY_PATH", str(libraries))
     return path
+
+
+@pytest.fixture
+def nvdisasm() -> str:
+    """Path of nvdisasm."""
+    return demand("nvdisasm")
 
 
 @pytest.fixture
