@@ -40,6 +40,8 @@ READ = {
     ],
     "T.sync_threads(1, 128)": ["barrier_sync(1, 128)"],
     "T.annotate_layout({S: tilelang.layout.make_swizzled_layout(S)})": [],
+    "T.annotate_layout({S: T.Layout(S.shape, lambda i, j: [j // 8, i, (j % 8) ^ (i & 7)])})": [],
+    "T.annotate_layout({S: T.Layout(S.shape, lambda i, j: i * (32 + n) + j)})": [],
     "T.annotate_layout({F: T.Fragment(F.shape, forward_fn=lambda i, j: (i, j))})": [],
     "while n < bx:\n    n += 1\n    if n == 7:\n        break\n    if n == 5:\n        continue": [
         "while (n < bx)",
@@ -208,6 +210,10 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
         "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",
+        "T.annotate_layout({row: T.Layout(row.shape, lambda i: i // 2)})": "L016 the layout of `row` puts its elements "
+        "(0,) and (1,) in one place, (0,)",
+        "T.annotate_layout({S: T.Layout(S.shape, lambda i, j: i * 31 + j)})": "L016 the layout of `S` puts its "
+        "elements (0, 31) and (1, 0) in one place, (31,)",
         "T.annotate_layout({A: tilelang.layout.make_swizzled_layout(A)})": "F011 `A` is a tensor in global memory; "
         "such a layout of it is not supported yet",
         "T.annotate_layout({A: T.Layout(A.shape, lambda i, j: (j, i * A[0, 0]))})": "F023 a layout gives integers, "

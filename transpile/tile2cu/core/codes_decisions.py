@@ -98,6 +98,11 @@ _LAYOUT: Mapping[str, Explanation] = {
         "loop writes both halves of a byte at once where it goes through whole rows with its last variable, else each "
         "by an atomic operation. Results of reductions, scans, atomics and T.print take wider elements.",
     ),
+    "T2C-L016": Explanation(
+        "a layout puts two elements of a tile in one place",
+        "T.annotate_layout of a shared tile is a hint: the rules choose where its elements lie. A layout in which one "
+        "element would overwrite another is a slip all the same, and the two elements are named.",
+    ),
     "T2C-L020": Explanation(
         "the tiles do not fit into shared memory",
         "The table shows what each tile takes, its slots in a pipeline included, against what the chip gives a block. "

@@ -272,6 +272,11 @@ _NEGATE: Mapping[str, Callable[[Any], Number]] = {"-": operator.neg, "~": operat
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 
 
+def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
+    """`lhs op rhs` of numbers; None for a division by zero."""
+    return None if op in ("/", "//", "%") and rhs == 0 else _FOLD[op](lhs, rhs)
+
+
 def static_value(expr: Expr) -> Number | None:
     """The number an expression is known to be at transpile time, or None."""
     match expr:
@@ -284,9 +289,7 @@ def static_value(expr: Expr) -> Number | None:
             return _NEGATE[expr.op](value)
         case Binary():
             lhs, rhs = static_value(expr.lhs), static_value(expr.rhs)
-            if lhs is None or rhs is None or (expr.op in ("/", "//", "%") and rhs == 0):
-                return None
-            return _FOLD[expr.op](lhs, rhs)
+            return None if lhs is None or rhs is None else fold(expr.op, lhs, rhs)
         case Call(function="ceildiv"):
             lhs, rhs = (static_value(arg) for arg in expr.args)
             return None if lhs is None or not rhs else -(-lhs // rhs)

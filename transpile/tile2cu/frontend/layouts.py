@@ -1,6 +1,7 @@
 """Layouts that a file asks for: where the elements of a buffer lie.
 
-Layouts of tiles never change a result, and the rules choose their own: they are read and dropped. A layout of a tensor
+Layouts of tiles never change a result, and the rules choose their own: they are read and dropped, once it is known that
+each element of a shared tile has a place of its own. A layout of a tensor
 in global memory is part of what a kernel means: see placement.
 """
 
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.injective import require_injective
 from tile2cu.frontend.placement import placement
 from tile2cu.frontend.values import Builtin, Function, Instance, Layout, describe
 
@@ -45,6 +47,8 @@ def annotate_layout(cx: Context, layouts: object, **options: object) -> object:
                     help="write T.Layout(shape, lambda i, j: ...)",
                 )
             cx.recorder.placements[buffer.name] = placement(cx, buffer, layout)
+        elif buffer.scope is Scope.SHARED and isinstance(layouts[buffer], Layout):
+            require_injective(cx, buffer, layouts[buffer])
     return None
 
 

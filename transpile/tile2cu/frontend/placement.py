@@ -34,7 +34,7 @@ from tile2cu.frontend.values import Arguments, Layout, Padded, Placed, Placement
 def placement(cx: Context, buffer: Buffer, layout: Layout) -> Placement:
     """The layout of a tensor, once its coordinates are known to count the tensor's elements."""
     places = tuple(Var(INT32, f"dimension {dim}", Role.LOOP) for dim in range(buffer.rank))
-    coordinates = _coordinates(cx, layout, places)
+    coordinates = coordinates_of(cx, layout, places)
     ranges = dict(zip(places, buffer.shape, strict=True))
     extents = tuple(_extent(coordinate, ranges) for coordinate in coordinates)
     wanted, found = (_product(shape) for shape in (buffer.shape, extents))
@@ -45,7 +45,7 @@ def placement(cx: Context, buffer: Buffer, layout: Layout) -> Placement:
 
 def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The indices of the place where an element lies, in the tensor's own shape."""
-    coordinates = _coordinates(cx, found.layout, indices)
+    coordinates = coordinates_of(cx, found.layout, indices)
     kept = found.unchanged
     offset: Expr = int_const(0)
     for coordinate, extent in zip(coordinates[kept:], found.extents[kept:], strict=True):
@@ -108,7 +108,7 @@ def guarded(load: Load, stmt: Stmt) -> Stmt:
     return If(condition=load.inside, then=(inner,), span=stmt.span, comments=stmt.comments, trailing=stmt.trailing)
 
 
-def _coordinates(cx: Context, layout: Layout, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+def coordinates_of(cx: Context, layout: Layout, indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The layout's function of indices."""
     value = cx.call_function(cx, layout.function, Arguments(tuple(indices)))
     parts = builtins.items(cx, value) if isinstance(value, tuple | list) else [value]
