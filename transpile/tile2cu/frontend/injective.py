@@ -19,7 +19,8 @@ from tile2cu.frontend.values import Layout
 _MOST = 1 << 19  # elements: 4 bits each, more than any chip's shared memory
 _ELEMENTS_A_STEP = 16  # of the budget
 
-_OPERATORS = frozenset("+ - * // % & | ^ >>".split())  # whose results are no larger than an expression is long
+# Whose results are no larger than an expression is long.
+_OPERATORS = frozenset(("+", "-", "*", "//", "%", "&", "|", "^", ">>"))
 
 
 def require_injective(cx: Context, tile: Buffer, layout: Layout) -> None:
