@@ -491,3 +491,29 @@ def test_the_result_of_a_pipelined_product_leaves_by_hand(chip: str, tmp_path: P
     np.testing.assert_array_equal(kernel(a, b), product(a, b))
     assert "tl::tma_copy(C_shared, C_map, tl::at(by * 64, bx * 64));" in kernel.source
     assert "tl::sync_consumers<threads>();" in kernel.source, "a barrier with a fence"
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1024), (1, 1000), (4, 64), (12, 128)])
+def test_tma_moves_tiles_whose_rows_do_not_come_in_eights(rows: int, columns: int, tmp_path: Path) -> None:
+    """Its swizzle is one of addresses, in a pattern of eight rows; a single row takes several boxes of 256 elements."""
+    kernel = load_body(
+        tmp_path,
+        f"""
+        S = T.alloc_shared((2, {rows}, {columns}), "float32")
+        there = T.alloc_barrier(128)
+        T.tma_copy(X[bx * {rows} : (bx + 1) * {rows}, 0:{columns}], S[1, :, :], barrier=there)
+        T.barrier_arrive(there)
+        T.barrier_wait(there, 0)
+        for i, j in T.Parallel({rows}, {columns}):
+            S[0, i, j] = S[1, i, j] + j
+        T.tma_copy(S[0, :, :], Y[bx * {rows} : (bx + 1) * {rows}, 0:{columns}])
+        T.tma_store_wait()
+        """,
+        'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")',
+        grid=f"T.ceildiv(M, {rows})",
+        arguments="M, N",
+        target="cuda:sm_90a",
+    )
+    x = RNG.standard_normal((2 * rows + 1, columns - 4)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x + np.arange(columns - 4, dtype=np.float32))
+    assert f"tl::SharedTile<float, {rows}, {columns}, tl::NoSwizzle>" in kernel.source

@@ -30,10 +30,12 @@ def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Copy) and settled.facts.get(op, "call") in BY_TMA:
             region, tile = _sides(op, settled, printer)
-            use = (region.buffer.name, tile, region.kept)
+            last_two = (region.buffer.rank - 2, region.buffer.rank - 1)
+            dims = region.kept if len(region.kept) == 2 else last_two  # of a single row it says nothing
+            use = (region.buffer.name, tile, dims)
             if use not in by_use:
                 name = printer.names.fresh(f"{region.buffer.name}_map")
-                by_use[use] = TensorMap(name, region.buffer, tile, region.kept)
+                by_use[use] = TensorMap(name, region.buffer, tile, dims)
             found[id(op)] = by_use[use]
     return found
 

@@ -9,7 +9,7 @@ from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Region, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import box_refusal, is_specialised, product_refusal, rows_refusal, rows_when
+from tile2cu.rules.hopper import TMA_RANK, box_refusal, is_specialised, product_refusal, rows_refusal, rows_when
 from tile2cu.rules.layout.operands import swizzled
 
 _BY_HAND = """\
@@ -35,6 +35,7 @@ T.clear(C_local)
 T.wgmma_gemm(A_shared, A_shared, C_local)
 T.wait_wgmma(0)"""
 _WARPGROUP = 128  # threads
+_PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
 
 
 @rule(
@@ -155,6 +156,8 @@ def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
 def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     """T.tma_copy is a load or store by TMA of a tile with the widest swizzle that divides its rows.
 
+    TMA swizzles addresses, in a pattern of eight rows: a tile of other numbers of rows has no swizzle, which one box
+    moves, or a single row several.
     Gives: the call, the layout of the tile, and what must hold for its tensor's rows.
     Errors: T2C-S007 where TMA cannot do it.
     """
@@ -162,16 +165,20 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
         return
     outside, inside = (op.dst, op.src) if op.begun else (op.src, op.dst)
     tile, tensor, moves = inside.buffer, outside.buffer, "stores" if op.begun else "fills"
-    reason = box_refusal(outside, inside) or rows_refusal(tensor)
+    is_row = _is_row(outside, inside)
+    reason = ("" if is_row else box_refusal(outside, inside)) or rows_refusal(tensor)
     if tile.rank < 2 or not _is_of_panels(inside, context):
         reason = f"{moves} a part of `{tile.name}` that is not all rows of some of its panels"
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
     if rows > 256 or tile.dtype.bytes_of(columns) % 16:
         reason = f"{moves} `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
+    in_patterns = rows % _PATTERN_ROWS == 0 and tile.dtype.bytes_of(columns) % 32 == 0
+    if not in_patterns and not is_row and columns > 256:
+        reason = f"{moves} `{tile.name}` of {columns} columns, and boxes have 256; with rows in eights it takes several"
     if reason:
         raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
     yield op, "call", "tma_copy" if op.begun else "tma_load"
-    yield tile, "layout", swizzled(tile) if tile.dtype.bytes_of(columns) % 32 == 0 else _plain(tile)
+    yield tile, "layout", swizzled(tile) if in_patterns else _plain(tile)
     yield tensor, "tma_when", rows_when(tensor)
 
 
@@ -183,10 +190,20 @@ def _is_of_panels(part: Region, context: Context) -> bool:
         return False
     if static_value(columns.extent) == static_value(tile.shape[-1]):
         return True
+    if tile.static_shape[-2] % _PATTERN_ROWS:
+        return False
     span, count = swizzled(tile).swizzle, static_value(columns.extent)
     panel = span // tile.dtype.bytes
     whole = isinstance(count, int) and panel > 0 and count % panel == 0
     return whole and context.bounds.multiple_of(columns.start) % panel == 0
+
+
+def _is_row(outside: Region, inside: Region) -> bool:
+    """Whether a tile of a single row, or a plane of one, lies along the last dimension of a tensor."""
+    tile, tensor = inside.buffer, outside.buffer
+    alike = tile.dtype == tensor.dtype and not tile.dtype.is_packed and 2 <= tensor.rank <= TMA_RANK
+    single = tile.rank > 1 and static_value(tile.shape[-2]) == 1
+    return alike and single and inside.kept == (tile.rank - 1,) and outside.kept == (tensor.rank - 1,)
 
 
 def _plain(tile: Buffer) -> SharedLayout:

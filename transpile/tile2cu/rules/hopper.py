@@ -77,7 +77,7 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 
 _WARPGROUP = 128
-_TMA_RANK = 5
+TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
 _LESSONS = "measured on an H200: docs/hopper.md"
 
@@ -449,7 +449,7 @@ def box_refusal(region: Region, into: Region) -> str:
     tensor, tile = region.buffer, into.buffer
     if tensor.dtype.is_packed:
         return "moves elements that share bytes"
-    if tensor.dtype != tile.dtype or tensor.rank > _TMA_RANK or len(into.kept) != 2:
+    if tensor.dtype != tile.dtype or tensor.rank > TMA_RANK or len(into.kept) != 2:
         return "changes the element type, or the rank of its tensor is over 5"
     if len(region.kept) != 2 or region.kept[-1] != tensor.rank - 1:
         return "does not run along the tensor's last dimension"
@@ -474,7 +474,7 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
     src, dst = op.src.buffer, op.dst.buffer
     if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
         return False
-    if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > _TMA_RANK:
+    if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
     layout: WgmmaAccumulator = context.facts[src, "layout"]
     panels = src.static_shape[1] // layout.along_n % 64 == 0

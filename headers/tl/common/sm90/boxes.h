@@ -24,7 +24,21 @@ template <int row, int col, int rank> struct RowDim<Dims<row, col>, rank> {
 // A fragment's way out to global memory: a tile whose rows each warp writes, and stores, by itself, 16 at a time.
 template <class T, int rows_, int cols_, class Swizzle> struct StagingTile : SharedTile<T, rows_, cols_, Swizzle> {};
 
-// How many rows of a tile TMA moves at a time; of columns it moves a panel.
+// The widest part of a row of so many elements that TMA moves at a time: 256 elements, in multiples of 16 bytes.
+// [CUDA Driver API, cuTensorMapEncodeTiled, boxDim]
+constexpr int widest_box(int cols, int element_bytes) {
+  int box = cols < 256 ? cols : 256;
+  while (cols % box != 0 || box * element_bytes % 16 != 0) --box;
+  return box;
+}
+
+// How many columns of a tile TMA moves at a time: a panel, or a part of it where it is a single row.
+template <class Tile> struct BoxCols {
+  static constexpr int value =
+      Tile::rows == 1 ? widest_box(Tile::panel_cols, int(sizeof(typename Tile::type))) : Tile::panel_cols;
+};
+
+// How many rows of a tile TMA moves at a time.
 template <class Tile> struct BoxRows {
   static constexpr int value = Tile::rows;
 };

@@ -25,9 +25,9 @@ template <unsigned mask> constexpr Blocks<mask> blocks{};
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier, Blocks<mask>) {
   TL_UNROLL
-  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
-    tma_load_box_to(mask, to.data + panel * (Tile::rows * Tile::panel_cols), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] += Tile::panel_cols;
+  for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
+    tma_load_box_to(mask, to.data + Tile::rows * col, map, from.coordinate, barrier);
+    from.coordinate[rank - 1] += BoxCols<Tile>::value;
   }
 }
 

@@ -20,9 +20,9 @@ template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
   using Tile = std::remove_reference_t<Like>;
   constexpr int rank = sizeof...(Extents), size = sizeof(typename Tile::type), row_dim = RowDim<Along, rank>::value;
-  constexpr int box_rows = BoxRows<Tile>::value;
+  constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
-  static_assert(box_rows <= 256 && Tile::panel_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
+  static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
   static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
   const int64_t outermost_first[] = {int64_t(extents)...};
   uint64_t sizes[rank], strides[rank];
@@ -33,7 +33,7 @@ TensorMapArgument tensor_map(const void* data, Extents... extents) {
     if (extent < 0 || extent > int64_t(1) << 32) return {TensorMap{}, TL_INVALID_SIZE};
     if (extent == 0) return {TensorMap{}, TL_OK};
     sizes[d] = uint64_t(extent);
-    box[d] = d == 0 ? Tile::panel_cols : d == rank - 1 - row_dim ? box_rows : 1;
+    box[d] = d == 0 ? box_cols : d == rank - 1 - row_dim ? box_rows : 1;
     strides[d] = stride *= uint64_t(extent);
   }
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};

@@ -18,9 +18,9 @@ template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_ca
 template <int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier) {
   TL_UNROLL
-  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
-    tma_load_box(to.data + panel * (Tile::rows * Tile::panel_cols), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] += Tile::panel_cols;
+  for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
+    tma_load_box(to.data + Tile::rows * col, map, from.coordinate, barrier);
+    from.coordinate[rank - 1] += BoxCols<Tile>::value;
   }
 }
 
@@ -53,9 +53,9 @@ TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile,
 template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const TensorMap& map, At<rank> to) {
   if (thread() != 0) return;
   TL_UNROLL
-  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
-    tma_store_box(map, to.coordinate, from.data + panel * (Tile::rows * Tile::panel_cols));
-    to.coordinate[rank - 1] += Tile::panel_cols;
+  for (int col = 0; col < Tile::cols; col += BoxCols<Tile>::value) {
+    tma_store_box(map, to.coordinate, from.data + Tile::rows * col);
+    to.coordinate[rank - 1] += BoxCols<Tile>::value;
   }
   tma_store_commit();
 }

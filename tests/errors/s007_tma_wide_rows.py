@@ -1,0 +1,18 @@
+# tile2cu: --target cuda:sm_90a
+import tilelang.language as T
+
+
+@T.prim_func
+def stored(A: T.Tensor((64, 512), "float32")):
+    with T.Kernel(1, threads=32):
+        S = T.alloc_shared((4, 512), "float32")
+        T.clear(S)
+        T.tma_copy(S, A[0, 0])
+        T.tma_store_wait()
+# ---- expected ----
+# error[T2C-S007]: T.tma_copy stores `S` of 512 columns, and boxes have 256; with rows in eights it takes several
+#   --> s007_tma_wide_rows.py:10:9
+#    |
+# 10 |         T.tma_copy(S, A[0, 0])
+#    |         ^^^^^^^^^^^^^^^^^^^^^^
+#   = help: write T.copy
