@@ -4,19 +4,20 @@
 
 namespace tl {
 namespace rounded {
-#pragma clang fp contract(off)
 
-#define TL_ROUNDED(T, fma, sqrt)                             \
-  TL_DEVICE T add_rn(T x, T y) { return x + y; }             \
-  TL_DEVICE T subtract_rn(T x, T y) { return x - y; }        \
-  TL_DEVICE T multiply_rn(T x, T y) { return x * y; }        \
-  TL_DEVICE T divide_rn(T x, T y) { return x / y; }          \
-  TL_DEVICE T fma_rn(T x, T y, T z) { return fma(x, y, z); } \
-  TL_DEVICE T reciprocal_rn(T x) { return T(1) / x; }        \
+#define TL_APART _Pragma("clang fp contract(off)")  // in this block
+#define TL_ROUNDED(T, fma, sqrt)                               \
+  TL_DEVICE T add_rn(T x, T y) { TL_APART return x + y; }      \
+  TL_DEVICE T subtract_rn(T x, T y) { TL_APART return x - y; } \
+  TL_DEVICE T multiply_rn(T x, T y) { TL_APART return x * y; } \
+  TL_DEVICE T divide_rn(T x, T y) { TL_APART return x / y; }   \
+  TL_DEVICE T fma_rn(T x, T y, T z) { return fma(x, y, z); }   \
+  TL_DEVICE T reciprocal_rn(T x) { return T(1) / x; }          \
   TL_DEVICE T sqrt_rn(T x) { return sqrt(x); }
 TL_ROUNDED(float, __builtin_fmaf, __builtin_sqrtf)
 TL_ROUNDED(double, __builtin_fma, __builtin_sqrt)
 #undef TL_ROUNDED
+#undef TL_APART
 // Instructions round as the wave's mode register says, which the compiler takes for nearest. [AMD Instinct MI300 ISA,
 // "Mode Register"]
 #define TL_ROUNDED(T, mode)                   \
