@@ -517,3 +517,25 @@ def test_tma_moves_tiles_whose_rows_do_not_come_in_eights(rows: int, columns: in
     x = RNG.standard_normal((2 * rows + 1, columns - 4)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x + np.arange(columns - 4, dtype=np.float32))
     assert f"tl::SharedTile<float, {rows}, {columns}, tl::NoSwizzle>" in kernel.source
+
+
+def test_a_pipelined_tile_whose_rows_do_not_come_in_eights(tmp_path: Path) -> None:
+    """A producer's TMA would swizzle it: the threads load by themselves."""
+    statements = """
+        A_shared = T.alloc_shared((64, 32), "float16")
+        B_shared = T.alloc_shared((32, 64), "float16")
+        S = T.alloc_shared((4, 32), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+            T.copy(A[by * 64, k * 32], A_shared)
+            T.copy(B[k * 32, bx * 64], B_shared)
+            T.copy(A[by * 64, k * 32], S)
+            T.gemm(A_shared, B_shared, C_local)
+            for i, j in T.Parallel(64, 64):
+                C_local[i, j] += T.cast(S[i % 4, j % 32], "float32")
+        T.copy(C_local, C[by * 64, bx * 64])
+    """
+    a, b = operands(64, 64, 64)
+    more = a[:4].astype(np.float64).reshape(4, 2, 32).sum(1)
+    np.testing.assert_array_equal(gemm(tmp_path, statements, threads=128)(a, b), product(a, b) + np.tile(more, (16, 2)))

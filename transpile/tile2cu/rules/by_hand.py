@@ -9,7 +9,15 @@ from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Region, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import TMA_RANK, box_refusal, is_specialised, product_refusal, rows_refusal, rows_when
+from tile2cu.rules.hopper import (
+    PATTERN_ROWS,
+    TMA_RANK,
+    box_refusal,
+    is_specialised,
+    product_refusal,
+    rows_refusal,
+    rows_when,
+)
 from tile2cu.rules.layout.operands import swizzled
 
 _BY_HAND = """\
@@ -35,7 +43,6 @@ T.clear(C_local)
 T.wgmma_gemm(A_shared, A_shared, C_local)
 T.wait_wgmma(0)"""
 _WARPGROUP = 128  # threads
-_PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
 
 
 @rule(
@@ -172,7 +179,7 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
     if rows > 256 or tile.dtype.bytes_of(columns) % 16:
         reason = f"{moves} `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
-    in_patterns = rows % _PATTERN_ROWS == 0 and tile.dtype.bytes_of(columns) % 32 == 0
+    in_patterns = rows % PATTERN_ROWS == 0 and tile.dtype.bytes_of(columns) % 32 == 0
     if not in_patterns and not is_row and columns > 256:
         reason = f"{moves} `{tile.name}` of {columns} columns, and boxes have 256; with rows in eights it takes several"
     if reason:
@@ -190,7 +197,7 @@ def _is_of_panels(part: Region, context: Context) -> bool:
         return False
     if static_value(columns.extent) == static_value(tile.shape[-1]):
         return True
-    if tile.static_shape[-2] % _PATTERN_ROWS:
+    if tile.static_shape[-2] % PATTERN_ROWS:
         return False
     span, count = swizzled(tile).swizzle, static_value(columns.extent)
     panel = span // tile.dtype.bytes

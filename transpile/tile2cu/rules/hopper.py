@@ -77,6 +77,7 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
 
 
 _WARPGROUP = 128
+PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
 TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
 _LESSONS = "measured on an H200: docs/hopper.md"
@@ -440,6 +441,8 @@ def load_refusal(load: Copy) -> str:
     line = f"the copy in line {load.span.line}"
     if not has_swizzle(tile):
         return f"{line} fills a tile whose rows are no multiple of 32 bytes"
+    if tile.static_shape[-2] % PATTERN_ROWS:
+        return f"{line} fills a tile of {tile.static_shape[-2]} rows, and TMA's swizzle is a pattern of {PATTERN_ROWS}"
     refusal = box_refusal(load.src, load.dst)
     return f"{line} {refusal}" if refusal else rows_refusal(tensor)
 
