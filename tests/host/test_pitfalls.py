@@ -272,21 +272,28 @@ def test_a_fragment_of_the_whole_block_is_filled_by_cases(tmp_path: Path) -> Non
     np.testing.assert_array_equal(kernel(x), np.concatenate([x, np.full(16, np.inf)]))
 
 
-@pytest.mark.parametrize("layout", ["i ^ 1", "i * 2", "i + 10", "127 - i", "i % 64", "i * 0"])
-def test_no_layout_that_is_asked_for_changes_a_result(layout: str, tmp_path: Path) -> None:
-    """Those of shared tiles are hints, also where they would put two elements in one place."""
+LAID_OUT = """
+    held = T.alloc_shared((128,), "int32")
+    T.annotate_layout({{held: T.Layout((128,), lambda i: {layout})}})
+    for i in T.Parallel(128):
+        held[i] = X[i]
+    for i in T.Parallel(128):
+        Y[i] = held[127 - i]
+"""
+LAID_OUT_PARAMS = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
 
-    statements = f"""
-        held = T.alloc_shared((128,), "int32")
-        T.annotate_layout({{held: T.Layout((128,), lambda i: {layout})}})
-        for i in T.Parallel(128):
-            held[i] = X[i]
-        for i in T.Parallel(128):
-            Y[i] = held[127 - i]
-    """
-    kernel = load_body(tmp_path, statements, 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")')
+
+@pytest.mark.parametrize("layout", ["i ^ 1", "i * 2", "i + 10", "127 - i"])
+def test_no_layout_that_is_asked_for_changes_a_result(layout: str, tmp_path: Path) -> None:
+    kernel = load_body(tmp_path, LAID_OUT.format(layout=layout), LAID_OUT_PARAMS)
     x = integers(128, dtype=np.int32)
     np.testing.assert_array_equal(kernel(x), x[::-1])
+
+
+@pytest.mark.parametrize(("layout", "second"), [("i % 64", 64), ("i * 0", 1)])
+def test_no_layout_puts_two_elements_in_one_place(layout: str, second: int, tmp_path: Path) -> None:
+    with pytest.raises(Tile2CuError, match=rf"T2C-L016.*\(0,\) and \({second},\) in one place"):
+        load_body(tmp_path, LAID_OUT.format(layout=layout), LAID_OUT_PARAMS)
 
 
 def test_a_loop_of_half_a_million_turns_of_which_few_do_anything(tmp_path: Path) -> None:
