@@ -23,8 +23,10 @@ tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int thr
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
   const tl_status fits = all_at_once(kernel, grid, threads, shared_bytes);
   if (fits != TL_OK) return fits;
-  const int error = launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
-  return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
+  const auto start = [&] {
+    return launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
+  };
+  return started(grid, start, arguments...);
 }
 template <class Shared, class... Parameters, class... Arguments>
 tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
