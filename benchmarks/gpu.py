@@ -508,6 +508,9 @@ def relative_error(got: torch.Tensor, reference: torch.Tensor) -> float:
     return difference / max(size, 1e-30) if math.isfinite(difference) else float("inf")
 
 
+OutsidePeersOf = Callable[[Workload], peers.OutsidePeers]
+
+
 def interleaved(calls: Mapping[str, Call], timer: Timer, rounds: int) -> dict[str, list[float]]:
     """Times of every call in every round; each round starts with another call, so that neighbours change."""
     times: dict[str, list[float]] = {label: [] for label in calls}
@@ -557,12 +560,31 @@ def error_of(call: Call, work: Workload) -> float:
     return work.error()
 
 
-def compared(work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int) -> list[Result]:
+def theirs(work: Workload, modules: Mapping[str, OutsidePeersOf]) -> tuple[dict[str, Call], dict[str, float]]:
+    """The outside peers that do this work, and the error of each; one that raises is reported and left out."""
+    calls: dict[str, Call] = {}
+    errors: dict[str, float] = {}
+    for module, peers_of in modules.items():
+        try:
+            for label, peer in peers_of(work).items():
+                call, reference = peer if isinstance(peer, tuple) else (peer, work.reference)
+                errors[label] = relative_error(call().reshape(reference.shape), reference)
+                calls[label] = call
+        except Exception as error:  # whatever another project's code raises, the others are still measured
+            print(f"{work.name:20} {module}: {type(error).__name__}: {error}"[:300], flush=True)
+    return calls, errors
+
+
+def compared(
+    work: Workload, kernels: list[Prebuilt], timer: Timer, rounds: int, modules: Mapping[str, OutsidePeersOf]
+) -> list[Result]:
     """Checks every implementation, then times those that are right, beside one another."""
     calls = ours(kernels, work)
     if not calls:
         return []
     errors = {label: error_of(call, work) for label, call in calls.items()}
+    outside, outside_errors = theirs(work, modules)
+    calls, errors = calls | outside, errors | outside_errors
     for label in [label for label, error in errors.items() if not error <= work.tolerance]:
         print(f"{work.name:20} {label}: WRONG, relative error {errors[label]:g}", flush=True)
         del calls[label]
@@ -605,6 +627,7 @@ def main() -> int:
     parser.add_argument("--workload", action="append", help="default: all of the suites")
     parser.add_argument("--burst", action="store_true", help="30 ms idle before each call: no power cap is reached")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--peer", action="append", type=Path, default=[], help="a module with peers(work): README.md")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     parser.add_argument("--nvcc", default="nvcc")
     options = parser.parse_args()
@@ -614,6 +637,7 @@ def main() -> int:
     for backend in ("flash", "mem_efficient", "math"):  # leaves cuDNN's attention
         getattr(torch.backends.cuda, f"enable_{backend}_sdp")(False)
     timer, results = Timer(options.burst), []
+    modules = {file.stem: peers.outside(file) for file in options.peer}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:
         found = texts(options.folder)
@@ -624,7 +648,7 @@ def main() -> int:
             for work in SUITES[suite]():
                 if options.workload and work.name not in options.workload:
                     continue
-                rows = compared(work, kernels, timer, options.rounds)
+                rows = compared(work, kernels, timer, options.rounds, modules)
                 if rows:
                     report(rows)
                 results += rows

@@ -1,9 +1,15 @@
-"""What emitted kernels are compared with beyond torch's own entries: torch.compile, and Triton where it is there."""
+"""What emitted kernels are compared with beyond torch's own entries.
+
+torch.compile, Triton where it is there, and what modules from outside of this checkout give (`outside`).
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import torch
 
@@ -14,6 +20,20 @@ except ImportError:  # torch without Triton
     triton = None
 
 Peers = dict[str, Callable[[], torch.Tensor]]
+# What a module from outside gives for a workload: with its own exact result where it computes another one.
+OutsidePeers = Mapping[str, Callable[[], torch.Tensor] | tuple[Callable[[], torch.Tensor], torch.Tensor]]
+
+
+def outside(file: Path) -> Callable[..., OutsidePeers]:
+    """The function `peers(work)` of a module that knows another project's kernels; its folder can be imported from."""
+    sys.path.insert(0, str(file.resolve().parent))
+    spec = importlib.util.spec_from_file_location(f"peers_of_{file.stem}", file)
+    assert spec and spec.loader, f"{file} is no Python module"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Callable[..., OutsidePeers] = module.peers
+    return found
+
 
 if triton:
 
