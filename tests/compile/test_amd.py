@@ -65,8 +65,6 @@ def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
 
 # Primitives that one maker's headers have and the other's have not, and why.
 ONE_SIDED = {
-    "group": "threads that have a barrier of their own (T.ws); CDNA has one barrier a block",
-    "group_threads": "of such a group",
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
     "sync_grid": "a cooperative launch's; on AMD what follows T.sync_grid is a kernel of its own, or it is refused",
     "wait_for_earlier_kernels": "griddepcontrol of sm_90; AMD's kernels start one after the other",

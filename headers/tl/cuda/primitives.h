@@ -1,6 +1,6 @@
 // All primitives for NVIDIA GPUs: the same names and signatures as headers/tl/host. Inline PTX lives here only.
 #pragma once
-#include "kernel.h"
+#include "../threads.h"
 #include "numeric.h"
 #include "float8.h"
 #include "memory.h"

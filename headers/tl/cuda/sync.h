@@ -1,6 +1,6 @@
 // Barriers of a block and of a warp.
 #pragma once
-#include "kernel.h"
+#include "../threads.h"
 
 namespace tl {
 

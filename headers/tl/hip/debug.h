@@ -15,7 +15,7 @@ template <class... Values> TL_DEVICE void print_text(const char*, Values...) {}
 // Says which thread it is, where there is text, and ends the kernel with an error.
 TL_DEVICE void assertion_failed(const char* message) {
   print_text("assertion failed in block (%u, %u, %u), thread %d: %s\n", unsigned(blockIdx.x), unsigned(blockIdx.y),
-             unsigned(blockIdx.z), thread(), message);
+             unsigned(blockIdx.z), thread_of_block(), message);
   __builtin_trap();
 }
 

@@ -22,9 +22,6 @@ constexpr int warp_size = 64;
 
 // Emitted blocks are one-dimensional, so threadIdx.x is the thread's number in the block.
 TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
-TL_DEVICE int thread() { return static_cast<int>(threadIdx.x); }
-TL_DEVICE int lane() { return thread() % warp_size; }
-TL_DEVICE int warp() { return thread() / warp_size; }
 
 namespace hip {
 // False, but only known once a template is instantiated: for a static_assert in what this target lacks.

@@ -1,7 +1,7 @@
 // All primitives for AMD GPUs: the same names and signatures as headers/tl/cuda and headers/tl/host. What the hardware
 // has no counterpart for is declared, so that templates parse, and says so in a static_assert when it is used.
 #pragma once
-#include "kernel.h"
+#include "../threads.h"
 #include "numeric.h"
 #include "float8.h"
 #include "memory.h"

@@ -1,5 +1,6 @@
 // Wave collectives. Who: every lane of the wave, at the same call. None of them orders memory.
 #pragma once
+#include "../threads.h"
 #include "memory.h"
 
 namespace tl {

@@ -2,8 +2,8 @@
 // The engine adds the products to d in ascending k, in float without fused rounding of pairs; a tensor core's order
 // and rounding differ, so only integer-valued data is equal to the bit.
 #pragma once
+#include "../threads.h"
 #include "engine.h"
-#include "kernel.h"
 #include "numeric.h"
 #include "warp.h"
 

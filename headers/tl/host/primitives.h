@@ -1,6 +1,6 @@
 // All primitives of the CPU engine: the same names and signatures as headers/tl/cuda.
 #pragma once
-#include "kernel.h"
+#include "../threads.h"
 #include "numeric.h"
 #include "float8.h"
 #include "memory.h"

@@ -1,7 +1,7 @@
 // Barriers of a block and of a warp.
 #pragma once
+#include "../threads.h"
 #include "engine.h"
-#include "kernel.h"
 
 namespace tl {
 
