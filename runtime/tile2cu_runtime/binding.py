@@ -10,11 +10,10 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from string import Template
 from types import ModuleType
 from typing import Any
 
-from tile2cu_runtime import cache, paths
+from tile2cu_runtime import builders, cache, paths
 from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build, precompiled_headers, read_dependencies, run_compiler
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
@@ -31,6 +30,8 @@ from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
 _FAILURE = "failure.json"
 _BUILD = "build.json"
+# There objects are laid out otherwise than in the stable ABI.
+_FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 _OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "launches.h"))
 
 _TEMPLATE = Template("""\
@@ -253,13 +254,15 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
         raise
     cfg["include_dirs"] = [*cfg["include_dirs"], include]
     cfg["compiler_args"] = [*cfg["compiler_args"], "-std=c++17", "-O0", "-g0", "-fvisibility=hidden"]
+    if _FREE_THREADED:
+        cfg["compiler_args"] = [*cfg["compiler_args"], "-DTILE2CU_PYTHON_H"]
     cfg["linker_args"] = [*cfg["linker_args"], str(folder / OBJECT), *link]
     cfg["dependencies"] = [*cfg["dependencies"], *_own_files(read_dependencies(folder / DEPENDENCIES), include)]
 
 
 def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> Library:
     """The library of an emitted kernel, from the cache or built now. Errors: T2C-R01x when a compiler fails."""
-    if not has_python_header() and sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if _FREE_THREADED and not has_python_header():
         raise CompileError("T2C-R010", "a free-threaded Python needs its Python.h", help="install python3-dev")
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
@@ -296,42 +299,32 @@ def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix:
         text = text.replace(ascii(path)[1:-1], name)
     headers = [header.read_bytes() for header in _OWN_HEADERS]
     versions = (build.identity, find_gxx().version, cache.tree_key(paths.headers_dir()))
-    return cache.content_key(text, *sources.values(), suffix, str(has_python_header()), *headers, *versions)
+    return cache.content_key(text, *sources.values(), suffix, *headers, *versions)
 
 
 def run_cppimport(binding: Path) -> None:
     """Builds a binding by cppimport, in a child process: a compile error there ends in SystemExit.
 
-    The child stands in an empty folder, since setuptools obeys pyproject.toml and setup.cfg of where it stands.
     Errors: T2C-R011 with what the compiler printed.
     """
-    command = (sys.executable, "-m", "tile2cu_runtime.cppimport_child", str(binding))
-    with tempfile.TemporaryDirectory() as empty:
-        answer = subprocess.run(
-            command,
-            cwd=empty,
-            env=_child_environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-    if answer.returncode == 0:
+    answer = builders.build(binding, _child_environment())
+    if answer.status == 0:
         return
     failure = binding.with_name(_FAILURE)
     if failure.exists():
         raise CompileError(**json.loads(failure.read_text()))
-    missing = "No module named" in answer.stdout
+    missing = "No module named" in answer.output
     raise CompileError(
         "T2C-R011",
         f"the binding {binding.name} does not build",
-        command=" ".join(command),
-        output=answer.stdout,
+        command=f"{shlex.join(builders.COMMAND)} of {binding}",
+        output=answer.output,
         help="pip install cppimport setuptools" if missing else "",
     )
 
 
 def has_python_header() -> bool:
-    """Whether this Python has its C headers. A binding does without on machines without python3-dev."""
+    """Whether this Python has its C headers."""
     return os.path.isfile(os.path.join(sysconfig.get_path("include"), "Python.h"))
 
 

@@ -8,6 +8,7 @@ entry that does not match its seal is built again. Locks are flock(2): the kerne
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -45,7 +46,7 @@ def tree_key(folder: Path, suffixes: tuple[str, ...] = (".h", ".cpp")) -> str:
     parts: list[str | bytes] = []
     for path in sorted(_files(folder)):
         if path.endswith(suffixes):
-            parts += [os.path.relpath(path, folder), Path(path).read_bytes()]
+            parts += [os.path.relpath(path, folder), _digest(path)]
     return content_key(*parts)
 
 
@@ -85,7 +86,18 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    return {name: _digest(folder / name) for name in names}
+
+
+def _digest(path: str | Path) -> str:
+    """The hash of a file's content. A process reads a file again when it has changed: precompiled headers are large."""
+    state = os.stat(path)
+    return _digest_of(str(path), state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest_of(path: str, inode: int, size: int, modified: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _seal(folder: Path) -> None:

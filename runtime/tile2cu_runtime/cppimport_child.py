@@ -1,22 +1,62 @@
-"""`python -m tile2cu_runtime.cppimport_child BINDING.cpp`: builds a binding by cppimport, and does not load it.
+"""`python -m tile2cu_runtime.cppimport_child`: builds bindings by cppimport, and does not load them.
 
-cppimport's own command loads what it has built, and a kernel for the CPU engine loads only beside the engine.
+cppimport's own command loads what it has built, and a kernel for the CPU engine loads only beside the engine. Each line
+of the input is a request in JSON, each line of the output the exit status of its build: builders.py asks.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
-from cppimport.importer import build_safely, setup_module_data
+
+def main() -> None:
+    with contextlib.suppress(ImportError):  # a build says what is missing
+        import cppimport.importer  # noqa: F401  the builds have it from here
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _build_and_exit(request)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def main(path: str) -> None:
+def _build_and_exit(request: dict[str, Any]) -> NoReturn:
+    """Builds in a process that this takes for itself. What is printed goes to the request's file."""
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
     # The compiler's command lines are logged as information; the parent shows them when the build fails.
     logging.basicConfig(level=logging.INFO)
+    status = 1
+    try:
+        _build(request["binding"])
+        status = 0
+    except SystemExit as problem:
+        print(problem, file=sys.stderr)
+    except BaseException:
+        logging.exception("the build failed")
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _build(path: str) -> None:
+    from cppimport.importer import build_safely, setup_module_data
+
     build_safely(path, setup_module_data(Path(path).stem, path))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

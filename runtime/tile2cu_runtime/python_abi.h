@@ -1,10 +1,10 @@
-// The names of Python's C API that a binding uses, all of them in the stable ABI since 3.2.
-// Python.h where it is installed; else their declarations, for machines with Python and g++ and no python3-dev.
+// The names of Python's C API that a binding uses, all of them in the stable ABI since 3.2. Their declarations stand here:
+// Python.h would be most of what a binding's compiler reads, and is missing without python3-dev. A free-threaded Python,
+// whose objects have another head, needs its own.
 // Source: docs.python.org/3/c-api/stable.html; layouts from the limited API's object.h, methodobject.h, moduleobject.h.
 #pragma once
 
-#if __has_include(<Python.h>) && !defined(TILE2CU_NO_PYTHON_H)
-#define Py_LIMITED_API 0x030A0000
+#ifdef TILE2CU_PYTHON_H
 #include <Python.h>
 #else
 #include <cstddef>

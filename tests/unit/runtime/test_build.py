@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tile2cu_runtime import (
     ManifestError,
     OptionError,
     binding,
+    builders,
     load_kernel,
     paths,
 )
@@ -140,25 +142,54 @@ def test_a_cache_that_cannot_be_written(axpy: Path, monkeypatch: pytest.MonkeyPa
     assert raised.value.code == "T2C-R015"
 
 
-def test_a_binding_needs_no_python_header(axpy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with Python and g++ and no python3-dev: our own declarations of the stable ABI."""
+def test_a_binding_needs_no_python_header(axpy: Path) -> None:
+    """Its own declarations of the stable ABI are enough: the build reads no Python.h."""
     numpy = pytest.importorskip("numpy")
-    text = binding.binding_text
-    monkeypatch.setattr(
-        binding,
-        "binding_text",
-        lambda *a, **k: text(*a, **k).replace(
-            '#include "python_abi', '#define TILE2CU_NO_PYTHON_H\n#include "python_abi'
-        ),
-    )
     kernel = load_kernel(axpy, device="cpu")
-    assert "TILE2CU_NO_PYTHON_H" in next(kernel.library.parent.glob("axpy_*.cpp")).read_text()
     one = numpy.ones((2, 3), "float32")
     assert (kernel(one, one, 4.0) == 5).all()
     with pytest.raises(TypeError, match="axpy"):
         kernel._module.call(1, 2)
     with pytest.raises(TypeError):
         kernel._module.call("1", 2, 3, 4.0, 5, 6, 0)
+    command = (
+        find_gxx().path,
+        "-std=c++17",
+        "-MM",
+        "-I",
+        sysconfig.get_path("include"),
+        "-I",
+        str(paths.headers_dir()),
+    )
+    binding_file = next(kernel.library.parent.glob("axpy_*.cpp"))
+    read = subprocess.run((*command, str(binding_file)), capture_output=True, text=True, check=True).stdout
+    assert "python_abi.h" in read and "Python.h" not in read
+
+
+def test_builds_of_a_process_share_what_they_import(axpy: Path) -> None:
+    """One builder, which forks: the builds of a thread follow one another in it, and one that dies is replaced."""
+    for number in range(2):
+        (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + f"// {number}\n")
+        assert built(axpy)
+    (builder,) = builders._idle
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// another\n")
+    assert built(axpy) and builders._idle == [builder]
+    builder.kill()
+    builder.wait()
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// one more\n")
+    assert built(axpy) and builders._idle != [builder]
+
+
+def test_a_builder_without_cppimport_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cppimport").mkdir()
+    (tmp_path / "cppimport" / "__init__.py").write_text("raise ImportError(\"No module named 'cppimport'\")\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(builders, "_idle", [])
+    monkeypatch.setattr(binding, "_child_environment", lambda: os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    with pytest.raises(CompileError, match="does not build") as raised:
+        binding.run_cppimport(tmp_path / "binding.cpp")
+    assert "No module named 'cppimport'" in raised.value.output and "pip install" in raised.value.help
+    builders._end(*builders._idle)
 
 
 def test_argument_names_cannot_clash_with_the_binding(axpy: Path) -> None:
