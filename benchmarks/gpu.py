@@ -113,16 +113,17 @@ def normal(*shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
 
 
 def gemms() -> Iterator[Workload]:
-    """relu(A @ B). The peer is cuBLAS without the ReLU, which it would need a second kernel for."""
+    """relu(A @ B). The peers, cuBLAS and Triton, leave the ReLU out, for which cuBLAS would need a second kernel."""
     for name, (m, n, k) in GEMMS.items():
         a, b = normal(m, k), normal(k, n)
         bt = b.t().contiguous().t()
+        cublas = {"cublas/NN": lambda a=a, b=b: a @ b, "cublas/NT": lambda a=a, bt=bt: a @ bt}
         yield Workload(
             suite="gemm",
             name=name,
             inputs=[a, b],
             output=torch.empty(m, n, device="cuda", dtype=torch.float16),
-            peers={"cublas/NN": lambda a=a, b=b: a @ b, "cublas/NT": lambda a=a, bt=bt: a @ bt},
+            peers=cublas | peers.matmuls(a, b, bt.t()),
             reference=torch.relu(a.float() @ b.float()),
             flops=2.0 * m * n * k,
         )

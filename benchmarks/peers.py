@@ -16,6 +16,7 @@ import torch
 try:
     import triton
     import triton.language as tl
+    from triton.tools.tensor_descriptor import TensorDescriptor
 except ImportError:  # torch without Triton
     triton = None
 
@@ -48,6 +49,48 @@ if triton:
         scale = tl.rsqrt(tl.sum(x * x, axis=1) / channels + eps)[:, None]
         w = tl.load(W + column, mask=inside, other=0.0).to(tl.float32)
         tl.store(Y + at, x * scale * w, mask=inside)
+
+    @triton.jit
+    def _matmul(
+        A, B, C, M, N, K, bm: tl.constexpr, bn: tl.constexpr, bk: tl.constexpr, panel, transposed: tl.constexpr
+    ):
+        """Programs that stay, and take tile after tile of C in panels of tile rows; A, B and C through TMA."""
+        columns, rows = tl.cdiv(N, bn), tl.cdiv(M, bm)
+        for tile in tl.range(tl.program_id(0), rows * columns, tl.num_programs(0), flatten=True):
+            first = tile // (panel * columns) * panel
+            width = min(rows - first, panel)
+            place = tile % (panel * columns)
+            row, column = (first + place % width) * bm, place // width * bn
+            sums = tl.zeros((bm, bn), dtype=tl.float32)
+            for k in range(tl.cdiv(K, bk)):
+                a = A.load([row, k * bk])
+                b = B.load([column, k * bk]).T if transposed else B.load([k * bk, column])
+                sums = tl.dot(a, b, sums)
+            C.store([row, column], sums.to(C.dtype))
+
+
+def matmuls(a: torch.Tensor, b: torch.Tensor, bt: torch.Tensor) -> Peers:
+    """a @ b with b stored as K x N, and as N x K in `bt`, by Triton with blocks that stay and TMA."""
+    if not triton:
+        return {}
+    c = torch.empty(a.shape[0], b.shape[1], device="cuda", dtype=a.dtype)
+    bm, bn, bk = (128, 256, 64) if c.numel() >= 1 << 22 else (64, 128, 64)
+    tiles = -(-c.shape[0] // bm) * -(-c.shape[1] // bn)
+    grid = (min(torch.cuda.get_device_properties(0).multi_processor_count, tiles),)
+    described_a, described_c = TensorDescriptor.from_tensor(a, [bm, bk]), TensorDescriptor.from_tensor(c, [bm, bn])
+
+    def launcher(described_b: TensorDescriptor, transposed: bool) -> Callable[[], torch.Tensor]:
+        def launch() -> torch.Tensor:
+            sizes = (c.shape[0], c.shape[1], a.shape[1], bm, bn, bk, 8)
+            _matmul[grid](described_a, described_b, described_c, *sizes, transposed, num_warps=8, num_stages=3)
+            return c
+
+        return launch
+
+    return {
+        "triton/NN": launcher(TensorDescriptor.from_tensor(b, [bk, bn]), False),
+        "triton/NT": launcher(TensorDescriptor.from_tensor(bt, [bn, bk]), True),
+    }
 
 
 def rms_norms(x: torch.Tensor, w: torch.Tensor, eps: float) -> Peers:
