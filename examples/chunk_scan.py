@@ -65,7 +65,7 @@ def chunk_scan(
 
             b = chunk_of_batch % batch
             chunk = chunk_of_batch // batch
-            group = head // (heads // groups)
+            group = 0 if groups == 1 else head // (heads // groups)
             # The last tokens have the most turns: they come first, so that short ones fill the gaps at the end.
             m = (T.ceildiv(chunk_size, block_M) - 1 - tile // T.ceildiv(headdim, block_N)) * block_M
             n = tile % T.ceildiv(headdim, block_N) * block_N
@@ -73,9 +73,11 @@ def chunk_scan(
 
             T.copy(C[b, first + m : first + m + block_M, group, 0:dstate], C_shared)
             T.copy(States[b, chunk, head, n : n + block_N, 0:dstate], State_shared)
-            skip = T.cast(D[head], accum_dtype)
+            # Asked for whether it counts or not: a load in a branch would be waited for there.
+            before = dA_cumsum[b, head, chunk, T.max(m - 1, 0)]
+            skip = D[head]
             # Decays are powers of 2. To the tile's start all that lies before it decays by one factor a token.
-            start = T.if_then_else(m > 0, T.cast(dA_cumsum[b, head, chunk, T.max(m - 1, 0)], accum_dtype), 0) * log2e
+            start = T.if_then_else(m > 0, T.cast(before, accum_dtype) * log2e, 0)
             for t in T.Parallel(chunk_size):
                 dA_t = dA_cumsum[b, head, chunk, t]
                 dt_t = dt[b, head, chunk, t]
@@ -109,10 +111,10 @@ def chunk_scan(
                             y[i, j] *= T.exp2(dA_m[i] * log2e - start)
                     T.copy(CB_shared, weights)
                     for i, j in T.Parallel(block_M, block_K):
-                        weights[i, j] *= T.exp2((dA_m[i] - dA_k[j]) * log2e) * dt_k[j]
+                        weights[i, j] *= T.exp2(dA_m[i] * log2e - dA_k[j] * log2e) * dt_k[j]
                     # x of the token itself counts D more.
                     for i, j in T.Parallel(block_M, block_K):
-                        weights[i, j] += T.if_then_else(m + i == k * block_K + j, skip, 0)
+                        weights[i, j] += T.if_then_else(m + i == k * block_K + j, T.cast(skip, accum_dtype), 0)
                     for i, j in T.Parallel(block_M, block_K):
                         weights[i, j] = T.if_then_else(m + i >= k * block_K + j, weights[i, j], 0)
                     T.copy(weights, weights_cast)

@@ -50,6 +50,7 @@ def chunk_state(
 
             b = chunk_of_batch % batch
             chunk = chunk_of_batch // batch
+            group = 0 if groups == 1 else head // (heads // groups)
             first = chunk * chunk_size
             m = tile // T.ceildiv(dstate, block_N) * block_M
             n = tile % T.ceildiv(dstate, block_N) * block_N
@@ -63,7 +64,7 @@ def chunk_state(
             for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
                 t = first + k * block_K
                 T.copy(x[b, t : t + block_K, head, m : m + block_M], x_shared)
-                T.copy(B[b, t : t + block_K, head // (heads // groups), n : n + block_N], B_shared)
+                T.copy(B[b, t : t + block_K, group, n : n + block_N], B_shared)
                 T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
                 # x is the product's first operand, transposed, from registers: it is decayed on its way there.
                 for i, j in T.Parallel(block_M, block_K):

@@ -8,6 +8,7 @@ import tilelang.language as T
 def rmsnorm(M, dim, block_M=4, threads=128, eps=1e-5, dtype="float16"):
     """Y = X / sqrt(mean(X * X) + eps) * W, row by row."""
     accum_dtype = "float32"
+    share = 1 / dim  # of an element in a mean
 
     @T.prim_func
     def rmsnorm_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):
@@ -25,7 +26,7 @@ def rmsnorm(M, dim, block_M=4, threads=128, eps=1e-5, dtype="float16"):
                 squares[i, j] = x[i, j] * x[i, j]
             T.reduce_sum(squares, sum_squares, dim=1)
             for i, j in T.Parallel(block_M, dim):
-                x[i, j] = x[i, j] * T.rsqrt(sum_squares[i] / dim + eps) * weights[j]
+                x[i, j] = x[i, j] * T.rsqrt(sum_squares[i] * share + eps) * weights[j]
             T.copy(x, Y[bx * block_M, 0])
 
     return rmsnorm_kernel

@@ -80,14 +80,13 @@ __global__ void __launch_bounds__(threads)
            float* __restrict__ partial_lse_data, int batch, int kv_heads, int max_len) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(kv_heads), tl::ragged(group), dim);
-  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(max_len), tl::ragged(kv_heads), dim);
-  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(max_len), tl::ragged(kv_heads), dim);
+  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, kv_heads, tl::ragged(group), dim);
+  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(max_len), kv_heads, dim);
+  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(max_len), kv_heads, dim);
   const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
-  const auto partial =
-      tl::tensor<tl::RowStart<16>>(partial_data, batch, tl::ragged(kv_heads), num_split, tl::ragged(group), dim);
+  const auto partial = tl::tensor<tl::RowStart<16>>(partial_data, batch, kv_heads, num_split, tl::ragged(group), dim);
   const auto partial_lse =
-      tl::tensor<tl::RowStart<16>>(partial_lse_data, batch, tl::ragged(kv_heads), num_split, tl::ragged(group));
+      tl::tensor<tl::RowStart<16>>(partial_lse_data, batch, kv_heads, num_split, tl::ragged(group));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;

@@ -48,6 +48,19 @@ def test_a_grid_index_is_inside_its_own_run_time_extent() -> None:
     assert not bounds(BATCH).inside(binary("+", BX, int_const(1)), int_const(1), BATCH)
 
 
+def test_the_parts_of_an_index_over_a_product_are_inside_its_factors() -> None:
+    chunks = ceildiv(SIZE, BLOCK)
+    over = bounds(binary("*", BATCH, chunks))
+    one = int_const(1)
+    remainder, quotient = binary("%", BX, BATCH), binary("//", BX, BATCH)
+    assert over.inside(remainder, one, BATCH) and over.inside(quotient, one, chunks)
+    assert not over.inside(remainder, one, chunks) and not over.inside(quotient, one, BATCH)
+    assert not over.inside(quotient, int_const(2), chunks)
+    assert not over.inside(binary("//", BX, SIZE), one, chunks)  # it is no factor
+    assert over.inside(binary("//", binary("%", BX, binary("*", BATCH, SIZE)), SIZE), one, BATCH)
+    assert not over.inside(binary("%", binary("-", BX, one), BATCH), one, BATCH)  # C++ gives -1
+
+
 def test_an_index_that_may_be_negative_is_not_inside() -> None:
     assert not bounds(int_const(4)).inside(binary("-", BX, int_const(1)), int_const(1), int_const(100))
 

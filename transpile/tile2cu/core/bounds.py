@@ -126,7 +126,29 @@ class Bounds:
         high = self.interval(start).high
         if count is not None and available is not None and high is not None and high + count <= available:
             return True
-        return self._inside_symbolically(start, length, extent)
+        return self._inside_symbolically(start, length, extent) or (count == 1 and self._counts_to(start, extent))
+
+    def _counts_to(self, index: Expr, extent: Expr) -> bool:
+        """Whether an index stays below an extent because it is a remainder by it, or a quotient of one of its products.
+
+        So are the indices that a block makes of one that counts several dimensions: `z % batch` and `z // batch`.
+        """
+        end = self._end(index)
+        return end is not None and _same_factors(end, _factors(self.expanded(extent)))
+
+    def _end(self, index: Expr) -> list[Expr] | None:
+        """Factors of a product that an index, if it is not negative, stays below; None where none is known."""
+        match index:
+            case Var() if index in self._values:
+                return self._end(self._values[index])
+            case Var() if index in self._ranges:
+                return _factors(self.expanded(self._ranges[index][1]))
+            case Binary(op="%", rhs=rhs):
+                return _factors(self.expanded(rhs))
+            case Binary(op="//", lhs=lhs, rhs=rhs):
+                return _without(self._end(lhs), _factors(self.expanded(rhs)))
+            case _:
+                return None
 
     def interval(self, expr: Expr) -> Interval:
         """The numeric range of an integer expression."""
@@ -247,6 +269,28 @@ class Bounds:
             last = self.linear(stop).plus(Linear({}, 1), -1) if coefficient > 0 else self.linear(start)
             sum_ = rest.plus(last, coefficient)
         return sum_
+
+
+def _factors(product: Expr) -> list[Expr]:
+    if isinstance(product, Binary) and product.op == "*":
+        return [*_factors(product.lhs), *_factors(product.rhs)]
+    return [product]
+
+
+def _without(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | None:
+    """A product's factors but for those that a division cancels; None where it cancels others."""
+    if factors is None:
+        return None
+    rest = list(factors)
+    for divisor in divisors:
+        if divisor not in rest:
+            return None
+        rest.remove(divisor)
+    return rest
+
+
+def _same_factors(one: list[Expr], other: list[Expr]) -> bool:
+    return _without(one, other) == []
 
 
 def _step(value: Expr, var: Var) -> Expr:
