@@ -638,7 +638,7 @@ def main() -> int:
     for backend in ("flash", "mem_efficient", "math"):  # leaves cuDNN's attention
         getattr(torch.backends.cuda, f"enable_{backend}_sdp")(False)
     timer, results = Timer(options.burst), []
-    modules = {file.stem: peers.outside(file) for file in options.peer}
+    modules = {file.stem: peers.outside(file).peers for file in options.peer}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:
         found = texts(options.folder)

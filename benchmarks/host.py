@@ -1,37 +1,41 @@
 """What a call costs the host: `python benchmarks/host.py NAME.json` beside torch.add, on this machine's GPU.
 
 NAME is an emitted product of halves, such as emitted/cuda/sm_90a/gemm_relu.json. Times are of calls one after the other
-on small tensors, in batches that end with the GPU idle: the median, and the least, of the batches' means.
+on small tensors, in batches that end with the GPU idle and take turns with the other calls' batches: the median, and
+the least, of the batches' means. `--peer FILE.py` adds the calls that FILE's `host_calls(a, b)` gives by label.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
+from peers import outside
 
 from tile2cu_runtime import load_kernel
 
-CALLS, BATCHES = 200, 60  # fewer calls than the driver queues
+CALLS, BATCHES = 200, 100  # fewer calls than the driver queues
 
 
-def microseconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Median and least of the batches."""
-    times = []
-    for _ in range(BATCHES):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        times.append((time.perf_counter() - start) / CALLS * 1e6)
-    return statistics.median(times), min(times)
+def batch(call: Callable[[], object]) -> float:
+    """Microseconds a call."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    return (time.perf_counter() - start) / CALLS * 1e6
 
 
-def main(path: str) -> None:
-    kernel = load_kernel(path)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("--peer", action="append", type=Path, default=[])
+    options = parser.parse_args()
+    kernel = load_kernel(options.manifest)
     a, b, c = (torch.randn(128, 128, device="cuda").half() for _ in range(3))
     assert torch.allclose(kernel(a, b).float(), torch.relu(a.float() @ b.float()), atol=1e-1)
     calls: dict[str, Callable[[], object]] = {
@@ -40,14 +44,17 @@ def main(path: str) -> None:
         "kernel": lambda: kernel(a, b),
         "kernel, out": lambda: kernel(a, b, c),
     }
+    for peer in options.peer:
+        calls |= outside(peer).host_calls(a, b)
     for call in calls.values():
-        for _ in range(CALLS):
-            call()
-    for _ in range(2):
+        batch(call)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(BATCHES):
         for name, call in calls.items():
-            median, least = microseconds(call)
-            print(f"{name:16} {median:6.2f} us, at least {least:5.2f}", flush=True)
+            times[name].append(batch(call))
+    for name, each in times.items():
+        print(f"{name:24} {statistics.median(each):6.2f} us, at least {min(each):5.2f}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -10,6 +10,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -25,15 +26,14 @@ Peers = dict[str, Callable[[], torch.Tensor]]
 OutsidePeers = Mapping[str, Callable[[], torch.Tensor] | tuple[Callable[[], torch.Tensor], torch.Tensor]]
 
 
-def outside(file: Path) -> Callable[..., OutsidePeers]:
-    """The function `peers(work)` of a module that knows another project's kernels; its folder can be imported from."""
+def outside(file: Path) -> ModuleType:
+    """A module that knows another project's kernels; its folder can be imported from."""
     sys.path.insert(0, str(file.resolve().parent))
     spec = importlib.util.spec_from_file_location(f"peers_of_{file.stem}", file)
     assert spec and spec.loader, f"{file} is no Python module"
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: Callable[..., OutsidePeers] = module.peers
-    return found
+    return module
 
 
 if triton:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tile2cu_runtime import binding
 from tile2cu_runtime.arguments import BoundCall, bind_call
 from tile2cu_runtime.engine import Engine, EngineOptions, load_engine
 from tile2cu_runtime.errors import ArgumentError, LaunchError, status_name
-from tile2cu_runtime.repeats import Repeats
+from tile2cu_runtime.repeats import Repeats, native_module
 from tile2cu_runtime.report import CheckError, Finding, Report, SourceMap, read_report
 from tile2cu_runtime.spec import Manifest, TensorArgument
 
@@ -61,6 +62,7 @@ class Kernel:
         self._engine = load_engine() if run.device == "cpu" else None
         self._module = library.load()
         self._repeats: Repeats | None = None  # from the first call on torch's tensors on
+        self._first: Callable[..., Any] | None = None  # launches calls like an earlier one
         if run.device in ("sim", "ptx"):
             from tile2cu_runtime.simulator import simulator  # NumPy is imported where it is needed
 
@@ -99,10 +101,14 @@ class Kernel:
         cost of each launch in `costs`.
         Errors: ArgumentError before anything is launched; LaunchError; CheckError in a checked run.
         """
-        if not kwargs and self._repeats is not None:
-            result = self._repeats.launch(*args)
+        if not kwargs and self._first is not None:
+            result = self._first(*args)
             if result is not NotImplemented:
                 return result
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """Binds and checks a call, and launches it."""
         stream = kwargs.pop("stream", None) if all(a.name != "stream" for a in self.manifest.arguments) else None
         call = bind_call(self.manifest, TENSORS_ON[self.device], args, kwargs)
         if self.device in ("cuda", "hip"):
@@ -125,6 +131,7 @@ class Kernel:
         if self._repeats is None:
             self._repeats = Repeats(self.manifest, self._module, self._fail)
         self._repeats.remember(self.manifest, args, call)
+        self._first = self._repeats.launch
 
     def _launch_on_gpu(self, call: BoundCall, stream: Any) -> None:
         addresses = {name: view.address for name, view in call.tensors.items()}
@@ -195,6 +202,15 @@ class Kernel:
         name = status_name(status)
         message = f"{self.manifest.kernel}: {name}: {self._module.status_string(status)}"
         return LaunchError("T2C-R200", message, status=status, name=name, notes=tuple(map(str, findings)))
+
+
+@functools.lru_cache(maxsize=1)
+def gpu_kernel() -> type[Kernel]:
+    """Kernel as it is on a GPU: where repeats.cpp can be built, calls like an earlier one get there from C."""
+    native = native_module()
+    if native is None:
+        return Kernel
+    return type(Kernel.__name__, (native.Called, Kernel), {"__module__": __name__, "__doc__": Kernel.__doc__})
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from tile2cu_runtime import device as devices
 from tile2cu_runtime.compile import Build, cuda_build, host_build, ptx_build
 from tile2cu_runtime.engine import EngineOptions
 from tile2cu_runtime.errors import DeviceError, ManifestError, OptionError
-from tile2cu_runtime.kernel import Device, Kernel, Run
+from tile2cu_runtime.kernel import Device, Kernel, Run, gpu_kernel
 from tile2cu_runtime.report import SourceMap
 from tile2cu_runtime.spec import Manifest, read_manifest
 
@@ -70,7 +70,8 @@ def load_kernel(
         raise_findings=on_finding == "raise",
     )
     library = binding.build_library(manifest, folder, _build(manifest, run), device=run.device)
-    return Kernel(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
+    kind = gpu_kernel() if run.device in ("cuda", "hip") else Kernel
+    return kind(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
 
 
 def _manifest_path(path: Path) -> Path:

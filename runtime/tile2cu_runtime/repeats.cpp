@@ -1,8 +1,10 @@
-// Calls like an earlier one, as repeats.py has them, without Python's attribute lookups: a module with one type.
+// Calls like an earlier one, as repeats.py has them, without Python's attribute lookups: a module with two types,
+// Repeats and a base of kernels, Called, that comes here without a Python frame.
 // Tensors are seen through torch's DLPack exchange, which every torch.Tensor offers from torch 2.10 on. Whatever is not
 // just like a remembered call is answered with NotImplemented, and Python takes it from there.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -75,10 +77,12 @@ struct Kind {
   }
 };
 
-// An output to allocate: its place among the kernel's tensors, and a tensor of its shape to make others like.
+// An output to allocate: its place among the kernel's tensors, and what to call with what for it.
 struct Missing {
   Py_ssize_t place;
-  Owned like;
+  Owned function, arguments, keywords;
+
+  PyObject* made() const { return PyObject_Call(function.get(), arguments.get(), keywords.get()); }
 };
 
 struct Known {
@@ -96,12 +100,36 @@ struct Pair {
 // The kernel's launcher on words of 8 bytes: addresses, then sizes. Returns its status.
 using Launch = int (*)(const void* words, void* stream);
 
+// What torch.Tensor answers in C, found once: calls without a lookup of the name in each tensor.
+struct Attribute {
+  Owned descriptor;  // keeps the functions alive
+  getter get = nullptr;
+  void* closure = nullptr;
+  PyCFunction method = nullptr;  // without arguments
+
+  Attribute(PyObject* type, const char* name) : descriptor(PyObject_GetAttrString(type, name)) {
+    PyObject* const found = descriptor.get();
+    if (found == nullptr) {
+      PyErr_Clear();
+    } else if (Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
+      const PyGetSetDef* const definition = reinterpret_cast<PyGetSetDescrObject*>(found)->d_getset;
+      get = definition->get, closure = definition->closure;
+    } else if (Py_IS_TYPE(found, &PyMethodDescr_Type)) {
+      const PyMethodDef* const definition = reinterpret_cast<PyMethodDescrObject*>(found)->d_method;
+      if (definition->ml_flags == METH_NOARGS) method = definition->ml_meth;
+    }
+  }
+  bool found() const { return get != nullptr || method != nullptr; }
+  Owned of(PyObject* tensor) const { return Owned(get != nullptr ? get(tensor, closure) : method(tensor, nullptr)); }
+};
+
 // What a Repeats holds, for C++ to make and to destroy.
 struct State {
   const Exchange* exchange;
   Launch launch;
+  Attribute dtype, is_neg, requires_grad;
   // Python's: the types of tensors, what to call with which arguments.
-  Owned tensor, parameter, empty_like, contiguous, current_device, fail;
+  Owned tensor, parameter, current_device, fail;
   uint64_t alignment;         // less one
   std::vector<bool> written;  // by the place among the kernel's tensors
   std::vector<Pair> apart;    // tensors that must not overlap
@@ -114,8 +142,6 @@ struct Repeats {
   PyObject_HEAD vectorcallfunc call;
   State* state;
 };
-
-PyObject *name_dtype, *name_is_neg, *name_requires_grad, *keywords_like;
 
 PyObject* not_implemented() {
   PyErr_Clear();
@@ -149,9 +175,9 @@ std::shared_ptr<const Known> find(State& self, const Tensor* tensors, size_t cou
 
 // What DLPack does not tell: the type of small integers, a lazily negated value, a written tensor with a gradient.
 bool is_plain(const State& self, PyObject* object, const Tensor& tensor, const Kind& kind, Py_ssize_t place) {
-  if (tensor.is_byte() && !is(kind.dtype.get(), Owned(PyObject_GetAttr(object, name_dtype)))) return false;
-  if (!is(Py_False, Owned(PyObject_CallMethodNoArgs(object, name_is_neg)))) return false;
-  return !self.written[place] || is(Py_False, Owned(PyObject_GetAttr(object, name_requires_grad)));
+  if (tensor.is_byte() && !is(kind.dtype.get(), self.dtype.of(object))) return false;
+  if (!is(Py_False, self.is_neg.of(object))) return false;
+  return !self.written[place] || is(Py_False, self.requires_grad.of(object));
 }
 
 // The addresses are aligned, and what is written lies apart from the rest.
@@ -179,11 +205,6 @@ PyObject* result_of(const std::vector<Owned>& made) {
   return all;
 }
 
-PyObject* allocated(const State& self, PyObject* like) {
-  PyObject* const arguments[] = {like, self.contiguous.get()};
-  return PyObject_Vectorcall(self.empty_like.get(), arguments, 1, keywords_like);
-}
-
 // Repeats(*tensors): launches and returns the outputs that it allocated, or NotImplemented.
 PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* keywords) {
   State& self = *reinterpret_cast<Repeats*>(object)->state;
@@ -193,7 +214,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!describe(self, args[i], tensors[i])) return not_implemented();
   const auto known = find(self, tensors, size_t(count));
-  if (known == nullptr) return not_implemented();
+  if (known == nullptr || !is_current(self, known->gpu)) return not_implemented();
 
   uint64_t words[most_words];
   std::vector<Owned> made;
@@ -201,7 +222,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
   for (Py_ssize_t place = 0; place < places; ++place) {
     const size_t next = made.size();
     if (next < known->missing.size() && known->missing[next].place == place) {
-      made.emplace_back(allocated(self, known->missing[next].like.get()));
+      made.emplace_back(known->missing[next].made());
       if (made.back().get() == nullptr) return nullptr;
       Tensor tensor;
       if (!describe(self, made.back().get(), tensor)) return not_implemented();
@@ -211,7 +232,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
       words[place] = tensors[given++].address();
     }
   }
-  if (!is_legal(self, *known, words, places) || !is_current(self, known->gpu)) return not_implemented();
+  if (!is_legal(self, *known, words, places)) return not_implemented();
   for (const uint64_t size : known->sizes) words[places++] = size;
   void* stream = nullptr;
   const Kind& first = known->given[0];
@@ -234,20 +255,21 @@ template <class T> std::vector<T> numbers(PyObject* sequence) {
   return found;
 }
 
-// remember(args, bytes, sizes, places, likes, gpu): True when calls like this one are known from now on.
+// remember(args, bytes, sizes, places, outputs, gpu): True when calls like this one are known from now on. `outputs` is
+// (function, arguments, keywords) for each of `places`.
 PyObject* remember(PyObject* object, PyObject* arguments) {
   State& self = *reinterpret_cast<Repeats*>(object)->state;
-  PyObject *args, *bytes, *sizes, *places, *likes;
+  PyObject *args, *bytes, *sizes, *places, *outputs;
   long gpu;
-  if (!PyArg_ParseTuple(arguments, "O!OOOO!l", &PyTuple_Type, &args, &bytes, &sizes, &places, &PyTuple_Type, &likes,
+  if (!PyArg_ParseTuple(arguments, "O!OOOO!l", &PyTuple_Type, &args, &bytes, &sizes, &places, &PyTuple_Type, &outputs,
                         &gpu))
     return nullptr;
   Known known{{}, {}, numbers<uint64_t>(bytes), numbers<uint64_t>(sizes), gpu};
-  const auto outputs = numbers<Py_ssize_t>(places);
+  const auto missing = numbers<Py_ssize_t>(places);
   if (PyErr_Occurred()) return nullptr;
   const size_t count = size_t(PyTuple_GET_SIZE(args)), tensors = known.bytes.size();
   if (count == 0 || tensors > most_tensors || tensors + known.sizes.size() > most_words ||
-      count + outputs.size() != tensors || size_t(PyTuple_GET_SIZE(likes)) != outputs.size() ||
+      count + missing.size() != tensors || size_t(PyTuple_GET_SIZE(outputs)) != missing.size() ||
       tensors != self.written.size())
     Py_RETURN_FALSE;
   Tensor given[most_tensors];
@@ -258,7 +280,7 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
       PyErr_Clear();
       Py_RETURN_FALSE;
     }
-    Owned dtype(PyObject_GetAttr(arg, name_dtype));
+    Owned dtype = self.dtype.of(arg);
     if (dtype.get() == nullptr) return nullptr;
     known.given.push_back({t.device_type,
                            t.device,
@@ -270,27 +292,35 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
                            {t.strides, t.strides + t.rank}});
   }
   if (find(self, given, count) != nullptr) Py_RETURN_TRUE;  // and yet bound anew: another GPU was current
-  for (size_t i = 0; i < outputs.size(); ++i)
-    known.missing.push_back({outputs[i], shared(PyTuple_GET_ITEM(likes, Py_ssize_t(i)))});
+  for (size_t i = 0; i < missing.size(); ++i) {
+    PyObject *function, *arguments, *keywords;
+    PyObject* const output = PyTuple_GET_ITEM(outputs, Py_ssize_t(i));
+    if (!PyArg_ParseTuple(output, "OO!O!", &function, &PyTuple_Type, &arguments, &PyDict_Type, &keywords))
+      return nullptr;
+    known.missing.push_back({missing[i], shared(function), shared(arguments), shared(keywords)});
+  }
   if (self.known.size() >= most_kinds) self.known.clear();
   self.known.push_back(std::make_shared<const Known>(std::move(known)));
   self.last = self.known.size() - 1;
   Py_RETURN_TRUE;
 }
 
-// Repeats(exchange, launch, tensor, parameter, empty_like, contiguous, current_device, fail, alignment, written, apart):
+// Repeats(exchange, launch, tensor, parameter, current_device, fail, alignment, written, apart):
 // two capsules, Python objects, a number, the places of written tensors, and pairs of places, one after the other.
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
-  PyObject *exchange, *launch, *objects[6], *written, *apart;
+  PyObject *exchange, *launch, *objects[4], *written, *apart;
   unsigned long long alignment;
-  if (!PyArg_ParseTuple(arguments, "OOOOOOOOKOO", &exchange, &launch, &objects[0], &objects[1], &objects[2],
-                        &objects[3], &objects[4], &objects[5], &alignment, &written, &apart))
+  if (!PyArg_ParseTuple(arguments, "OOOOOOKOO", &exchange, &launch, &objects[0], &objects[1], &objects[2], &objects[3],
+                        &alignment, &written, &apart))
     return nullptr;
   auto* const table = static_cast<const Exchange*>(PyCapsule_GetPointer(exchange, "dlpack_exchange_api"));
   void* const launcher = PyCapsule_GetPointer(launch, "tile2cu.launch");
   if (table == nullptr || launcher == nullptr) return nullptr;
   if (table->major != 1 || table->describe == nullptr || table->current_stream == nullptr)
     return PyErr_Format(PyExc_NotImplementedError, "DLPack %u.%u", table->major, table->minor);
+  Attribute dtype(objects[0], "dtype"), is_neg(objects[0], "is_neg"), requires_grad(objects[0], "requires_grad");
+  if (!dtype.found() || !is_neg.found() || !requires_grad.found())
+    return PyErr_Format(PyExc_NotImplementedError, "torch's tensors answer otherwise");
   const auto flags = numbers<bool>(written);
   const auto pairs = numbers<Py_ssize_t>(apart);
   if (PyErr_Occurred()) return nullptr;
@@ -299,12 +329,13 @@ PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
   found->call = call;
   found->state = new State{table,
                            reinterpret_cast<Launch>(launcher),
+                           std::move(dtype),
+                           std::move(is_neg),
+                           std::move(requires_grad),
                            shared(objects[0]),
                            shared(objects[1]),
                            shared(objects[2]),
                            shared(objects[3]),
-                           shared(objects[4]),
-                           shared(objects[5]),
                            alignment - 1,
                            flags,
                            {},
@@ -331,6 +362,57 @@ PyMethodDef methods[] = {{"remember", remember, METH_VARARGS, nullptr}, {nullptr
 
 PyTypeObject repeats_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
+// ---- a base of kernels ----------------------------------------------------------------------------------------------
+
+// Calls go to `_first`, if there is one; those that it answers with NotImplemented, to the method `_call`.
+struct Called {
+  PyObject_HEAD vectorcallfunc call;
+  PyObject* first;
+};
+
+PyObject* name_call;
+
+PyObject* call_first(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+  PyObject* const first = reinterpret_cast<Called*>(object)->first;
+  if (named == 0 && first != nullptr && first != Py_None) {
+    const Owned kept = shared(first);  // what runs in the call may replace it
+    PyObject* const result = PyObject_Vectorcall(first, args, size_t(count), nullptr);
+    if (result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+  }
+  std::vector<PyObject*> all{object};
+  all.insert(all.end(), args, args + count + named);
+  return PyObject_VectorcallMethod(name_call, all.data(), size_t(count) + 1, keywords);
+}
+
+PyObject* make_called(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const found = type->tp_alloc(type, 0);
+  if (found != nullptr) reinterpret_cast<Called*>(found)->call = call_first;
+  return found;
+}
+
+int traverse_called(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(reinterpret_cast<Called*>(object)->first);
+  return 0;
+}
+
+int clear_called(PyObject* object) {
+  Py_CLEAR(reinterpret_cast<Called*>(object)->first);
+  return 0;
+}
+
+void destroy_called(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  clear_called(object);
+  Py_TYPE(object)->tp_free(object);
+}
+
+PyMemberDef called_members[] = {{"_first", T_OBJECT, offsetof(Called, first), 0, nullptr}, {nullptr, 0, 0, 0, nullptr}};
+
+PyTypeObject called_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
 PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "tile2cu_repeats", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 
@@ -346,14 +428,21 @@ PyMODINIT_FUNC PyInit_tile2cu_repeats(void) {
   repeats_type.tp_dealloc = destroy;
   repeats_type.tp_traverse = traverse;
   repeats_type.tp_methods = methods;
-  name_dtype = PyUnicode_InternFromString("dtype");
-  name_is_neg = PyUnicode_InternFromString("is_neg");
-  name_requires_grad = PyUnicode_InternFromString("requires_grad");
-  keywords_like = Py_BuildValue("(s)", "memory_format");
-  if (!name_dtype || !name_is_neg || !name_requires_grad || !keywords_like || PyType_Ready(&repeats_type) < 0)
-    return nullptr;
+  called_type.tp_name = "tile2cu_repeats.Called";
+  called_type.tp_basicsize = sizeof(Called);
+  called_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+  called_type.tp_vectorcall_offset = offsetof(Called, call);
+  called_type.tp_call = PyVectorcall_Call;
+  called_type.tp_new = make_called;
+  called_type.tp_dealloc = destroy_called;
+  called_type.tp_traverse = traverse_called;
+  called_type.tp_clear = clear_called;
+  called_type.tp_members = called_members;
+  name_call = PyUnicode_InternFromString("_call");
+  if (!name_call || PyType_Ready(&repeats_type) < 0 || PyType_Ready(&called_type) < 0) return nullptr;
   PyObject* const found = PyModule_Create(&module);
-  if (found && PyModule_AddObjectRef(found, "Repeats", reinterpret_cast<PyObject*>(&repeats_type)) < 0) {
+  if (found && (PyModule_AddObjectRef(found, "Repeats", reinterpret_cast<PyObject*>(&repeats_type)) < 0 ||
+                PyModule_AddObjectRef(found, "Called", reinterpret_cast<PyObject*>(&called_type)) < 0)) {
     Py_DECREF(found);
     return nullptr;
   }

@@ -23,6 +23,7 @@ from tile2cu_runtime.compile import run_compiler
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Manifest, SizeArgument, TensorArgument
+from tile2cu_runtime.tensors import dense_strides
 
 _MOST = 256  # kinds of calls that are remembered; then they are forgotten
 _NATIVE = Path(__file__).with_name("repeats.cpp")
@@ -77,8 +78,6 @@ class Repeats:
                 capsule,
                 torch.Tensor,
                 torch.nn.Parameter,
-                torch.empty_like,
-                torch.contiguous_format,
                 self._gpu,
                 self._fail,
                 self._alignment,
@@ -147,11 +146,9 @@ class Repeats:
             self.launch = self._launch
 
     def _remember_in_cpp(self, args: tuple[Any, ...], known: _Known) -> bool:
-        # Outputs are made like tensors of their shape that take the memory of one element.
-        empty, device = sys.modules["torch"].empty, args[0].device
-        likes = tuple(empty((), dtype=dtype, device=device).expand(shape) for _, shape, dtype in known.missing)
+        outputs = tuple(_allocation(shape, dtype, args[0].device) for _, shape, dtype in known.missing)
         places = tuple(place for place, _, _ in known.missing)
-        return bool(self._native.remember(args, known.bytes, known.sizes, places, likes, known.gpu))
+        return bool(self._native.remember(args, known.bytes, known.sizes, places, outputs, known.gpu))
 
 
 def _key(args: tuple[Any, ...]) -> _Key:
@@ -161,6 +158,16 @@ def _key(args: tuple[Any, ...]) -> _Key:
         gaps = t.is_contiguous() or t.stride()
         key += (t.__class__, t.dtype, t.shape, t.get_device(), gaps, t.requires_grad, t.is_neg())
     return tuple(key)
+
+
+def _allocation(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What to call with what for an uninitialised tensor on the current device, which `device` is then."""
+    torch = sys.modules["torch"]
+    # Inductor's own: half of torch.empty's time goes into its arguments.
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    if (fast := getattr(guards, f"_empty_strided_{device.type}", None)) is not None:
+        return fast, (shape, dense_strides(shape), dtype), {}
+    return torch.empty, (shape,), {"dtype": dtype, "device": device}
 
 
 def raw_stream() -> Callable[[int], int]:

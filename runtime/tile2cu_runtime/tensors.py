@@ -156,7 +156,7 @@ def _of_cuda_interface(value: Any) -> TensorView:
     address, read_only = interface["data"]
     shape, typestr = tuple(interface["shape"]), interface["typestr"]
     item_bytes = int(typestr[2:])
-    dense = _dense_strides(shape)
+    dense = dense_strides(shape)
     given = interface.get("strides")
     strides = tuple(stride // item_bytes for stride in given) if given else dense
     return TensorView(
@@ -181,7 +181,8 @@ def _of_dlpack(value: Any, torch: Any) -> TensorView:
     return _of_numpy(numpy.from_dlpack(value))
 
 
-def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of a contiguous tensor, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)

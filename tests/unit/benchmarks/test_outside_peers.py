@@ -39,7 +39,7 @@ def test_outside_peers_are_checked(gpu: ModuleType, tmp_path: Path, capsys: pyte
     modules = {}
     for name, text in (("good", MODULE), ("broken", RAISES)):
         (tmp_path / f"{name}.py").write_text(text)
-        modules[name] = gpu.peers.outside(tmp_path / f"{name}.py")
+        modules[name] = gpu.peers.outside(tmp_path / f"{name}.py").peers
     a, b = torch.rand(64), torch.rand(64)
     work = gpu.Workload(
         suite="vector_add", name="add", inputs=[a, b], output=torch.empty(64), peers={}, reference=a.double() + b

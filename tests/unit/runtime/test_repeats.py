@@ -10,12 +10,12 @@ import gc
 import weakref
 from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import pytest
 
-from tile2cu_runtime import Kernel, LaunchError, kernel
+from tile2cu_runtime import ArgumentError, Kernel, LaunchError, kernel
 from tile2cu_runtime import repeats as module
 from tile2cu_runtime.arguments import bind_call
 from tile2cu_runtime.engine import EngineOptions
@@ -177,8 +177,10 @@ def launched(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 
 def pretend_gpu(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    found = object.__new__(Kernel)
-    found.manifest, found._module, found._repeats = MANIFEST, cast(ModuleType, launcher), None
+    kind = kernel.gpu_kernel() if hasattr(launcher, "launch") else Kernel
+    found = kind.__new__(kind)
+    assert isinstance(found, Kernel) and isinstance(kind.__call__, FunctionType) != hasattr(launcher, "launch")
+    found.manifest, found._module, found._repeats, found._first = MANIFEST, cast(ModuleType, launcher), None, None
     found._run = Run(device="cuda", options=EngineOptions(), schedules=(), raise_findings=True)
     monkeypatch.setitem(kernel.TENSORS_ON, "cuda", "cpu")
     monkeypatch.setattr(kernel, "_gpu", lambda device: nullcontext(0))
@@ -202,6 +204,16 @@ def test_a_call_with_a_stream_is_bound(launched: Kernel, launcher: Launcher) -> 
     launched(A, B, C)
     launched(A, B, C, stream=5)
     assert [call[-1] for call in launcher.calls] == [0, 5]
+
+
+def test_arguments_by_keyword_are_bound(launched: Kernel, launcher: Launcher) -> None:
+    for _ in range(2):
+        assert (
+            launched(A, B, C=C) is None and launched(A, **{"B": B, "C": C}) is None and launched(A, B, C, **{}) is None
+        )
+    assert len(set(launcher.calls)) == 1 and len(launcher.calls) == 6
+    with pytest.raises(ArgumentError):
+        launched(A, B, C, D=C)
 
 
 def test_another_gpu_is_made_current(launched: Kernel, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
