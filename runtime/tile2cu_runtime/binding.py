@@ -360,9 +360,11 @@ def _own_files(dependencies: tuple[str, ...], include: str) -> list[str]:
 
 
 def _remove_scraps(folder: Path) -> None:
-    """Leaves what a reader or a debugger wants: text, header, binding, library."""
-    for scrap in (*folder.glob(".rendered.*"), *folder.glob("*.lock"), folder / OBJECT, folder / DEPENDENCIES):
-        scrap.unlink(missing_ok=True)
+    """Leaves what a reader or a debugger wants: text, header, binding, library; and PTX, which the PTX machine runs."""
+    nvccs = ("*.cpp?.ii", "*.cudafe1.*", "*.fatbin*", "*.module_id")
+    for scrap in (OBJECT, DEPENDENCIES, ".rendered.*", "*.lock", *nvccs):
+        for file in folder.glob(scrap):
+            file.unlink()
 
 
 def _child_environment() -> dict[str, str]:

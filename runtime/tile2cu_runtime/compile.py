@@ -15,7 +15,6 @@ from tile2cu_runtime.errors import CompileError
 
 OBJECT = "kernel.o"
 DEPENDENCIES = "kernel.d"
-PTX_FILE = "kernel.ptx"
 _PRECOMPILED = "precompiled.h"
 
 # What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value.
@@ -85,13 +84,14 @@ def cuda_build(text_file: str, *, architecture: str, device: int | None) -> Buil
 
 
 def ptx_build(text_file: str, *, architecture: str) -> Build:
-    """Compiles an emitted text for the PTX machine: device code into PTX_FILE, the launcher into the binding."""
+    """Compiles an emitted text for the PTX machine: the launcher into the binding, and the PTX, which nvcc keeps beside
+    the text, in the same run."""
     nvcc = find_nvcc()
     number = architecture.removeprefix("sm_")
-    flags = ("-std=c++17", "-gencode", f"arch=compute_{number},code=compute_{number}", "-I", str(paths.headers_dir()))
+    code = ("-gencode", f"arch=compute_{number},code=compute_{number}")
+    flags = ("-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-O1,-fPIC,-fvisibility=hidden")
     return Build(
-        before=((nvcc.path, *flags, "-O3", "-lineinfo", "-ptx", text_file, "-o", PTX_FILE),),
-        compile=(nvcc.path, *flags, "-O1", "-Xcompiler", "-fPIC,-fvisibility=hidden", *_output(text_file)),
+        compile=(nvcc.path, *code, *flags, "--keep", *_common(text_file)),
         link=(),
         identity=f"{nvcc.version}\n{find_gxx().version}",
     )
@@ -132,8 +132,5 @@ def read_dependencies(depfile: Path) -> tuple[str, ...]:
 
 
 def _common(text_file: str) -> tuple[str, ...]:
-    return ("-I", str(paths.headers_dir()), *_output(text_file))
-
-
-def _output(text_file: str) -> tuple[str, ...]:
-    return ("-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)
+    include = ("-I", str(paths.headers_dir()))
+    return (*include, "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT)

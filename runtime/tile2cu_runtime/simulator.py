@@ -16,7 +16,6 @@ from tile2cu_runtime.amdgcn import CodeObject, Result, SimulatorError, Simulator
 from tile2cu_runtime.amdgcn.arguments import ArgumentValue, Pointer, Record
 from tile2cu_runtime.amdgcn.arrays import Array
 from tile2cu_runtime.binding import Library
-from tile2cu_runtime.compile import PTX_FILE
 from tile2cu_runtime.errors import SimulationError
 from tile2cu_runtime.hip import CODE_OBJECT
 from tile2cu_runtime.ptx import Module, tensor_map
@@ -107,7 +106,7 @@ class PtxMachine(Machine):
     """The PTX machine. `compute_capability`: of the chip that it stands for."""
 
     def __init__(self, library: Library, compute_capability: int) -> None:
-        self._module = Module.load(library.folder / PTX_FILE)
+        self._module = Module.load(next(library.folder.glob("*.ptx")))
         self.compute_capability = compute_capability
 
     def parameter_bytes(self, kernel: str) -> list[int]:

@@ -24,7 +24,7 @@ from prebuilt import Text, texts
 from tests.host.kernels import load_body
 from tests.host.test_hopper_forms import GEMM
 from tile2cu_runtime import Kernel, LaunchError, SimulationError, load_kernel, paths
-from tile2cu_runtime.compile import PTX_FILE, ptx_build
+from tile2cu_runtime.compile import OBJECT, ptx_build
 from tile2cu_runtime.simulator import PtxMachine, Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -203,9 +203,12 @@ def has_fault(subject: Subject, headers: Path | None, folder: Path, monkeypatch:
     kernel, library = subject.kernel, subject.kernel._library
     own = kernel._simulator
     if headers:
-        shutil.copytree(library.folder, folder, ignore=shutil.ignore_patterns("*.so", PTX_FILE))
+        shutil.copytree(library.folder, folder, ignore=shutil.ignore_patterns("*.so", "*.ptx"))
         monkeypatch.setattr(paths, "headers_dir", lambda: headers)
-        (command,) = ptx_build(kernel.manifest.text_file, architecture="sm_90a").before
+        build = ptx_build(kernel.manifest.text_file, architecture="sm_90a")
+        # Only the PTX: the launcher is the sound one's.
+        other = {"-c": "-ptx", OBJECT: "kernel.ptx"}
+        command = [other.get(word, word) for word in build.compile if word != "--keep"]
         subprocess.run(command, cwd=folder, check=True)
         monkeypatch.setattr(kernel, "_simulator", Simulator(library, PtxMachine(replace(library, folder=folder), 90)))
     try:

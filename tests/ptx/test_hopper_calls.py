@@ -16,7 +16,6 @@ import pytest
 from tests.host.hopper_calls import CALLS
 from tile2cu_runtime import SimulationError, paths
 from tile2cu_runtime.binding import Library
-from tile2cu_runtime.compile import PTX_FILE
 from tile2cu_runtime.simulator import PtxMachine, Simulator
 from tile2cu_runtime.tensors import view_of
 
@@ -36,7 +35,6 @@ def built(name: str, folder: Path, nvcc: str, gxx: str, headers: Path = ROOT / "
         "-Xcompiler=-fPIC",
     ]
     subprocess.run([nvcc, *flags, "-keep", f"-keep-dir={folder}", "-c", text, "-o", folder / "text.o"], check=True)
-    (folder / f"{name}.ptx").rename(folder / PTX_FILE)
     runtime = folder / "runtime.cpp"
     runtime.write_text(f'#include "{paths.engine_dir().parent / "launches.h"}"\n')
     library = folder / "text.so"
