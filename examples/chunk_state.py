@@ -68,7 +68,9 @@ def chunk_state(
                 T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
                 # x is the product's first operand, transposed, from registers: it is decayed on its way there.
                 for i, j in T.Parallel(block_M, block_K):
-                    x_decayed[i, j] = x_shared[j, i] * decayed_k[j]
+                    x_decayed[i, j] = x_shared[j, i]
+                for i, j in T.Parallel(block_M, block_K):
+                    x_decayed[i, j] *= decayed_k[j]
                 T.gemm(x_decayed, B_shared, state)
             T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])
 

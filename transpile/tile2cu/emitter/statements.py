@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, Expr, Var, static_value, walk
+from tile2cu.core.expr import Address, Const, Expr, Load, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
     START_KERNELS,
@@ -456,6 +456,8 @@ class Statements:
         return (f"{warps} warps hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
 
     def _parallel(self, op: Parallel) -> StatementView:
+        if self.facts.get(op, "transposed"):
+            return self._transposed(op)
         vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
         used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
         layout = self.layouts[self.facts[op, "layout"]]
@@ -488,6 +490,15 @@ class Statements:
         if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
             return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
         return StatementView("parallel", parts, 0, comments, body)
+
+    def _transposed(self, op: Parallel) -> StatementView:
+        """A loop that copies a shared tile's rows to a fragment's columns."""
+        (store,) = op.body
+        assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
+        arguments = f"tl::transposed({self.printer.tile(store.value.buffer)}), {self.printer.tile(store.buffer)}"
+        comment = f"ldmatrix transposes on the way  [{self.facts.rule(op, 'transposed')}]"
+        parts = {"name": "copy", "template": "", "arguments": arguments}
+        return StatementView("call", parts, store.span.line, (comment,))
 
     def _elements_at_a_time(self, op: Parallel) -> str:
         vector: int = self.facts[op, "vector"]

@@ -35,7 +35,7 @@ from tile2cu.rules.layout.propagate import (
     scan_same,
 )
 from tile2cu.rules.layout.views import view_split_columns
-from tile2cu.rules.loops import loop_packets, store_last
+from tile2cu.rules.loops import loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.overlap import held_operand, overlap, register_shares
 from tile2cu.rules.overlay import shared_overlay
@@ -104,6 +104,7 @@ RULES: tuple[Rule, ...] = (
     loop_packets,
     any_order,
     store_last,
+    transposed,
     tensor_ragged,
     tensor_row_start,
     tensor_row_start_when,

@@ -28,7 +28,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.facts import rejected
-from tile2cu.core.layout import Blocked, FragmentLayout
+from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -166,6 +166,53 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     apart = tile not in read and tile.of is None and not viewed(context.launch, tile)
     if whole and several and each_once and apart and any(other.scope is Scope.SHARED for other in read):
         yield op, "store_last", True
+
+
+@rule(
+    "vector.loop.transposed",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="PTX ISA, 'Warp Level Matrix Load Instruction: ldmatrix', .trans",
+    examples=(
+        Example(
+            'X = T.alloc_shared((64, 64), "float16")\n'
+            'B = T.alloc_shared((64, 64), "float16")\n'
+            'A = T.alloc_fragment((64, 64), "float16")\n'
+            'C = T.alloc_fragment((64, 64), "float32")\n'
+            "for ko in T.Pipelined(4, num_stages=2):\n"
+            "    T.copy(Y[0, ko * 64], X)\n"
+            "    T.copy(Y[64, ko * 64], B)\n"
+            "    for i, j in T.Parallel(64, 64):\n"
+            "        A[i, j] = X[j, i]\n"
+            "    T.gemm(A, B, C)",
+            8,
+            "transposed",
+            "True",
+            target="cuda:sm_90a",
+        ),
+    ),
+)
+def transposed(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A loop that only copies a shared tile, rows to columns, to the registers of wgmma is a copy by ldmatrix.trans.
+
+    One instruction loads what eight loads of single elements and their packing do. What else is to be done with the
+    elements stands in a loop of its own.
+
+    Gives: True for such a loop over all of both tiles, of 16-bit elements of one type.
+    """
+    match op.body:
+        case (Store(op="", value=Load(buffer=Buffer(scope=Scope.SHARED) as tile, indices=read)) as store,):
+            to = store.buffer
+        case _:
+            return
+    layout = context.facts.get(to, "layout")
+    if not isinstance(layout, WgmmaAccumulator) or len(op.vars) != 2 or store.indices != op.vars:
+        return
+    whole = to.static_shape == tile.static_shape[::-1] == tuple(static_value(extent) for extent in op.extents)
+    swapped = read == op.vars[::-1] and tile.of is None
+    matrices = tile.dtype == to.dtype and tile.dtype.bits == 16 and to.static_shape[1] % (16 * layout.along_n) == 0
+    if whole and swapped and matrices and to.static_shape[0] % 8 == 0:
+        yield op, "transposed", True
 
 
 def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple[str, str]:

@@ -121,6 +121,27 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
   }
 }
 
+// The same of a tile that is stored as columns x rows: the load transposes each matrix.
+template <class Tile, class T, int M, int N, int along_m, int along_n>
+TL_DEVICE void copy(const Transposed<Tile>& from, Fragment<T, WgmmaAccumulator<M, N, along_m, along_n>>& to) {
+  using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
+  using U = typename Tile::type;
+  static_assert(Tile::rows == N && Tile::cols == M, "the tile has the transposed shape");
+  static_assert(sizeof(U) == 2 && Layout::n_tiles % 2 == 0 && Tile::chunk_bytes == 16, "whole matrices of 16 bits");
+  TL_UNROLL
+  for (int m = 0; m < Layout::m_tiles; ++m) {
+    TL_UNROLL
+    for (int col = 0; col < Layout::own_cols; col += 16) {
+      uint32_t pairs[4];
+      const int stored_row = Layout::first_col() + col + lane() / 16 * 8 + lane() % 8;
+      ldmatrix_x4_trans(pairs, from.tile.at(stored_row, Layout::warp_row(m) + lane() / 8 % 2 * 8));
+      T* const reg = to.reg + m * Layout::tile_registers + col / 2;
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i) InRegisters<T, 2>{reg + 2 * i}.store(convert<T>(bit_cast<Vec<U, 2>>(pairs[i])));
+    }
+  }
+}
+
 // Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
 template <int first, int cols, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
