@@ -50,22 +50,38 @@ struct Given {
 $variables
 };
 
-static tl_status launch(const Given& given, void* stream) {
+// Without a workspace from the caller, the launch has one of its own.
+static tl_status launch(const Given& given, void* workspace, void* stream) {
 $launch
   return status;
 }
 
-// The same for repeats.cpp: where all are tensors and sizes, a call's arguments are words of 8 bytes.
-static int launch_words(const void* words, void* stream) { return launch(*static_cast<const Given*>(words), stream); }
+// The same for repeats.cpp: where all are tensors and sizes, a call's arguments are words of 8 bytes. They are followed
+// by the workspace, or null for one of the launch's own, if the kernel has one.
+static int launch_words(const void* words, void* stream) {
+  const Given* const given = static_cast<const Given*>(words);
+  return launch(*given, $workspace_word, stream);
+}
+
+static bool parse(PyObject* arguments, Given& given, unsigned long long& stream) {
+  return PyArg_ParseTuple(arguments, "${formats}K:$entry"$addresses, &stream);
+}
 
 static PyObject* call(PyObject*, PyObject* arguments) {
   Given given;
   unsigned long long stream;
-  if (!PyArg_ParseTuple(arguments, "${formats}K:$entry"$addresses, &stream)) return nullptr;
+  if (!parse(arguments, given, stream)) return nullptr;
   PyThreadState* const thread = PyEval_SaveThread();  // other Python threads run while the kernel is launched
-  const tl_status status = launch(given, reinterpret_cast<void*>(stream));
+  const tl_status status = launch(given, nullptr, reinterpret_cast<void*>(stream));
   PyEval_RestoreThread(thread);
   return PyLong_FromLong(static_cast<long>(status));
+}
+
+// Of the workspace of that call.
+static PyObject* workspace_bytes(PyObject*, PyObject* arguments) {
+  Given given;
+  unsigned long long stream;
+  return parse(arguments, given, stream) ? PyLong_FromLong(static_cast<long>($workspace_bytes)) : nullptr;
 }
 
 static PyObject* status_string(PyObject*, PyObject* arguments) {
@@ -75,6 +91,7 @@ static PyObject* status_string(PyObject*, PyObject* arguments) {
 }
 
 static PyMethodDef methods[] = {{"call", call, METH_VARARGS, nullptr},
+                                {"workspace_bytes", workspace_bytes, METH_VARARGS, nullptr},
                                 {"status_string", status_string, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, "$module", nullptr, -1, methods,
@@ -105,14 +122,15 @@ add_kernel(
 _LAUNCH = Template("""\
   const tl_status status = ::$entry($values, nullptr, 0, stream);""")
 
-# The workspace lives as long as the launch: CUDA frees it in the order of the stream, the CPU engine launches at once.
+# The launch's own workspace lives as long as it does: CUDA frees it in the order of the stream, the CPU engine launches
+# at once.
 _LAUNCH_WITH_WORKSPACE = Template("""\
-  void* workspace = nullptr;
-  const size_t workspace_bytes = ::${entry}_workspace_size($sizes);
+  const bool is_lent = workspace != nullptr;
+  const size_t workspace_bytes = $workspace_bytes;
   tl_status status = TL_OK;
-  if (workspace_bytes != 0) $allocate
+  if (!is_lent && workspace_bytes != 0) $allocate
   if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, stream);
-  if (workspace != nullptr) $release""")
+  if (!is_lent && workspace != nullptr) $release""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,11 +236,15 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) 
     platform = _PLATFORMS[device]
     declarations = platform.declarations
     launch = _LAUNCH.substitute(entry=manifest.entry, values=values)
+    workspace_bytes, workspace_word = "0", "nullptr"
     if manifest.workspace:
+        sizes = ", ".join(_value(size) for size in manifest.sizes)
+        workspace_bytes = f"::{manifest.entry}_workspace_size({sizes})"
+        workspace_word = "*reinterpret_cast<void* const*>(given + 1)"
         launch = _LAUNCH_WITH_WORKSPACE.substitute(
             entry=manifest.entry,
             values=values,
-            sizes=", ".join(_value(size) for size in manifest.sizes),
+            workspace_bytes=workspace_bytes,
             allocate=platform.allocate,
             release=platform.release,
         )
@@ -233,6 +255,8 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) 
         header=manifest.header_file,
         declarations=declarations,
         launch=launch,
+        workspace_bytes=workspace_bytes,
+        workspace_word=workspace_word,
         variables="\n".join(f"  {kind} {a.name};" for (_, kind), a in zip(kinds, arguments, strict=True)),
         formats="".join(letter for letter, _ in kinds),
         addresses="".join(f", &given.{argument.name}" for argument in arguments),

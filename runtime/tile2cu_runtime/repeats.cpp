@@ -15,7 +15,7 @@
 namespace {
 
 constexpr Py_ssize_t most_tensors = 32;
-constexpr Py_ssize_t most_words = 64;  // addresses and sizes of a call
+constexpr Py_ssize_t most_words = 64;  // addresses and sizes of a call, and its workspace
 constexpr size_t most_kinds = 256;     // of calls; then they are forgotten
 
 // A reference to a Python object, or none.
@@ -90,6 +90,7 @@ struct Known {
   std::vector<Missing> missing;
   std::vector<uint64_t> bytes;  // of each of the kernel's tensors
   std::vector<uint64_t> sizes;
+  std::vector<Missing> workspace;  // one, or none
   long gpu;
 };
 
@@ -234,6 +235,15 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
   }
   if (!is_legal(self, *known, words, places)) return not_implemented();
   for (const uint64_t size : known->sizes) words[places++] = size;
+  words[places] = 0;
+  // Of torch's allocator, which gives the memory again to what follows on this stream only.
+  const Owned workspace(known->workspace.empty() ? nullptr : known->workspace[0].made());
+  if (!known->workspace.empty()) {
+    Tensor memory;
+    if (workspace.get() == nullptr) return nullptr;
+    if (!describe(self, workspace.get(), memory)) return not_implemented();
+    words[places] = memory.address();
+  }
   void* stream = nullptr;
   const Kind& first = known->given[0];
   if (self.exchange->current_stream(first.device_type, first.device, &stream) != 0) return not_implemented();
@@ -256,7 +266,7 @@ template <class T> std::vector<T> numbers(PyObject* sequence) {
 }
 
 // remember(args, bytes, sizes, places, outputs, gpu): True when calls like this one are known from now on. `outputs` is
-// (function, arguments, keywords) for each of `places`.
+// (function, arguments, keywords) for each of `places`, and for the workspace, if the kernel needs one.
 PyObject* remember(PyObject* object, PyObject* arguments) {
   State& self = *reinterpret_cast<Repeats*>(object)->state;
   PyObject *args, *bytes, *sizes, *places, *outputs;
@@ -264,12 +274,12 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "O!OOOO!l", &PyTuple_Type, &args, &bytes, &sizes, &places, &PyTuple_Type, &outputs,
                         &gpu))
     return nullptr;
-  Known known{{}, {}, numbers<uint64_t>(bytes), numbers<uint64_t>(sizes), gpu};
+  Known known{{}, {}, numbers<uint64_t>(bytes), numbers<uint64_t>(sizes), {}, gpu};
   const auto missing = numbers<Py_ssize_t>(places);
   if (PyErr_Occurred()) return nullptr;
   const size_t count = size_t(PyTuple_GET_SIZE(args)), tensors = known.bytes.size();
-  if (count == 0 || tensors > most_tensors || tensors + known.sizes.size() > most_words ||
-      count + missing.size() != tensors || size_t(PyTuple_GET_SIZE(outputs)) != missing.size() ||
+  if (count == 0 || tensors > most_tensors || tensors + known.sizes.size() >= most_words ||
+      count + missing.size() != tensors || size_t(PyTuple_GET_SIZE(outputs)) - missing.size() > 1 ||
       tensors != self.written.size())
     Py_RETURN_FALSE;
   Tensor given[most_tensors];
@@ -292,12 +302,14 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
                            {t.strides, t.strides + t.rank}});
   }
   if (find(self, given, count) != nullptr) Py_RETURN_TRUE;  // and yet bound anew: another GPU was current
-  for (size_t i = 0; i < missing.size(); ++i) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject *function, *arguments, *keywords;
-    PyObject* const output = PyTuple_GET_ITEM(outputs, Py_ssize_t(i));
+    PyObject* const output = PyTuple_GET_ITEM(outputs, i);
     if (!PyArg_ParseTuple(output, "OO!O!", &function, &PyTuple_Type, &arguments, &PyDict_Type, &keywords))
       return nullptr;
-    known.missing.push_back({missing[i], shared(function), shared(arguments), shared(keywords)});
+    const bool is_output = size_t(i) < missing.size();
+    (is_output ? known.missing : known.workspace)
+        .push_back({is_output ? missing[size_t(i)] : 0, shared(function), shared(arguments), shared(keywords)});
   }
   if (self.known.size() >= most_kinds) self.known.clear();
   self.known.push_back(std::make_shared<const Known>(std::move(known)));

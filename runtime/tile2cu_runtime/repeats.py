@@ -32,11 +32,15 @@ _Key = tuple[Any, ...]
 
 
 class _Known(NamedTuple):
-    """What is known of a kind of calls: bytes of each tensor, sizes, and outputs to allocate (place, shape, dtype)."""
+    """What is known of a kind of calls.
+
+    Bytes of each tensor, sizes, outputs to allocate (place, shape, dtype), and the workspace's bytes.
+    """
 
     bytes: tuple[int, ...]
     sizes: tuple[int, ...]
     missing: tuple[tuple[int, tuple[int, ...], Any], ...]
+    workspace: int
     gpu: int
 
 
@@ -52,6 +56,7 @@ class Repeats:
     def __init__(self, manifest: Manifest, module: Any, fail: Callable[[int], Any]) -> None:
         self._known: dict[_Key, _Known] = {}
         self._call, self._fail = module.call, fail
+        self._workspace_bytes = module.workspace_bytes if manifest.workspace else None
         self._stream, self._gpu = raw_stream(), current_gpu()
         tensors = manifest.tensors
         # Sizes follow tensors, and no scalar is to be converted.
@@ -135,9 +140,11 @@ class Repeats:
             self._known.clear()
         places = {tensor.name: place for place, tensor in enumerate(manifest.tensors)}
         made = ((places[name], call.tensors[name]) for name in call.allocated)
+        sizes = tuple(int(call.numbers[size.name]) for size in manifest.sizes)
         known = _Known(
             bytes=tuple(view.bytes for view in views),
-            sizes=tuple(int(call.numbers[size.name]) for size in manifest.sizes),
+            sizes=sizes,
+            workspace=self._workspace_bytes(*(0 for _ in views), *sizes, 0) if self._workspace_bytes else 0,
             missing=tuple((place, tuple(view.owner.shape), view.owner.dtype) for place, view in made),
             gpu=int(call.device.partition(":")[2] or 0),
         )
@@ -146,9 +153,12 @@ class Repeats:
             self.launch = self._launch
 
     def _remember_in_cpp(self, args: tuple[Any, ...], known: _Known) -> bool:
-        outputs = tuple(_allocation(shape, dtype, args[0].device) for _, shape, dtype in known.missing)
+        device = args[0].device
+        outputs = [_allocation(shape, dtype, device) for _, shape, dtype in known.missing]
+        if known.workspace:
+            outputs.append(_allocation((known.workspace,), sys.modules["torch"].uint8, device))
         places = tuple(place for place, _, _ in known.missing)
-        return bool(self._native.remember(args, known.bytes, known.sizes, places, outputs, known.gpu))
+        return bool(self._native.remember(args, known.bytes, known.sizes, places, tuple(outputs), known.gpu))
 
 
 def _key(args: tuple[Any, ...]) -> _Key:

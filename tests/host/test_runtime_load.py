@@ -5,6 +5,7 @@ The texts under fixtures/ are written by hand as tile2cu emits them, with their 
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import shutil
 import threading
@@ -73,6 +74,26 @@ def test_a_workspace_is_provided(emit: Emit, check: bool) -> None:
         a = numbers(count)
         np.testing.assert_array_equal(kernel(a), [a.sum()])
         assert not check or (kernel.report is not None and kernel.report.is_clean)
+
+
+def test_a_workspace_may_be_lent(emit: Emit) -> None:
+    """By repeats.cpp, whose words are addresses and sizes, and then the workspace."""
+    kernel = load_kernel(emit("total"), device="cpu")
+    a, total = numbers(1000), np.zeros(1, np.float32)
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(
+        address(kernel._module.launch, b"tile2cu.launch")
+    )
+    memory = np.zeros(kernel._module.workspace_bytes(0, 0, a.size, 0), np.uint8)
+    for lent in (memory.ctypes.data, 0):
+        total[:] = 0
+        words = np.array([a.ctypes.data, total.ctypes.data, a.size, lent], np.uint64)
+        with load_engine().turn(EngineOptions()):
+            assert launch(words.ctypes.data, None) == 0
+        np.testing.assert_array_equal(total, [a.sum()])
+    sums = [part.sum() for part in np.split(a, [256, 512, 768])]
+    np.testing.assert_array_equal(memory.view(np.float32)[:4], sums)
 
 
 def test_a_workspace_starts_uninitialised(emit: Emit) -> None:

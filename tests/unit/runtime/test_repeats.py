@@ -36,9 +36,9 @@ class Launcher:
 
     def __init__(self, words: int) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self.status = 0
+        self.status, self.words = 0, words
         function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_uint64), ctypes.c_void_p)
-        self._native = function(lambda given, stream: self.call(*given[:words], stream or 0))
+        self._native = function(lambda given, stream: self.call(*given[: self.words], stream or 0))
         capsule = ctypes.pythonapi.PyCapsule_New
         capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         self.launch = capsule(ctypes.cast(self._native, ctypes.c_void_p), b"tile2cu.launch", None)
@@ -96,6 +96,24 @@ def test_an_output_that_is_not_given_is_allocated(repeats: Repeats, launcher: La
     assert result.untyped_storage().nbytes() == 2 * 16 * 32
     assert launcher.calls[0][2] == result.data_ptr()
     assert repeats.launch(halves(16, 24), halves(24, 32)).data_ptr() != result.data_ptr()
+
+
+def test_a_workspace_is_lent_for_the_launch(launcher: Launcher) -> None:
+    """From C++; the binding allocates one where Python launches."""
+    manifest = read_manifest(Path(__file__).parents[3] / "emitted/cuda/sm_80/gemm_splitk.json")
+    launcher.workspace_bytes = lambda *given: 4 * sum(given)  # type: ignore[attr-defined]
+    repeats = Repeats(manifest, launcher, fail)
+    args = (halves(16, 24), halves(24, 32), halves(16, 32))
+    repeats.remember(manifest, args, bind_call(manifest, "cpu", args, {}))
+    launcher.words = len(manifest.arguments) + hasattr(launcher, "launch")
+    assert repeats.launch(*args) is None
+    addresses, sizes = tuple(t.data_ptr() for t in args), (16, 24, 32)
+    call = launcher.calls[0]
+    assert call[:6] == addresses + sizes and call[-1] == 0
+    if hasattr(launcher, "launch"):
+        assert call[6] % 16 == 0 and not any(0 <= call[6] - start < 2 * 24 * 32 for start in (0, *addresses))
+        (workspace,) = (known.workspace for known in repeats._known.values())
+        assert workspace == 4 * sum(sizes)
 
 
 def test_what_the_launcher_answers_is_raised(repeats: Repeats, launcher: Launcher) -> None:
