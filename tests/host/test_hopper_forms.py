@@ -125,6 +125,31 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
 
 
+def test_results_are_staged_where_an_operand_was(tmp_path: Path) -> None:
+    """There is no room for a staging tile but Q_shared's; without the barrier before it the engine finds a race."""
+    kernel = load_body(
+        tmp_path,
+        LATENT.format(second=FROM_SHARED).replace("128", "512"),
+        'Q: T.Tensor((64, 512), "float16"), KV: T.Tensor((L, 512), "float16"), O: T.Tensor((64, 512), "float16")',
+        arguments="L",
+        target="cuda:sm_90a",
+        threads=256,
+        L=150,
+    )
+    q, kv = RNG.standard_normal((64, 512)).astype(np.float16), RNG.standard_normal((150, 512)).astype(np.float16)
+    wide = kv.astype(np.float64)
+    scores = q.astype(np.float64) @ wide.T * 0.125
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(kernel(q, kv), weights / weights.sum(axis=1, keepdims=True) @ wide, atol=4e-3)
+    barrier = "  tl::sync_readers<threads>();\n"
+    assert kernel.source.count(barrier) == 1 and "acc_o_staging" in kernel.source
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", L=150).values()
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text.replace(barrier, ""))
+    with pytest.raises(CheckError, match="race"):
+        load_kernel(tmp_path / "small.cu", device="cpu", check=True)(q, kv)
+
+
 def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
     """sm_100a: two products a turn on mma.sync, from slots that the producer warp fills."""
     kernel = load_body(

@@ -52,7 +52,11 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 // ---- shared memory: 230,400 of 232,448 bytes a block may use (72 are padding) ---------------------------------------
 struct Shared {
   // 65,536 bytes; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
+  union {
+    tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
+    // in the same memory afterwards; acc_o on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
+    tl::StagingTile<tl::half, block_H, dim, tl::Swizzle128B> acc_o_staging;
+  };
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
   // 131,072 bytes in 2 slots; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
@@ -94,18 +98,18 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap Q_pe_map,
            const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,
-           const int* __restrict__ block_table_data, const int* __restrict__ lengths_data,
-           tl::half* __restrict__ Output_data, int batch, int heads, int max_pages) {
+           const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ block_table_data,
+           const int* __restrict__ lengths_data, int batch, int max_pages) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto block_table = tl::tensor<tl::RowStart<16>>(block_table_data, batch, tl::ragged(max_pages));
   const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
-  const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, tl::ragged(heads), dim);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& Q_pe_shared = tl::shared<Shared>().Q_pe_shared;
   auto& KV_shared = tl::shared<Shared>().KV_shared;
   auto& K_pe_shared = tl::shared<Shared>().K_pe_shared;
   auto& S_shared = tl::shared<Shared>().S_shared;
+  auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
   auto& scores_max_handed = tl::shared<Shared>().scores_max_handed;
   auto& scores_scale_handed = tl::shared<Shared>().scores_scale_handed;
   auto& logsum_handed = tl::shared<Shared>().logsum_handed;
@@ -280,8 +284,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::parallel(scores_max_layout{}, [&](auto i) { scores_scale(i) = logsum(i) > 0.0f ? 1.0f / logsum(i) : 0.0f; });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
 
+  // until all have read Q_shared, in whose memory acc_o_staging is  [epilogue.copy.tma-store]
+  tl::sync_readers<threads>();
   // mla_decode.py:101  T.copy(acc_o, Output[b, h : h + block_H, :])
-  tl::copy(acc_o, Output(b, tl::all, tl::all).tile(h, 0));
+  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
+  // has read them  [epilogue.copy.tma-store]
+  tl::tma_store(acc_o, acc_o_staging, Output_map, tl::at(b, h, 0));
 }
 
 }  // namespace mla_decode_kernel
@@ -314,8 +322,8 @@ extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV,
                             tl::tensor_map<decltype(Shared::Q_pe_shared)>(Q_pe, batch, heads, pe_dim),
                             tl::tensor_map<decltype(Shared::KV_shared[0])>(KV, pages, page_size, dim),
                             tl::tensor_map<decltype(Shared::K_pe_shared[0])>(K_pe, pages, page_size, pe_dim),
-                            static_cast<const int*>(block_table), static_cast<const int*>(lengths),
-                            static_cast<tl::half*>(Output), batch, heads, max_pages);
+                            tl::tensor_map<decltype(Shared::acc_o_staging)>(Output, batch, heads, dim),
+                            static_cast<const int*>(block_table), static_cast<const int*>(lengths), batch, max_pages);
 }
 
 #endif  // __CUDACC_RTC__

@@ -177,12 +177,16 @@ class RegisterShares:
 
 @dataclass(frozen=True)
 class Staging:
-    """A shared tile through which a fragment leaves by TMA. Shape in elements."""
+    """A shared tile through which a fragment leaves by TMA. Shape in elements.
+
+    It may share the memory of another tile, `where`, that nobody needs any more.
+    """
 
     name: str
     like: Buffer
     dtype: DType
     layout: SharedLayout
+    where: Buffer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

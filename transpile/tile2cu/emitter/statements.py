@@ -56,7 +56,7 @@ from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
 from tile2cu.emitter.sections import block_indices, located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
-from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, rings, store_dims
+from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, rings, staging_tiles, store_dims
 from tile2cu.emitter.view import StatementView
 
 # Of names in an elementwise loop that do not speak for themselves.
@@ -156,6 +156,7 @@ class Statements:
             about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
             call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
+        yield from self._left_to(stmt)
         stays = persistent_in(self.settled) is not None
         if stmt is self._first_reader:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
@@ -175,6 +176,16 @@ class Statements:
             above = []
         yield self.statement(stmt, above)
         yield from products.after(stmt, self)
+
+    def _left_to(self, stmt: Stmt) -> Iterator[StatementView]:
+        """The barrier before a copy that stages its fragment where another tile was."""
+        name: str | None = self.facts.get(stmt, "staging") if isinstance(stmt, Copy) else None
+        found = next((each for each in staging_tiles(self.settled) if each.name == name), None)
+        if found is not None and found.where is not None:
+            staging, tile = self.printer.names(found.name), self.printer.names(found.where.name)
+            about = f"until all have read {tile}, in whose memory {staging} is  [{self.facts.rule(stmt, 'staging')}]"
+            call = self._barrier_call(ends_reads=True)
+            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(wrapped(about, BODY_WIDTH)))
 
     def _staging_free(self, until: str, above: Sequence[str] = ()) -> StatementView:
         """The wait until TMA has read what was staged."""

@@ -1,6 +1,7 @@
 """The struct of a kernel's shared memory: what lies where, and how much it takes."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
@@ -26,9 +27,16 @@ def shared(settled: Settled, printer: Printer) -> Section:
         if tile.scope is Scope.SHARED and tile.of is None
     }
     apart = {name for part in overlay.parts for name in part.tiles}
-    declared = [declaration for name, declaration in tiles.items() if name not in apart]
+    staged_in = {staging.where.name: staging for staging in staging_tiles(settled) if staging.where is not None}
+    declared: list[Declaration] = []
+    for name, declaration in tiles.items():
+        if name in staged_in:
+            declared += _then_staged(declaration, staged_in[name], settled, printer)
+        elif name not in apart:
+            declared.append(declaration)
     declared += _one_after_another(overlay, tiles, settled, printer)
-    declared += [_staging_tile(staging, settled, printer) for staging in staging_tiles(settled)]
+    apart_staged = (staging for staging in staging_tiles(settled) if staging.where is None)
+    declared += [_staging_tile(staging, settled, printer) for staging in apart_staged]
     declared += _workspaces(settled, printer)
     for tile in settled.launch.tiles:
         if tile.scope is Scope.BARRIER:
@@ -78,6 +86,14 @@ def _one_after_another(
     about = f"never in use at once, so they share memory; a barrier stands where it changes hands  [{rule}]"
     yield Declaration("union {", tuple(wrapped(about)))
     yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+    yield Declaration("};")
+
+
+def _then_staged(tile: Declaration, staging: Staging, settled: Settled, printer: Printer) -> Iterator[Declaration]:
+    """A tile, and the staging tile that has its memory when nobody needs it any more."""
+    yield Declaration("union {", tile.comments)
+    yield replace(tile, comments=())
+    yield _staging_tile(staging, settled, printer)
     yield Declaration("};")
 
 
@@ -163,7 +179,8 @@ def _rows_about(layout: SharedLayout) -> str:
 def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
     """The tile through which a fragment leaves by TMA."""
     extents = ", ".join(printer.index(extent) for extent in staging.like.shape)
-    about = f"{staging.layout.bytes:,} bytes; {printer.names(staging.like.name)} on its way out, {staging.layout}"
+    size = f"{staging.layout.bytes:,} bytes" if staging.where is None else "in the same memory afterwards"
+    about = f"{size}; {printer.names(staging.like.name)} on its way out, {staging.layout}"
     rule = settled.facts.rule(settled.launch, "staging")
     kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))

@@ -1,6 +1,7 @@
 """Hopper and later: when a block gets a producer warp, tiles move by TMA, and products run on wgmma where it is."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, seen_in_other_rows, touches
 from tile2cu.core.expr import static_value
@@ -25,9 +26,10 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, is_at_top, lines_ahead, pipeline_of
-from tile2cu.rules.storage import ledger_of, workspaces_of
+from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.targets import Wgmma
@@ -214,25 +216,25 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
-    In a loop over tiles nobody waits for TMA to read a tile before the next one is staged.
+    There is where a tile lies that nobody needs any more. In a loop over tiles nobody waits for TMA to read a tile
+    before the next one is staged.
+
     Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on.
     """
     if not is_specialised(context):
         return
     staged: list[Staging] = []
-    ledger: Ledger = ledger_of(launch, context, workspaces_of(context), ())
-    free = ledger.limit - ledger.total
     for op in _beside_the_loop(context):
         if isinstance(op, Copy) and _leaves_by_tma(op, context):
-            staging = _staging(op)
-            free -= staging.layout.bytes + staging.layout.alignment
-            if free >= 0:
-                staged.append(staging)
-                yield op, "call", "tma_store"
-                yield op, "staging", staging.name
-                if not is_at_top(op, context):
-                    yield op, "read_later", True
-                yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
+            staging = _placed(_staging(op), op, staged, context)
+            if staging is None:
+                continue
+            staged.append(staging)
+            yield op, "call", "tma_store"
+            yield op, "staging", staging.name
+            if not is_at_top(op, context):
+                yield op, "read_later", True
+            yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
     yield launch, "staging", tuple(staged)
 
 
@@ -482,6 +484,35 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
     layout: WgmmaAccumulator = context.facts[src, "layout"]
     panels = src.static_shape[1] // layout.along_n % 64 == 0
     return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
+
+
+def _placed(staging: Staging, op: Copy, staged: list[Staging], context: Context) -> Staging | None:
+    """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more; None without
+    room.
+    """
+    workspaces = workspaces_of(context)
+    for where in (None, *_left_by(op, staged, context)):
+        placed = replace(staging, where=where)
+        ledger: Ledger = ledger_of(context.launch, context, workspaces, (*staged, placed))
+        if ledger.total + (staging.layout.alignment if where is None else 0) <= ledger.limit:
+            return placed
+    return None
+
+
+def _left_by(op: Copy, staged: list[Staging], context: Context) -> Iterator[Buffer]:
+    """The shared tiles whose memory is free when `op` comes: no ring's, and read by this block's threads alone."""
+    launch = context.launch
+    taken = context.facts.get(launch, "persistent") or context.facts.get(launch, "overlay")
+    if taken is not None or launch.cluster or not is_at_top(op, context):
+        return
+    copies = (each for each in context.statements if isinstance(each, Copy))
+    read_later = {each.src.buffer for each in copies if each.begun} | {each.where for each in staged}
+    lifetimes = Lifetimes(launch, {})
+    for tile in shared_tiles(launch):
+        life = lifetimes.of(tile)
+        in_ring = context.facts.get(tile, "slots") is not None
+        if not in_ring and tile not in read_later and life is not None and life.last < lifetimes.end(op):
+            yield tile
 
 
 def _staging(op: Copy) -> Staging:

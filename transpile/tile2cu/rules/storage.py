@@ -111,15 +111,20 @@ def ledger_of(
     overlay = overlay or context.facts.get(launch, "overlay") or Overlay(())
     rows: dict[str, int] = {}
     struct, parts = _Struct(), [_Struct() for _ in overlay.parts]
+    afterwards = {staging.where: staging.layout for staging in staged}
     for tile in shared_tiles(launch):
         layout: SharedLayout = context.facts[tile, "layout"]
-        rows[tile.name] = _round_up(layout.bytes, layout.alignment) * (context.facts.get(tile, "slots") or 1)
+        size, alignment = layout.bytes, layout.alignment
+        if tile in afterwards:
+            size, alignment = max(size, afterwards[tile].bytes), max(alignment, afterwards[tile].alignment)
+        rows[tile.name] = _round_up(size, alignment) * (context.facts.get(tile, "slots") or 1)
         inside = (own for own, part in zip(parts, overlay.parts, strict=True) if tile.name in part.tiles)
-        next(inside, struct).add(rows[tile.name], layout.alignment)
+        next(inside, struct).add(rows[tile.name], alignment)
     struct.add_union(parts)
     for staging in staged:
-        rows[staging.name] = staging.layout.bytes
-        struct.add(staging.layout.bytes, staging.layout.alignment)
+        if staging.where is None:
+            rows[staging.name] = staging.layout.bytes
+            struct.add(staging.layout.bytes, staging.layout.alignment)
     exchanged = [_Struct() for workspace in workspaces]
     for own, workspace in zip(exchanged, workspaces, strict=True):
         rows[workspace.name] = workspace.bytes

@@ -1,0 +1,53 @@
+"""Where results are staged on their way out by TMA: in memory of their own, or where a tile was that nobody needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+
+BODY = """
+F_shared = T.alloc_shared(({rows}, 256), "float16")
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 256), "float16")
+C_local = T.alloc_fragment((64, 256), "float32")
+T.copy(Z[0, 0], F_shared)
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages={stages}):
+    T.copy(Z[0, k * 64], A_shared)
+    T.copy(Z[k * 64, 0], B_shared)
+    T.gemm(A_shared, B_shared, C_local)
+for i, j in T.Parallel(64, 256):
+    C_local[i, j] += F_shared[i, j]
+{above}
+T.copy(C_local, {to}[0, 0])
+{below}
+"""
+
+
+def staged(*, rows: int = 128, stages: int = 4, above: str = "", to: str = "Z", below: str = "") -> dict[str, str]:
+    """The staging tiles, and whose memory each has."""
+    body = BODY.format(rows=rows, stages=stages, above=above, to=to, below=below)
+    context = settled(body, target="cuda:sm_90a")
+    tiles = context.facts.get(context.launch, "staging")
+    return {each.name: each.where.name if each.where is not None else "its own" for each in tiles}
+
+
+def test_a_staging_tile_has_memory_of_its_own_where_there_is_room() -> None:
+    assert staged(stages=2) == {"C_local_staging": "its own"}
+
+
+def test_it_has_the_memory_of_a_tile_that_nobody_needs_any_more() -> None:
+    assert staged() == {"C_local_staging": "F_shared"}
+
+
+REFUSED = {
+    "the tile is read again": {"below": "for i, j in T.Parallel(64, 256):\n    X[i, j] = F_shared[i, j]"},
+    "the tile is too small": {"rows": 8, "stages": 5},
+    "TMA may still read the tile": {"above": "T.tma_copy(F_shared, Z[0, 0])", "below": "T.tma_store_wait()"},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_not_staged(case: str) -> None:
+    assert staged(**REFUSED[case]) == {}  # type: ignore[arg-type]
