@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tests.unit.rules.test_held import BODY, LOAD
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
@@ -86,3 +87,23 @@ def test_some_fails_is_true_exactly_where_an_element_fails() -> None:
         for a, b in itertools.product(range(4), range(3)):
             at = {i: int_const(a), j: int_const(b)}
             assert static_value(substitute(negated(condition), at)) == (not static_value(substitute(condition, at)))
+
+
+@pytest.mark.parametrize(
+    ("branch", "apart"),
+    [
+        ("if k * 128 + 127 >= m:\n        for i, j in T.Parallel(128, 128):\n            S[i, j] = {masked}", True),
+        ("if limit[0] > k:\n        for i, j in T.Parallel(128, 128):\n            S[i, j] = {masked}", False),
+        ("for i, j in T.Parallel(128, 128):\n        S[i, j] = {masked}", False),
+    ],
+    ids=["in some turns", "where a fragment says so", "in all turns"],
+)
+def test_overlapping_turns_that_mask_nothing_have_a_loop_of_their_own(branch: str, apart: bool) -> None:
+    body = BODY.format(above=LOAD.format(rows=128), below="", rows=128, keys=128)
+    mask = branch.format(masked="T.if_then_else(k * 128 + j < m, S[i, j], -T.infinity('float32'))")
+    body = body.replace("    T.copy(S, P)", f"    {mask}\n    T.copy(S, P)")
+    body = 'limit = T.alloc_fragment((1,), "int32")\nT.fill(limit, 2)\n' + body
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    loop = next(op for op in context.launch.body if isinstance(op, Loop))
+    assert context.facts.get(loop, "overlap") is not None
+    assert (context.facts.get(loop, "plain_turns") is not None) == apart

@@ -6,7 +6,7 @@ from math import prod
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Stmt, Store
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,21 @@ class Overlap:
 
     def __str__(self) -> str:
         return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
+
+
+@dataclass(frozen=True)
+class PlainTurns:
+    """Overlapping turns that do not take a branch, a mask, have a loop of their own, without it.
+
+    `mask` changes `tile`, the first product's result, before anything else reads it; its condition is known before the
+    turn.
+    """
+
+    tile: Buffer
+    mask: If
+
+    def __str__(self) -> str:
+        return f"turns that mask nothing of {self.tile.name}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Overlap
+from tile2cu.core.schedule import Overlap, PlainTurns
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
@@ -15,22 +15,37 @@ if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
 
 
+_PLAIN = (
+    "Turns that mask nothing have a loop of their own, whose body is without a branch: over one the compiler moves no "
+    "instruction"
+)
+
+
 def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statements: "Statements") -> StatementView:
     """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
     first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
     first_ring, second_ring = rings(statements.settled, statements.printer)
+    plain: PlainTurns | None = statements.facts.get(loop, "plain_turns")
     parts = (
         _starts(f"start_{first}", (*overlap.before, overlap.first), loop, turns, statements, first_ring),
-        _part("between", overlap.between, loop, turns, statements),
+        *_mask(plain, loop, turns, statements),
+        _part("between", overlap.between[plain is not None :], loop, turns, statements),
         _part(f"prepare_{second}", overlap.late, loop, turns, statements),
         _starts(f"start_{second}", (overlap.second,), loop, turns, statements, second_ring),
     )
-    roles = ("start_first", "between", "prepare", "start_second")
+    roles = ("start_first", *(("masked", "mask") if plain else ()), "between", "prepare", "start_second")
     names = {"first": first, "second": second, "first_ring": first_ring.name, "second_ring": second_ring.name}
+    names["mask"] = ""
     for role, part in zip(roles, parts, strict=True):
         names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
+    loops: tuple[str, ...] = ()
+    if plain:
+        fresh, rule = statements.printer.names.fresh, statements.facts.rule(loop, "plain_turns")
+        names |= {"whole_turn": fresh("turn"), "masks": fresh("masks")}
+        loops = tuple(wrapped(f"{_PLAIN}  [{rule}]", BODY_WIDTH))
     timeline = _timeline(first, second, turns["turn"], statements.facts.rule(loop, "overlap"))
-    return StatementView("overlap", {**turns, **names}, body=tuple(part for part in parts if part.body), notes=timeline)
+    body = tuple(part for part in parts if part.body)
+    return StatementView("overlap", {**turns, **names}, body=body, notes=timeline, declared=loops)
 
 
 def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
@@ -46,6 +61,20 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
     widths = [max(map(len, column)) for column in zip(*units, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in units)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def _mask(
+    plain: PlainTurns | None, loop: Loop, turns: Mapping[str, str], statements: "Statements"
+) -> tuple[StatementView, ...]:
+    """Two lambdas: whether a turn has a masked element, and the mask."""
+    if plain is None:
+        return ()
+    (branch,) = statements.body((plain.mask,))
+    given = {"argument": turns["turn"], "variable": turns["variable"]}
+    asked = StatementView("line", {"text": f"return {branch.parts['condition']};"})
+    names = [statements.printer.names.fresh(wish) for wish in ("masked", "mask")]
+    masked, mask = (StatementView("part", {"name": name, **given}) for name in names)
+    return replace(masked, comments=branch.comments, body=(asked,)), replace(mask, body=branch.body)
 
 
 def _part(

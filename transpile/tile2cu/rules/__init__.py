@@ -37,7 +37,7 @@ from tile2cu.rules.layout.propagate import (
 from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.loops import loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
-from tile2cu.rules.overlap import held_operand, overlap, register_shares
+from tile2cu.rules.overlap import held_operand, overlap, plain_turns, register_shares
 from tile2cu.rules.overlay import shared_overlay
 from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
@@ -111,6 +111,7 @@ RULES: tuple[Rule, ...] = (
     pairs,
     tma,
     overlap,
+    plain_turns,
     register_shares,
     registers_by_hand,
     first_tiles,

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend
+from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Let, Loop, Parallel, Scope, Stmt
-from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, RegisterShares
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt
+from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top
@@ -27,6 +28,13 @@ for k in T.Pipelined(4, num_stages=2):
     T.copy(S, P)
     T.gemm(P, V_shared, O)
 """
+_MASKED = _ATTENTION.replace(
+    "    T.copy(S, P)\n",
+    "    if k * 64 + 63 >= m:\n"
+    "        for i, j in T.Parallel(128, 64):\n"
+    "            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))\n"
+    "    T.copy(S, P)\n",
+)
 _LESSONS = "measured on an H200: docs/hopper.md"
 _REGISTERS = 64 * 1024 // 128  # of a multiprocessor, for each thread of a warpgroup
 _PRODUCER_REGISTERS = 24
@@ -56,6 +64,32 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
         found = _overlap(pipeline)
         if found is not None and _fit(_registers_of(context.launch, context), context.launch):
             yield op, "overlap", found
+
+
+@rule(
+    "pipeline.loop.plain-turns",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source=f"{_LESSONS}: 2 to 3 % of attention",
+    examples=(Example(_MASKED, 8, "plain_turns", "turns that mask nothing of S", target="cuda:sm_90a"),),
+)
+def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
+    """Where turns overlap, those that mask nothing have a loop of their own, without the branch around the mask.
+
+    The compiler moves nothing over a branch: it would put the wait for the second product, which all of a turn's
+    arithmetic could share its time with, directly behind it.
+
+    Gives: the mask, a branch directly behind the first product that changes its result only, on a condition that no
+    tile or tensor decides.
+    """
+    found: Overlap | None = context.facts.get(op, "overlap")
+    mask = found.between[0] if found is not None and found.between else None
+    if found is None or not isinstance(mask, If) or mask.orelse:
+        return
+    tile = found.first.c.buffer
+    loads = any(isinstance(part, Load) for part in walk(mask.condition))
+    if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
+        yield op, "plain_turns", PlainTurns(tile, mask)
 
 
 @rule(
