@@ -9,6 +9,7 @@ from tests.host.example_calls import assert_close
 from tests.host.examples import assert_clean, halves, load, run
 
 HOPPER = {"target": "cuda:sm_90a", "block_M": 128, "threads": 256}
+INVALID_SIZE = 1  # tl/status.h
 
 
 def random(seed: int) -> np.random.Generator:
@@ -38,6 +39,12 @@ def test_attention_by_blocks_that_stay(causal: bool, window: int) -> None:
         expected = references.attention(data, {"is_causal": causal, "window": window})
         assert_close(run(kernel, data)[0], expected, 2e-3)
         assert_clean(kernel)
+    # Tiles are no blocks: there may be more than 65,535 of them along y and z, but no more than an int numbers.
+    q, k, v = (np.zeros((65_536, 0, 1, 128), np.float16) for _ in range(3))
+    assert run(kernel, [q, k, v])[0].shape == q.shape
+    sizes = {"batch": 1 << 17, "seq_len": 128, "heads": 1 << 14}
+    given = [sizes.get(argument.name, 1 << 20) for argument in kernel.manifest.arguments]
+    assert kernel._module.call(*given, 0) == INVALID_SIZE
 
 
 @pytest.mark.parametrize(("causal", "target"), [(False, {}), (True, HOPPER)], ids=["full", "causal on Hopper"])

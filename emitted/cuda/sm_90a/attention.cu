@@ -240,8 +240,8 @@ extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
   using namespace attention_kernel;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
-  if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // Tiles are numbered by an int
+  if (!tl::countable(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 

@@ -230,18 +230,32 @@ def _is_of_call(expr: Expr, program: Program) -> bool:
 
 
 def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
-    """The refusal of what asks for more blocks than a grid may have along y or z.
+    """The refusal of what asks for more blocks than a grid may have along y or z, or, where blocks stay, for more tiles
+    than they count.
 
     `of_call`: the extents that a scalar argument decides.
     """
-    texts = [
+    staying = [each for each in launches if persistent_in(each.settled) is not None]
+    blocks = [
         f"{each.printer.index(extent)} > tl::max_grid_yz"
         for each in launches
-        for extent in each.settled.launch.grid[1:]
-        if static_value(extent) is None and of_call == _is_of_call(extent, each.settled.program)
+        if each not in staying
+        for extent in _open(each.settled.launch.grid[1:])
+        if of_call == _is_of_call(extent, each.settled.program)
     ]
-    comment = "A grid may have 65,535 blocks along y, and along z"
-    return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
+    tiles = [
+        f"!tl::countable({', '.join(map(each.printer.index, each.settled.launch.grid))})"
+        for each in staying
+        if (extents := _open(each.settled.launch.grid))
+        and of_call == any(_is_of_call(extent, each.settled.program) for extent in extents)
+    ]
+    limits = ((blocks, "A grid may have 65,535 blocks along y, and along z"), (tiles, "Tiles are numbered by an int"))
+    return tuple(_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment) for texts, comment in limits if texts)
+
+
+def _open(extents: tuple[Expr, ...]) -> list[Expr]:
+    """Those that only a run tells."""
+    return [extent for extent in extents if static_value(extent) is None]
 
 
 def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
