@@ -30,6 +30,7 @@ from test_layouts import (
     swizzle_128,
 )
 
+from tile2cu_runtime.paths import engine_dir
 from tile2cu_runtime.ptx.wgmma import chunks_of
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
@@ -54,7 +55,7 @@ def tables_of_cute(gxx: str, cuda: Path) -> dict[str, Any]:
     source = str(Path(__file__).with_name("cute_tables.cpp"))
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "tables"
-        folders = [cutlass_headers(), cuda, cuda / "cccl"]
+        folders = [cutlass_headers(), cuda, cuda / "cccl", engine_dir()]
         include = [flag for path in folders for flag in ("-I", str(path))]
         subprocess.run([gxx, "-std=c++17", "-w", *include, source, "-o", str(program)], check=True)
         printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
@@ -98,14 +99,18 @@ OPERANDS = [f"K, {span}, 16" for span in (128, 64, 32, 16)] + ["K, 128, 8", "K, 
 OPERANDS += [f"MN, {span}, 16" for span in (128, 64, 32, 16)]
 
 
+@pytest.mark.parametrize("by", ["engine", "ptx"])
 @pytest.mark.parametrize("name", OPERANDS)
-def test_the_ptx_machine_reads_wgmma_operands_as_cute_lays_them_out(cute: dict[str, Any], name: str) -> None:
-    """By the descriptor that CuTe itself makes."""
+def test_wgmma_operands_are_read_as_cute_lays_them_out(cute: dict[str, Any], name: str, by: str) -> None:
+    """By the descriptor that CuTe itself makes; by the CPU engine, and by the PTX machine."""
     operand = cute["operands"][name]
     offsets = np.array(operand["offsets"])
     major, span, bits = name.split(", ")
     assert operand["descriptor"] >> 62 == {"16": 0, "128": 1, "64": 2, "32": 3}[span]
-    chunks = chunks_of(operand["descriptor"], len(offsets), mn_major=major == "MN")
+    if by == "engine":
+        chunks = np.array(operand["engine"])
+    else:
+        chunks = chunks_of(operand["descriptor"], len(offsets), mn_major=major == "MN")
     each, size = 128 // int(bits), int(bits) // 8  # elements of a chunk, bytes of an element
     along = offsets.T if major == "MN" else offsets
     read = (chunks[:, :, None] + size * np.arange(each)).reshape(along.shape)

@@ -10,47 +10,14 @@
 
 #include "matrix_product.h"
 #include "symbolize.h"
+#include "wgmma_descriptor.h"
 #include "worker.h"
 
 namespace tile2cu::engine {
 namespace {
 
 constexpr int rows = 64, k_bytes = 32, k_words = k_bytes / 2;  // of one instruction
-constexpr std::uint32_t chunk_bytes = 16;
-constexpr std::uint32_t poison = 0x7fbadbad;  // a NaN: what accumulators hold between issue and wait
-
-// The fields of a descriptor.  [PTX ISA, Matrix Descriptor Format]
-struct Descriptor {
-  explicit Descriptor(std::uint64_t bits)
-      : start(std::uint32_t(bits & 0x3fff) << 4),
-        leading(std::uint32_t(bits >> 16 & 0x3fff) << 4),
-        stride(std::uint32_t(bits >> 32 & 0x3fff) << 4),
-        span(bits >> 62 == 0 ? 16 : 256u >> (bits >> 62)) {}
-  std::uint32_t start, leading, stride;
-  std::uint32_t span;  // bytes of a row before the next one starts; 16 without a swizzle
-};
-
-// The swizzle works on addresses.
-std::uint32_t swizzled(std::uint32_t address, std::uint32_t span) {
-  return address ^ (address >> 7 & (span / 16 - 1)) << 4;
-}
-
-// Shared-window address of 16-byte chunk `chunk` of row `row` of an operand with K contiguous. A swizzled operand lies
-// within a span; without a swizzle each chunk is a core matrix's row.
-std::uint32_t k_major_address(const Descriptor& d, int row, int chunk) {
-  const std::uint32_t linear = d.start + std::uint32_t(row / 8) * d.stride + std::uint32_t(row % 8) * d.span;
-  if (d.span == chunk_bytes) return linear + std::uint32_t(chunk) * d.leading;
-  return swizzled(linear + std::uint32_t(chunk) * chunk_bytes, d.span);
-}
-
-// The same of an operand with M or N contiguous: row `k` of K, and along M or N spans of which each starts `leading`
-// bytes behind the one before.  [CUTLASS, "cute/arch/mma_sm90_desc.hpp": canonical layouts, MN major]
-std::uint32_t mn_major_address(const Descriptor& d, int k, int chunk) {
-  const int chunks = int(d.span / chunk_bytes);
-  const std::uint32_t linear = d.start + std::uint32_t(chunk / chunks) * d.leading + std::uint32_t(k / 8) * d.stride +
-                               std::uint32_t(k % 8) * d.span + std::uint32_t(chunk % chunks) * chunk_bytes;
-  return swizzled(linear, d.span);
-}
+constexpr std::uint32_t poison = 0x7fbadbad;                   // a NaN: what accumulators hold between issue and wait
 
 int first_thread(const Worker& worker) {
   return worker.current->linear / threads_per_warpgroup * threads_per_warpgroup;
