@@ -1,7 +1,8 @@
 """Products with weights of 4 bits: X @ W^T for many rows of X (gemm) and for few (gemv).
 
 W[n, k] is (nibble - Z) * S for "int4", and a number of 16 values times S for "fp4" (e2m1) and "nf4" (any table). S, and
-Z, have one value for each `group` of a row's columns; zeros that are whole numbers may be uint8. The nibble of an even k is the lower half of byte k // 2 of its row.
+Z, have one value for each `group` of a row's columns; zeros that are whole numbers may be uint8. The nibble of an even
+k is the lower half of byte k // 2 of its row.
 """
 
 import tilelang
@@ -10,6 +11,8 @@ import tilelang.language as T
 
 def decoded(nibble, weights, zero, table, dtype, zero_dtype):
     """The number that a nibble stands for, before its scale."""
+    if weights == "int4" and zero is None:
+        return T.cast(nibble - 8, dtype)
     if weights == "int4" and zero_dtype == "uint8":
         return T.cast(nibble - T.cast(zero, "int32"), dtype)
     if weights == "int4":
@@ -105,18 +108,21 @@ def dequant_gemv(
     N,
     K,
     weights="int4",
-    group=32,
+    group=32,  # a multiple of 32; None: a scale for each row, and zeros of 8
     block_N=8,  # rows of W a block
-    block_K=1024,  # columns a turn
+    block_K=1024,  # columns a turn: whole groups
     num_stages=3,
-    threads=128,
+    threads=64,
     dtype="float16",
-    zero_dtype="float16",  # uint8 is faster
-    partial_dtype="float32",  # of a thread's sums, one for each column of a turn: float16 is faster
+    zero_dtype="uint8",
+    partial_dtype="float16",  # of the sums of 32 products; float32, which is slower, where they may pass 65504
 ):
     """Y = X @ W^T, one row of X a block. K is a multiple of the group."""
     accum_dtype = "float32"
-    packed_shape, groups = (N, K // 2), (N, K // group)
+    chunk = 32  # columns that a thread multiplies in a row: 16 bytes
+    chunks = block_K // chunk
+    scale_shape = (N,) if group is None else (N, K // group)
+    has_zeros = weights == "int4" and group is not None
 
     @T.macro
     def product(X, W, S, Z, Table, Y):
@@ -124,43 +130,60 @@ def dequant_gemv(
         with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
             x = T.alloc_shared((block_K,), dtype)
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")
-            partial = T.alloc_fragment((block_N, block_K), partial_dtype)
+            products = T.alloc_fragment((block_N, chunks, chunk), partial_dtype)
+            partial = T.alloc_fragment((block_N, chunks), partial_dtype)
+            sums = T.alloc_fragment((block_N, chunks), accum_dtype)
             total = T.alloc_fragment((block_N,), accum_dtype)
+            scales = None if group is None else T.alloc_shared((block_N, block_K // group), dtype)
+            zeros = T.alloc_shared((block_N, block_K // group), zero_dtype) if has_zeros else None
             if weights == "nf4":
                 table = T.alloc_shared((16,), dtype)
                 T.copy(Table, table)
             else:
                 table = None
 
-            T.clear(partial)
+            T.clear(sums)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[m, ko * block_K], x)
                 T.copy(W[bn * block_N, ko * (block_K // 2)], packed)
-                # Each thread sums the columns that it holds; they meet once, at the end.
-                for i, j in T.Parallel(block_N, block_K):
-                    n, g = bn * block_N + i, (ko * block_K + j) // group
-                    nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
-                    zero = Z[n, g] if weights == "int4" else None
-                    w = decoded(nibble, weights, zero, table, dtype, zero_dtype) * S[n, g]
-                    partial[i, j] += T.cast(w, partial_dtype) * T.cast(x[j], partial_dtype)
-            T.reduce_sum(partial, total, dim=1)
+                if group is not None:
+                    T.copy(S[bn * block_N, ko * (block_K // group)], scales)
+                if has_zeros:
+                    T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
+                # A thread sums its columns' products, then these sums; the threads' sums meet once, at the end.
+                for i, c, j in T.Parallel(block_N, chunks, chunk):
+                    nibble = T.cast(packed[i, (c * chunk + j) // 2], "int32") >> (4 * (j % 2)) & 15
+                    zero = zeros[i, (c * chunk + j) // group] if has_zeros else None
+                    w = decoded(nibble, weights, zero, table, dtype, zero_dtype)
+                    products[i, c, j] = T.cast(w, partial_dtype) * T.cast(x[c * chunk + j], partial_dtype)
+                T.reduce_sum(products, partial, dim=2)
+                for i, c in T.Parallel(block_N, chunks):
+                    if group is None:
+                        sums[i, c] += T.cast(partial[i, c], accum_dtype)
+                    else:
+                        scale = T.cast(scales[i, c * chunk // group], accum_dtype)
+                        sums[i, c] += scale * T.cast(partial[i, c], accum_dtype)
+            T.reduce_sum(sums, total, dim=1)
+            if group is None:
+                for i in T.Parallel(block_N):
+                    total[i] *= T.cast(S[bn * block_N + i], accum_dtype)
             T.copy(total, Y[m, bn * block_N])
 
     @T.prim_func
     def dequant_gemv_int4(
         X: T.Tensor((M, K), dtype),
-        W: T.Tensor(packed_shape, "uint8"),
-        S: T.Tensor(groups, dtype),
-        Z: T.Tensor(groups, zero_dtype),
+        W: T.Tensor((N, K // 2), "uint8"),
+        S: T.Tensor(scale_shape, dtype),
+        Z: T.Tensor(scale_shape, zero_dtype),
         Y: T.Tensor((M, N), dtype),
     ):
         product(X, W, S, Z, None, Y)
 
     @T.prim_func
-    def dequant_gemv_fp4(
+    def dequant_gemv_scaled(
         X: T.Tensor((M, K), dtype),
-        W: T.Tensor(packed_shape, "uint8"),
-        S: T.Tensor(groups, dtype),
+        W: T.Tensor((N, K // 2), "uint8"),
+        S: T.Tensor(scale_shape, dtype),
         Y: T.Tensor((M, N), dtype),
     ):
         product(X, W, S, None, None, Y)
@@ -168,11 +191,13 @@ def dequant_gemv(
     @T.prim_func
     def dequant_gemv_table(
         X: T.Tensor((M, K), dtype),
-        W: T.Tensor(packed_shape, "uint8"),
-        S: T.Tensor(groups, dtype),
+        W: T.Tensor((N, K // 2), "uint8"),
+        S: T.Tensor(scale_shape, dtype),
         Table: T.Tensor((16,), dtype),
         Y: T.Tensor((M, N), dtype),
     ):
         product(X, W, S, None, Table, Y)
 
-    return {"int4": dequant_gemv_int4, "fp4": dequant_gemv_fp4, "nf4": dequant_gemv_table}[weights]
+    if weights == "nf4":
+        return dequant_gemv_table
+    return dequant_gemv_int4 if has_zeros else dequant_gemv_scaled

@@ -116,6 +116,24 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
         assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.parametrize(("group", "zeros"), [(None, ""), (32, "uint8"), (64, "float16")])
+@pytest.mark.parametrize("partial", ["float16", "float32"])
+def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial: str) -> None:
+    """A scale a row and none, or a scale and a zero a group: rows and columns that leave tiles partly empty."""
+    kernel = load("dequant.py", "dequant_gemv", group=group, zero_dtype=zeros or "uint8", partial_dtype=partial)
+    assert "tl::nibbles_apart(" in kernel.source
+    for m, n, k in ((2, 19, 2112), (1, 8, 64)):
+        groups = (n, k // group) if group else (n,)
+        x, packed, scales, zero = inputs.four_bits(random(n), [(m, k), (n, k // 2), groups, groups])
+        x, scales = halves([x, scales], np.float16)
+        data = [x, packed, scales, *([zero] if group else [])]
+        found = run(kernel, data, ["float16", "uint8", "float16", *([zeros] if group else [])])[0]
+        every = [zero, group] if group else [np.full((n, 1), 8.0), k]
+        expected = references.dequant([x, packed, scales.reshape(n, -1), every[0]], {"group": every[1]})
+        assert_close(found, expected, 2e-3 if partial == "float16" else 1e-3)
+        assert kernel.report is not None and not kernel.report.findings
+
+
 def test_ternary_weights_on_hopper() -> None:
     kernel = load("w2a8.py", "w2a8_gemm", target="cuda:sm_90a")
     assert "wgmma" in kernel.source

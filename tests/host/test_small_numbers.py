@@ -273,3 +273,54 @@ def test_numbers_whose_place_matters_stay_in_order(value: str, reader: str, tmp_
     assert "tl::nibbles_apart(" not in text
     terms = numbers * (np.arange(512.0) if "(j, " in value else a)
     np.testing.assert_array_equal(found, terms.max(axis=1) if "max" in reader else terms.sum(axis=1))
+
+
+_GROUPS = """
+    x = T.alloc_shared((1024,), "float16")
+    P = T.alloc_shared((8, 512), "uint8")
+    terms = T.alloc_fragment((8, 32, 32), "float16")
+    of_group = T.alloc_fragment((8, 32), "float16")
+    T.copy(A, x)
+    T.copy(X, P)
+    for i, c, j in T.Parallel(8, 32, 32):
+        nibble = T.cast(P[i, (c * 32 + j) // 2], "int32") >> (4 * (j % 2)) & 15
+        terms[i, c, j] = T.cast(nibble - T.cast(Z[i, c], "int32"), "float16") * x[c * 32 + j]
+    T.reduce_{reduction}(terms, of_group, dim=2)
+    T.copy(of_group, Y)
+"""
+
+
+@pytest.mark.parametrize("reduction", ["sum", "max"])
+def test_products_of_a_group_stay_in_their_thread(reduction: str, tmp_path: Path) -> None:
+    """16 bytes of numbers and 64 of x a thread: they meet in no bank, and sums take the numbers as they come apart."""
+    params = (
+        'A: T.Tensor((1024,), "float16"), X: T.Tensor((8, 512), "uint8"), Z: T.Tensor((8, 32), "uint8"), '
+        'Y: T.Tensor((8, 32), "float16")'
+    )
+    kernel = load_body(tmp_path, _GROUPS.format(reduction=reduction), params, threads=64)
+    assert "SharedTile1D<tl::half, 1024, tl::Swizzle128B> x;" in kernel.source
+    assert ("tl::nibbles_apart(" in kernel.source) == (reduction == "sum")
+    a = RNG.integers(-3, 4, 1024).astype(np.float16)
+    x = RNG.integers(0, 256, (8, 512)).astype(np.uint8)
+    z = RNG.integers(0, 16, (8, 32)).astype(np.uint8)
+    terms = np.stack([x & 15, x >> 4], axis=-1).reshape(8, 32, 32) - z[..., None].astype(float)
+    terms *= a.reshape(32, 32).astype(float)
+    np.testing.assert_array_equal(kernel(a, x, z), terms.sum(axis=2) if reduction == "sum" else terms.max(axis=2))
+    assert kernel.report is not None
+    assert all(access.worst_ways == 1 for access in kernel.report.shared if "parallel" in access.place.text)
+
+
+@pytest.mark.parametrize("columns", [8, 48, 320])
+def test_sums_of_halves_are_made_of_pairs(columns: int, tmp_path: Path) -> None:
+    """Rows that leave lanes idle, and rows of several packets a lane; the half sums are exact here."""
+    statements = f"""
+        tile = T.alloc_fragment((16, {columns}), "float16")
+        sums = T.alloc_fragment((16,), "float16")
+        T.copy(X, tile)
+        T.reduce_sum(tile, sums, dim=1)
+        T.copy(sums, Y)
+    """
+    params = f'X: T.Tensor((16, {columns}), "float16"), Y: T.Tensor((16,), "float16")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    x = RNG.integers(-3, 4, (16, columns)).astype(np.float16)
+    np.testing.assert_array_equal(kernel(x), x.astype(float).sum(axis=1))

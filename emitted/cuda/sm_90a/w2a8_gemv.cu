@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     // w2a8.py:73  Each thread sums the columns that it holds; they meet once, at the end.
     // 4 elements at a time  [vector.loop.packets]
     // tl::dot_4_in_total(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times
-    // x(4 j) to x(4 j + 3), added to any of the packet's sums: only their total is read
+    // x(4 j) to x(4 j + 3), added to the first of the packet's sums: only their total is read
     tl::parallel<4>(packed_layout{}, [&](auto i, auto j) {
       partial(i, j) =
           tl::dot_4_in_total(tl::quarters(packed(i, j)) - 1, tl::quads(x[ko % num_stages], j), partial(i, j));

@@ -19,7 +19,7 @@ template <class X> struct IsSharedTile {
 template <class T, int rows, int cols, class Swizzle> struct IsSharedTile<SharedTile<T, rows, cols, Swizzle>> {
   static constexpr bool value = true;
 };
-template <class T, int n> struct IsSharedTile<SharedTile1D<T, n>> {
+template <class T, int n, class Swizzle> struct IsSharedTile<SharedTile1D<T, n, Swizzle>> {
   static constexpr bool value = true;
 };
 template <class Tile, int rows, int cols> struct IsSharedTile<SubTile<Tile, rows, cols>> {

@@ -52,28 +52,32 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const Quarters<n>& x, co
   return dot_4(x - 0, y, sum);
 }
 
-// The same products, added to any elements of the packet: of sums of which only the total is read. Numbers `part` of
-// four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows.
+// The same products, added to the first element of the packet: of sums of which only the total is read. Numbers `part` of
+// four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows. The odd parts are left
+// in their places, four times as large, and their sum is divided, which is exact.
 template <int n, class Sum>
 TL_DEVICE Vec<int, n> dot_4_in_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
+  int once = result.at[0], fourfold = 0, total = 0;  // the total is y's: the same for all rows
   TL_UNROLL
   for (int w = 0; w < n / 4; ++w) {
     FourWords quads;
-    int total = 0;  // of y: the same for all rows
     TL_UNROLL
     for (int b = 0; b < 4; ++b) {
       quads.word[b] = y.words.at[4 * w + b];
       total = dot_of_bytes(0x01010101, quads.word[b], total);
     }
     const FourWords fourths = transposed_bytes(quads);
-    result.at[4 * w] -= x.less * total;
     TL_UNROLL
-    for (int p = 0; p < 4; ++p)
-      result.at[4 * w + p] = dot_of_bytes(words.at[w] >> 2 * p & 0x03030303, fourths.word[p], result.at[4 * w + p]);
+    for (int p = 0; p < 4; p += 2) {
+      const uint32_t pair = words.at[w] >> 2 * p;
+      once = dot_of_bytes(pair & 0x03030303, fourths.word[p], once);
+      fourfold = dot_of_bytes(pair & 0x0c0c0c0c, fourths.word[p + 1], fourfold);
+    }
   }
+  result.at[0] = once + (fourfold >> 2) - x.less * total;
   return result;
 }
 template <int n, class Sum>

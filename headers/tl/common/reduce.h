@@ -116,14 +116,43 @@ template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) 
     return Layout::col_register(r);
 }
 
+// Elements that lie side by side along the last dimension in registers side by side: 1 where a layout does not say.
+template <class Layout, class = void> constexpr int neighbours = 1;
+template <class Layout> constexpr int neighbours<Layout, std::void_t<decltype(Layout::vector)>> = Layout::vector;
+
+// Sums of halves in half are made of pairs: those of the even and of the odd elements come first.
+template <class Op, int dim, class T, class U, class Layout>
+constexpr bool adds_in_pairs = std::is_same<Op, ReduceSum>::value && std::is_same<T, half>::value &&
+                               std::is_same<U, half>::value && dim == Layout::rank - 1 && neighbours<Layout> % 2 == 0;
+template <class Layout, class ResultLayout>
+TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, ResultLayout>& to) {
+  constexpr int each = Layout::registers / ResultLayout::registers;  // of one result, side by side
+  TL_UNROLL
+  for (int result = 0; result < ResultLayout::registers; ++result) {
+    uint32_t sums = 0;
+    TL_UNROLL
+    for (int r = result * each; r < (result + 1) * each; r += 2) {
+      if (!Layout::valid(r)) continue;
+      const uint32_t pair = pack_bits(from.reg[r], from.reg[r + 1]);
+      sums = r == result * each ? pair : add2(sums, pair, half());
+    }
+    const auto both = bit_cast<Vec<half, 2>>(sums);
+    to.reg[result] = both.at[0] + both.at[1];
+  }
+}
+
 // This thread's own elements, then those of the other lanes that share the row or column.
 template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
 TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
-  fill(to, Op::template identity<U>());
-  TL_UNROLL
-  for (int r = 0; r < Layout::registers; ++r) {
-    U& result = to.reg[result_register<dim, Layout>(r)];
-    if (Layout::valid(r)) result = Op::combine(result, Op::of(convert<U>(from.reg[r])));
+  if constexpr (adds_in_pairs<Op, dim, T, U, Layout>) {
+    sum_pairs(from, to);
+  } else {
+    fill(to, Op::template identity<U>());
+    TL_UNROLL
+    for (int r = 0; r < Layout::registers; ++r) {
+      U& result = to.reg[result_register<dim, Layout>(r)];
+      if (Layout::valid(r)) result = Op::combine(result, Op::of(convert<U>(from.reg[r])));
+    }
   }
   constexpr Spread spread = Layout::spread(dim);
   static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");

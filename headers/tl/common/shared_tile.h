@@ -57,15 +57,43 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
 };
 
-template <class T, int n_> struct alignas(16) SharedTile1D {
+// n consecutive elements of a tile of one dimension, from a multiple of a chunk on, in chunks that lie apart.
+template <class Tile, int n> struct InChunks {
+  using type = typename Tile::type;
+  static constexpr int size = n, each = elements_in<type>(Tile::chunk_bytes);
+  static_assert(n % each == 0, "whole chunks");
+  Tile* tile;
+  int first;
+  TL_DEVICE Vec<type, n> load() const {
+    Vec<Vec<type, each>, n / each> chunks;
+    TL_UNROLL
+    for (int i = 0; i < n / each; ++i) chunks.at[i] = value(tile->template packet<each>(first + i * each));
+    return bit_cast<Vec<type, n>>(chunks);
+  }
+  TL_DEVICE void store(const Vec<type, n>& v) const {
+    const auto chunks = bit_cast<Vec<Vec<type, each>, n / each>>(v);
+    TL_UNROLL
+    for (int i = 0; i < n / each; ++i) tile->template packet<each>(first + i * each) = chunks.at[i];
+  }
+};
+
+// A tile of one dimension. With a swizzle it is stored as rows of the swizzle's span.
+template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::alignment) SharedTile1D {
   using type = T;
   static constexpr int rank = 1, rows = 1, cols = n_;
   static constexpr int chunk_bytes = smaller(power_of_two_in(bytes_of<T>(cols)), 16);
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
+  static_assert(Swizzle::span == 0 || bytes_of<T>(cols) % Swizzle::alignment == 0, "whole patterns of the swizzle");
   Stored<T> data[is_packed<T> ? cols / 2 : cols];
 
-  TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, i); }
-  TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, i); }
+  static TL_DEVICE constexpr unsigned offset(unsigned i) {
+    if constexpr (Swizzle::span == 0) return i;
+    constexpr unsigned in_row = elements_in<T>(Swizzle::span), in_chunk = elements_in<T>(chunk_bytes);
+    const unsigned row = i / in_row;
+    return row * in_row + Swizzle::chunk(row, i % in_row / in_chunk) * in_chunk + i % in_chunk;
+  }
+  TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, offset(i)); }
+  TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, offset(i)); }
   TL_DEVICE Reference<T> operator()(int i) { return InMemory<T>::element(at(i)); }
   TL_DEVICE Reference<const T> operator()(int i) const { return *at(i); }
   template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
@@ -75,10 +103,14 @@ template <class T, int n_> struct alignas(16) SharedTile1D {
   template <int n, int c> TL_DEVICE Vec<T, n> operator()(const Repeated<n, c>& i) const {
     return repeated<c>(packet<n / c>(i.first));
   }
-  template <int n> TL_DEVICE auto packet(int i) { return Packet<InShared<T, n, width<n>>>{{at(i)}}; }
+  template <int n> TL_DEVICE auto packet(int i) {
+    if constexpr (Swizzle::span > 0 && bytes_of<T>(n) > chunk_bytes)
+      return Packet<InChunks<SharedTile1D, n>>{{this, i}};
+    else
+      return Packet<InShared<T, n, width<n>>>{{at(i)}};
+  }
   template <int n> TL_DEVICE Vec<T, n> packet(int i) const { return load_elements<n, width<n>>(at(i)); }
 };
-
 // Rows and columns of a shared tile from a first one on, as a tile of their own: what is written to it is written to
 // the whole. Tile is the whole tile's type, constant if its elements are.
 template <class Tile, int rows_, int cols_> struct SubTile {

@@ -77,7 +77,7 @@ _SAID_OF_NAMES = {
     ),
     "tl::dot_4_in_total(": (
         "tl::dot_4_in_total(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times "
-        "x(4 j) to x(4 j + 3), added to any of the packet's sums: only their total is read"
+        "x(4 j) to x(4 j + 3), added to the first of the packet's sums: only their total is read"
     ),
     "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
 }

@@ -131,7 +131,7 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
     fact = settled.facts.fact(tile, "layout")
     slots = settled.facts.get(tile, "slots") or 1
     about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
-    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 else ""
+    about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 or layout.swizzle else ""
     comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
     kind, array = _tile_type(tile, settled, printer)
     return Declaration(f"{kind} {printer.names(tile.name)}{array};", tuple(comments))
@@ -144,7 +144,7 @@ def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, s
     extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
-    parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 else "")
+    parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 or layout.swizzle else "")
     array = f"[{slots_of(tile.memory, settled)}]" if slots else ""
     array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
     return f"tl::{kind}<{parameters}>", array
@@ -171,6 +171,8 @@ def shared_view(tile: Buffer, settled: Settled, printer: Printer) -> Declaration
 def _rows_about(layout: SharedLayout) -> str:
     """How rows are stored: in panels as wide as the swizzle, where they are wider."""
     row = layout.row_bytes
+    if len(layout.extents) == 1:
+        return f"stored as rows of {layout.swizzle} bytes, {layout}"
     if layout.swizzle and row > layout.swizzle:
         return f"{row // layout.swizzle} panels of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
     return f"rows of {row} bytes, {layout}"

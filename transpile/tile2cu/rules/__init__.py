@@ -52,7 +52,7 @@ from tile2cu.rules.select import (
     reduce_workspace,
 )
 from tile2cu.rules.shares_by_hand import registers_by_hand
-from tile2cu.rules.storage import shared_ledger, shared_plain
+from tile2cu.rules.storage import line_swizzle, shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
@@ -99,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     flat,
     copied_swizzle,
     decoded_swizzle,
+    line_swizzle,
     shared_plain,
     loop_flat,
     loop_packets,

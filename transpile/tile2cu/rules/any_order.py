@@ -1,4 +1,4 @@
-"""Loops over numbers of 4 bits that only add to a row's total: their elements may lie as the numbers come apart."""
+"""Loops over numbers of 4 bits of which only totals are read: their elements may lie as the numbers come apart."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ T.reduce_sum(sums, total, dim=1)
     examples=(Example(_EXAMPLE, 6, "any_order", "True"),),
 )
 def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A packet's elements may stand in another order where the loop adds them to sums of which only the total is read.
+    """A packet's elements may stand in another order where only the total is read of them, or of sums that they add to.
 
     Numbers i and i + 4 of a word come apart together; what they are multiplied with is put in that order, once for all
     rows. Each sum adds what it added before, in another register.
@@ -43,7 +43,7 @@ def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
     *lets, store = op.body
     if not isinstance(layout, Blocked) or vector % _NUMBERS_OF_A_WORD or not all(isinstance(let, Let) for let in lets):
         return
-    if not (isinstance(store, Store) and store.op == "+" and store.indices == op.vars):
+    if not (isinstance(store, Store) and store.op in ("", "+") and store.indices == op.vars):
         return
     last = op.vars[-1]
     values = [expr for stmt in op.body if not moved_index(stmt, last) for expr in _values(stmt)]
@@ -51,7 +51,8 @@ def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
     if not decodes or any(_is_value(last, expr) for expr in values):
         return
     alike = all(_any_order(load, store.buffer, last, vector, context.bounds) for load in _loads(op))
-    if alike and _only_adds(op, store.buffer, context) and only_total_is_read(store.buffer, op, context):
+    alike = alike and (not store.op or _only_adds(op, store.buffer, context))
+    if alike and only_total_is_read(store.buffer, op, context):
         yield op, "any_order", True
 
 

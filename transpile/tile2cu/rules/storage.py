@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.layout import SharedLayout
+from tile2cu.core.layout import Blocked, SharedLayout
 from tile2cu.core.prelude import producer_loop
-from tile2cu.core.program import Buffer, Launch, Reduce, Scan, Scope
+from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, Parallel, Reduce, Scan, Scope, While, walk_stmts
 from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
@@ -22,7 +22,65 @@ from tile2cu.core.schedule import (
     Workspace,
 )
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.layout.free import VECTOR_BYTES
 from tile2cu.rules.pipeline import dealt_of
+
+_LINE = 128  # bytes, which the 32 banks hold side by side
+_LINE_EXAMPLE = """
+P = T.alloc_shared((8, 512), "uint8")
+x = T.alloc_shared((1024,), "float16")
+terms = T.alloc_fragment((8, 32, 32), "float16")
+sums = T.alloc_fragment((8, 32), "float16")
+for i, c, j in T.Parallel(8, 32, 32):
+    nibble = T.cast(P[i, (c * 32 + j) // 2], "int32") >> (4 * (j % 2)) & 15
+    terms[i, c, j] = T.cast(nibble, "float16") * x[c * 32 + j]
+T.reduce_sum(terms, sums, dim=2)
+"""
+
+
+@rule(
+    "layout.shared.line-swizzle",
+    phase=Phase.LOOP,
+    on=Launch,
+    source="CUDA C++ Programming Guide, 'Shared Memory' of compute capability 5.x and later: 32 banks of 4 bytes",
+    examples=(Example(_LINE_EXAMPLE, "x", "layout", "128-byte swizzle"),),
+)
+def line_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A tile of one dimension of which threads read more than 16 bytes in a row is swizzled, as rows of 128 bytes.
+
+    Eight lanes read 16 bytes each at a time. As far apart as what a thread reads in all, they would meet in the same
+    banks; neighbours, as copies write them, do not meet either way.
+
+    Gives: the layout of tiles that only such loops read and only copies write.
+    """
+    for tile in shared_tiles(launch):
+        if tile.rank != 1 or tile.dtype.is_packed or viewed(launch, tile):
+            continue
+        layout = SharedLayout(tile.static_shape, tile.dtype.bits, swizzle=_LINE)
+        if layout.row_bytes % layout.alignment == 0 and _read_in_runs(tile, context):
+            yield tile, "layout", layout
+
+
+def _read_in_runs(tile: Buffer, context: Context) -> bool:
+    """Whether loops read more than 16 bytes a thread of it at once, and nothing else but copies reaches it."""
+    longest = 0
+    loops = [op for op in context.statements if isinstance(op, Parallel)]
+    inside = {id(stmt) for op in loops for stmt in walk_stmts(op.body)}
+    for op in context.statements:
+        if isinstance(op, Loop | If | While) or id(op) in inside:
+            continue
+        if tile not in buffers_read(op) | buffers_written(op):
+            continue
+        if isinstance(op, Parallel) and isinstance(layout := context.facts.get(op, "layout"), Blocked):
+            for access in element_accesses(op.body):
+                if access.buffer is tile and access.is_store:
+                    return False
+                if access.buffer is tile:
+                    step = dict(context.bounds.linear(access.indices[0]).terms).get(op.vars[-1], 0)
+                    longest = max(longest, tile.dtype.bytes_of(step * layout.vector))
+        elif not (isinstance(op, Copy) and op.dst.buffer is tile):
+            return False
+    return longest > VECTOR_BYTES
 
 
 @rule(

@@ -58,7 +58,7 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the layout of the first such tile that has none yet.
     """
     for op in context.statements:
-        if isinstance(op, Reduce) and op.src.rank == 2 and op.dim == 1 and _undecided(op.src, context):
+        if isinstance(op, Reduce) and op.dim == op.src.rank - 1 > 0 and _undecided(op.src, context):
             vector = _vector(op.src.static_shape, _bits_in_memory(op.src, context), _most_in_one(op.src, context))
             yield op.src, "layout", _within_warps(op.src.static_shape, vector, context.of(op.src))
             return
