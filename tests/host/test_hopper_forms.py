@@ -301,3 +301,40 @@ def test_boxes_of_a_tensor_without_elements_are_reported(tmp_path: Path) -> None
         kernel(a, b[:0], c)
     kernel(a[:, :0], b[:0, :0], c)
     np.testing.assert_array_equal(c, np.zeros((64, 64)))
+
+
+def test_a_result_is_staged_where_slots_were(tmp_path: Path) -> None:
+    """14 slots of 16 KB leave no room for C. Without the barrier a warp would write to A while others multiply."""
+    kernel = load_body(
+        tmp_path,
+        """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=14):
+            T.copy(A[ko * 64, by * 64], A_shared)
+            T.copy(B[ko * 64, bx * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local, transpose_A=True)
+        T.copy(C_local, C[by * 64, bx * 64])
+        """,
+        'A: T.Tensor((K, M), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")',
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+        M=72,
+        N=64,
+        K=200,
+    )
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((200, 72), (200, 64)))
+    np.testing.assert_array_equal(kernel(a, b), (a.astype(np.float64).T @ b.astype(np.float64)).astype(np.float16))
+    assert "tl::StagingTile<tl::half, 64, 64, tl::Swizzle128B> C_local_staging;\n  };" in kernel.source, "in a union"
+
+    barrier = "  tl::sync_readers<threads>();\n"
+    assert kernel.source.count(barrier) == 1
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", M=72, N=64, K=200).values()
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text.replace(barrier, ""))
+    with pytest.raises(CheckError, match="A_shared"):
+        load_kernel(tmp_path / "small.cu", device="cpu", check=True)(a, b)

@@ -14,9 +14,9 @@
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M and N may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. K / 2 must be
-// a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to
-// outside are dropped.
+// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. K / 2 must be a
+// multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a multiple of 8, since TMA moves rows; else
+// TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4.py:45).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -37,7 +37,11 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 // ---- shared memory: 181,248 of 232,448 bytes a block may use (960 are padding) --------------------------------------
 struct Shared {
   // 131,072 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+  union {
+    tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+    // in the same memory afterwards; Y_local on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
+    tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
+  };
   // 16,384 bytes in 4 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
   // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
@@ -59,18 +63,16 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 8>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
-template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto S = tl::tensor<tl::RowStart<16>>(S_data, tl::ragged(N), tl::ragged(K / group));
-  const auto Y = tl::tensor<RowStart>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
   auto& W_shared = tl::shared<Shared>().W_shared;
+  auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
   // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
@@ -129,8 +131,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::gemm_wait<0>(Y_local);
 
+  // until all have read X_shared, in whose memory Y_local_staging is  [epilogue.copy.tma-store]
+  tl::sync_readers<threads>();
   // linear_int4.py:45  T.copy(Y_local, Y[by * block_M, bx * block_N])
-  tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
+  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
+  // has read them  [epilogue.copy.tma-store]
+  tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
 }
 
 }  // namespace linear_int4_kernel
@@ -147,7 +153,7 @@ extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 8 != 0 || K / 2 % 16 != 0) return TL_NOT_SUPPORTED;
+  if (K % 8 != 0 || K / 2 % 16 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   // A tensor that TMA moves has elements
   if (K > 0 && K / 2 == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
@@ -159,13 +165,11 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   const tl_status status = linear_int4_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
-  // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(chosen, grid, threads + tl::producer_warpgroup, stream,
-                            tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2), static_cast<const tl::half*>(S),
-                            static_cast<tl::half*>(Y), M, K, N);
+  return tl::launch<Shared>(
+      kernel, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
+      tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
+      tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<const tl::half*>(S), K, N);
 }
 
 #endif  // __CUDACC_RTC__

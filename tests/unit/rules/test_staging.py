@@ -49,5 +49,5 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_is_not_staged(case: str) -> None:
-    assert staged(**REFUSED[case]) == {}  # type: ignore[arg-type]
+def test_it_is_staged_in_the_slots_of_a_ring_instead(case: str) -> None:
+    assert staged(**REFUSED[case]) == {"C_local_staging": "A_shared"}  # type: ignore[arg-type]

@@ -210,7 +210,7 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
     "epilogue.copy.tma-store",
     phase=Phase.SELECT,
     on=Launch,
-    source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores",
+    source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
     examples=(*_example(8, "call", "tma_store"), Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a")),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
@@ -239,12 +239,23 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _beside_the_loop(context: Context) -> Iterator[Stmt]:
-    """The statements that stand where the producer's loop does, or in one of the bodies that it stands in."""
+    """The statements that stand where the producer's loop does, or in one of the bodies that it stands in.
+
+    Those in branches there count that all threads take alike.
+    """
     found = producer_loop(context.launch, context.facts)
     path = around(context.launch.body, found[0]) if found is not None else ()
-    yield from context.launch.body
+    uniformity = Uniformity(context.launch)
+
+    def in_branches(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+        for stmt in body:
+            yield stmt
+            if isinstance(stmt, If) and stmt not in path and all(map(uniformity.holds, expressions(stmt))):
+                yield from in_branches((*stmt.then, *stmt.orelse))
+
+    yield from in_branches(context.launch.body)
     for outer in path:
-        yield from (*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ())
+        yield from in_branches((*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ()))
 
 
 def is_specialised(context: Context) -> bool:
@@ -500,8 +511,13 @@ def _placed(staging: Staging, op: Copy, staged: list[Staging], context: Context)
 
 
 def _left_by(op: Copy, staged: list[Staging], context: Context) -> Iterator[Buffer]:
-    """The shared tiles whose memory is free when `op` comes: no ring's, and read by this block's threads alone."""
+    """The shared tiles whose memory is free when `op` comes, and which this block's threads alone read.
+
+    Of a ring, all slots, when its loop is over; but not where warpgroups free their parts of a slot by themselves.
+    """
     launch = context.launch
+    ring = producer_loop(launch, context.facts)
+    rings = ring[1].buffers if ring is not None and dealt_of(context) is None else ()
     taken = context.facts.get(launch, "persistent") or context.facts.get(launch, "overlay")
     if taken is not None or launch.cluster or not is_at_top(op, context):
         return
@@ -510,8 +526,8 @@ def _left_by(op: Copy, staged: list[Staging], context: Context) -> Iterator[Buff
     lifetimes = Lifetimes(launch, {})
     for tile in shared_tiles(launch):
         life = lifetimes.of(tile)
-        in_ring = context.facts.get(tile, "slots") is not None
-        if not in_ring and tile not in read_later and life is not None and life.last < lifetimes.end(op):
+        whole = context.facts.get(tile, "slots") is None or tile in rings
+        if whole and tile not in read_later and life is not None and life.last < lifetimes.end(op):
             yield tile
 
 

@@ -172,10 +172,11 @@ def ledger_of(
     afterwards = {staging.where: staging.layout for staging in staged}
     for tile in shared_tiles(launch):
         layout: SharedLayout = context.facts[tile, "layout"]
-        size, alignment = layout.bytes, layout.alignment
+        alignment = layout.alignment
+        rows[tile.name] = _round_up(layout.bytes, alignment) * (context.facts.get(tile, "slots") or 1)
         if tile in afterwards:
-            size, alignment = max(size, afterwards[tile].bytes), max(alignment, afterwards[tile].alignment)
-        rows[tile.name] = _round_up(size, alignment) * (context.facts.get(tile, "slots") or 1)
+            alignment = max(alignment, afterwards[tile].alignment)
+            rows[tile.name] = _round_up(max(rows[tile.name], afterwards[tile].bytes), alignment)
         inside = (own for own, part in zip(parts, overlay.parts, strict=True) if tile.name in part.tiles)
         next(inside, struct).add(rows[tile.name], alignment)
     struct.add_union(parts)
