@@ -221,6 +221,41 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
     assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source
 
 
+def test_a_product_in_flight_reads_a_copy_of_the_operand_that_the_next_turn_writes(tmp_path: Path) -> None:
+    """Weights of 4 bits become half in registers; turns are one, or more than the ring has slots."""
+    kernel = load_body(
+        tmp_path,
+        """
+        X_shared = T.alloc_shared((64, 64), "float16")
+        packed = T.alloc_shared((128, 32), "uint8")
+        W_local = T.alloc_fragment((128, 64), "float16")
+        C_local = T.alloc_fragment((128, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+            T.copy(X[by * 64, k * 64], X_shared)
+            T.copy(W[bx * 128, k * 32], packed)
+            for i, j in T.Parallel(128, 64):
+                bits = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
+                W_local[i, j] = T.cast(bits - 8, "float16")
+            T.gemm(W_local, X_shared, C_local, transpose_B=True)
+        for i, j in T.Parallel(128, 64):
+            C[by * 64 + j, bx * 128 + i] = C_local[i, j]
+        """,
+        'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")',
+        grid="T.ceildiv(N, 128), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+        threads=256,
+    )
+    assert "tl::copy(W_local, W_local_in_flight);" in kernel.source and "prepare_W_local(k);" in kernel.source
+    for K in (32, 64, 288):  # turns: one, one, five
+        x = RNG.integers(-4, 5, (70, K)).astype(np.float16)
+        w = RNG.integers(0, 256, (140, K // 2)).astype(np.uint8)
+        weights = np.stack([w & 15, w >> 4], axis=-1).reshape(140, K).astype(np.float64) - 8
+        np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
+
+
 DEALT = """
     Q_shared = T.alloc_shared(({rows}, 128), "float16")
     KV_shared = T.alloc_shared((32, 128), "float16")

@@ -144,6 +144,14 @@ _DECODED = {
         'T.reinterpret(T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16"), "float16") * 16384',
         np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]),
     ),
+    "e2m1, in no table": (
+        'T.reinterpret(T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16"), "float16") * T.cast(12296, "float16")',
+        (np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]) * 0.75048828125).astype(np.float16),
+    ),
+    "upper bytes": (
+        'T.cast(T.cast((nibble & 8) << 8 | (nibble & 1) << 9, "uint16"), "float16")',
+        np.array([(x & 8) << 8 | (x & 1) << 9 for x in range(16)], float),
+    ),
     "other bits": (
         'T.cast(T.cast((nibble & 5) << 3 | (nibble & 2) << 6, "uint16"), "float16")',
         np.array([(x & 5) << 3 | (x & 2) << 6 for x in range(16)], float),
@@ -181,7 +189,10 @@ def test_numbers_of_4_bits_become_a_register_operand(threads: int, decoded: str,
     x = RNG.integers(0, 256, (32, 32)).astype(np.uint8)
     s = RNG.integers(1, 4, (32, 2)).astype(np.float16)
     a = RNG.integers(-2, 3, (64, 32)).astype(np.float16)
-    weights = worth[np.stack([x & 15, x >> 4], axis=-1).reshape(32, 64)] * np.repeat(s.astype(float), 32, axis=1)
+    weights = worth.astype(float)[np.stack([x & 15, x >> 4], axis=-1).reshape(32, 64)] * np.repeat(
+        s.astype(float), 32, axis=1
+    )
+    weights = weights.astype(np.float16).astype(float)
     np.testing.assert_array_equal(kernel(x, s, a), weights @ a.astype(float))
 
 

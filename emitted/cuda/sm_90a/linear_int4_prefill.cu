@@ -45,11 +45,11 @@ struct Shared {
 static_assert(sizeof(Shared) == 148480, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 148 per thread for tiles ----------------------------------------------------------------------------
-// of W_local:
+// ---- registers: 164 per thread for tiles ----------------------------------------------------------------------------
+// of W_local, W_local_in_flight:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
-// w + 15 of each 64  [layout.gemm.wgmma-accumulator]
-// W_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+// w + 15 of each 64  [layout.copy.same]
+// W_local_in_flight: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using W_local_layout = tl::WgmmaAccumulator<block_N, block_K, threads / 128>;
 // of Y_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::take_registers<consumer_registers>();
 
-  tl::Fragment<tl::half, W_local_layout> W_local;
+  tl::Fragment<tl::half, W_local_layout> W_local, W_local_in_flight;
   tl::Fragment<float, Y_local_layout> Y_local;
   tl::Fragment<tl::half, first_layout> first, second, next_first, next_second;
 
@@ -104,9 +104,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::copy(S(tl::all, 1).tile(bx * block_N), next_second);
 
   // linear_int4_prefill.py:55  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-  for (int ko : pipeline.consume(turns)) {
-    // linear_int4_prefill.py:58-72
+  auto prepare_W_local = [&](int ko) {
+    // linear_int4_prefill.py:58-71
     const int g = (ko + 1) * (block_K / group);
     tl::copy(next_first, first);
     tl::copy(next_second, second);
@@ -121,7 +120,28 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       const auto nibble = tl::cast<int>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
       W_local(i, j) = tl::cast_small<tl::half>(nibble - 8) * scale;
     });
-    tl::gemm(W_local, tl::transposed(X_shared[ko % num_stages]), Y_local);
+  };
+  auto start_Y_local = [&](int ko) {
+    // linear_int4_prefill.py:72
+    tl::copy(W_local, W_local_in_flight);
+    tl::gemm_start(W_local_in_flight, tl::transposed(X_shared[ko % num_stages]), Y_local);
+  };
+
+  // Turns overlap: while the product of turn ko - 1 is in flight, which reads a copy of W_local, turn ko runs up
+  // to its own  [pipeline.loop.product-in-flight]
+  if (turns > 0) {
+    pipeline.wait(0);  // until TMA has filled the slot of tile 0
+    prepare_W_local(0);
+    for (int ko = 1; ko < turns; ++ko) {
+      pipeline.wait(ko);  // before the product starts: no branch then stands among its instructions
+      start_Y_local(ko - 1);
+      prepare_W_local(ko);
+      tl::gemm_wait<0>(Y_local);
+      pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+    }
+    start_Y_local(turns - 1);
+    tl::gemm_wait<0>(Y_local);
+    pipeline.release(turns - 1);
   }
 
   // linear_int4_prefill.py:74  for i, j in T.Parallel(block_N, block_M):

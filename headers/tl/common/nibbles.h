@@ -8,6 +8,8 @@ namespace tl {
 template <int n> struct Nibbles {
   Vec<uint8_t, n / 2> bytes;
   TL_DEVICE uint32_t byte(int i) const { return bytes.at[i]; }
+  // Numbers 4 i to 4 i + 3 in the lower 16 bits; above them is what there is.
+  TL_DEVICE uint32_t four(int i) const { return byte(2 * i) | byte(2 * i + 1) << 8; }
 };
 template <int n> struct NibblesLess {
   Nibbles<n> nibbles;
@@ -184,16 +186,101 @@ template <class Numbers> TL_DEVICE uint32_t placed_bits(const PlacedNibbles<Numb
   const uint32_t mask = static_cast<uint32_t>(x.mask << x.shift) & 0xffff;
   return and_or(x.numbers.byte(byte) * (0x1001u << x.shift), mask | mask << 16, others);
 }
-template <class To, class Numbers> TL_DEVICE auto cast(const NibblesAtTwo<Numbers>& x) {
-  if constexpr (std::is_same<To, uint16_t>::value) {
-    constexpr int n = packet_size<Numbers>;
-    Vec<uint32_t, n / 2> pairs;
-    TL_UNROLL
-    for (int i = 0; i < n / 2; ++i) pairs.at[i] = placed_bits(x.a, i, placed_bits(x.b, i, 0));
-    return bit_cast<Vec<uint16_t, n>>(pairs);
-  } else {
-    return convert<To>(value(x));
+// Those 16-bit words; and as halves, as they are or times a factor.
+template <class Numbers> struct NibbleWords {
+  NibblesAtTwo<Numbers> bits;
+};
+template <class Numbers, bool scaled> struct NibbleHalves {
+  NibblesAtTwo<Numbers> bits;
+  float factor;
+};
+template <class Numbers> struct PacketSize<NibbleWords<Numbers>> : PacketSize<Numbers> {};
+template <class Numbers, bool scaled> struct PacketSize<NibbleHalves<Numbers, scaled>> : PacketSize<Numbers> {};
+
+// A table of 16 upper bytes: of the numbers 0 to 7, and half of those of 8 to 15. For a number of the other table
+// bytes_at gives the sign of one of its bytes, which is 0.
+struct UpperBytes {
+  uint32_t lower[2] = {}, upper[2] = {};
+  TL_DEVICE uint32_t of_four(uint32_t numbers) const {
+    return bytes_at(upper[0], upper[1], numbers ^ 0x8888) * 2 + bytes_at(lower[0], lower[1], numbers);
   }
+};
+template <class Numbers> TL_DEVICE uint32_t entry(const NibbleWords<Numbers>& x, int number) {
+  const PlacedNibbles<Numbers>&a = x.bits.a, &b = x.bits.b;
+  return static_cast<uint32_t>((number & a.mask) << a.shift | (number & b.mask) << b.shift) & 0xffff;
+}
+// Products that are halves, not rounded, and 0 or from 2^-14 on; others are in no table, as the bit in the lower byte says.
+// In integers and floats, since the compiler computes these where they are constant.
+template <class Numbers, bool scaled> TL_DEVICE uint32_t entry(const NibbleHalves<Numbers, scaled>& x, int number) {
+  const uint32_t half_bits = entry(NibbleWords<Numbers>{x.bits}, number), exponent = half_bits >> 10 & 31;
+  const int digits = int(half_bits & 0x3ff) + (exponent > 0 ? 0x400 : 0);
+  const float power = bit_cast<float>((exponent > 0 ? exponent + 102 : 103) << 23);  // of the last digit
+  const uint32_t bits = bit_cast<uint32_t>(float(digits) * power * x.factor);
+  const uint32_t sign = half_bits & 0x8000, moved = (bits - 0x38000000) >> 13;
+  if (bits == 0) return sign;
+  return bits >= 0x38800000 && bits < 0x47800000 && bits % 0x2000 == 0 && exponent < 31 ? sign | moved : 1;
+}
+// Whether all 16 lie in upper bytes, of which those of 8 to 15 can be halved and the others have no sign. What the
+// numbers become is constant: it is decided, and the tables are made, when this is compiled.
+template <class Entries> TL_DEVICE bool are_upper_bytes(const Entries& x) {
+  uint32_t lower = 0, upper = 0;
+  TL_UNROLL
+  for (int i = 0; i < 8; ++i) lower |= entry(x, i), upper |= entry(x, i + 8);
+  return (lower & 0x80ff) == 0 && (upper & 0x1ff) == 0;
+}
+template <int n, class Entries> TL_DEVICE Vec<uint32_t, n / 2> pairs_from_table(const Entries& x) {
+  UpperBytes table;
+  TL_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    table.lower[i / 4] |= entry(x, i) >> 8 << 8 * (i % 4);
+    table.upper[i / 4] |= entry(x, i + 8) >> 9 << 8 * (i % 4);
+  }
+  Vec<uint32_t, n / 2> pairs;
+  TL_UNROLL
+  for (int i = 0; i < n / 2; i += 2) {
+    const uint32_t bytes = table.of_four(x.bits.a.numbers.four(i / 2));
+    pairs.at[i] = bytes_at(bytes, 0, 0x1404), pairs.at[i + 1] = bytes_at(bytes, 0, 0x3424);
+  }
+  return pairs;
+}
+template <class Numbers> TL_DEVICE auto value(const NibbleWords<Numbers>& x) {
+  constexpr int n = packet_size<Numbers>;
+  if constexpr (has_byte_tables && n % 4 == 0) {
+    if (are_upper_bytes(x)) return bit_cast<Vec<uint16_t, n>>(pairs_from_table<n>(x));
+  }
+  Vec<uint32_t, n / 2> pairs;
+  TL_UNROLL
+  for (int i = 0; i < n / 2; ++i) pairs.at[i] = placed_bits(x.bits.a, i, placed_bits(x.bits.b, i, 0));
+  return bit_cast<Vec<uint16_t, n>>(pairs);
+}
+template <class Numbers, bool scaled> TL_DEVICE auto value(const NibbleHalves<Numbers, scaled>& x) {
+  constexpr int n = packet_size<Numbers>;
+  if constexpr (has_byte_tables && n % 4 == 0) {
+    if (are_upper_bytes(x)) return bit_cast<Vec<half, n>>(pairs_from_table<n>(x));
+  }
+  return bit_cast<Vec<half, n>>(value(NibbleWords<Numbers>{x.bits})) * half(x.factor);
+}
+
+template <class To, class Numbers> TL_DEVICE auto cast(const NibblesAtTwo<Numbers>& x) {
+  if constexpr (std::is_same<To, uint16_t>::value)
+    return NibbleWords<Numbers>{x};
+  else
+    return convert<To>(value(x));
+}
+template <class To, class Numbers> TL_DEVICE auto cast(const NibbleWords<Numbers>& x) {
+  if constexpr (std::is_same<To, uint16_t>::value)
+    return x;
+  else
+    return convert<To>(value(x));
+}
+template <class To, class Numbers> TL_DEVICE auto reinterpret(const NibbleWords<Numbers>& x) {
+  if constexpr (std::is_same<To, half>::value)
+    return NibbleHalves<Numbers, false>{x.bits, 1};
+  else
+    return apply(Reinterpret<To>{}, value(x));
+}
+template <class Numbers> TL_DEVICE auto operator*(const NibbleHalves<Numbers, false>& x, half factor) {
+  return NibbleHalves<Numbers, true>{x.bits, float(factor)};
 }
 
 }  // namespace tl

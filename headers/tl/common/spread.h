@@ -75,6 +75,10 @@ template <int n> struct SpreadNibbles {
   Vec<uint32_t, n / 2> words;
   TL_DEVICE uint32_t byte_twice(int i) const { return tl::byte_twice(words.at[i], lane() % 4); }
   TL_DEVICE uint32_t byte(int i) const { return byte_twice(i) & 0xff; }
+  // As of Nibbles.
+  TL_DEVICE uint32_t four(int i) const {
+    return bytes_at(words.at[2 * i], words.at[2 * i + 1], 0x40 + 0x11 * (lane() % 4));
+  }
 };
 template <int n> struct SpreadNibblesLess {
   SpreadNibbles<n> nibbles;

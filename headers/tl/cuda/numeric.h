@@ -105,6 +105,14 @@ TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, 
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 // Byte i of a word in bits 0 to 7 and 16 to 23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return __byte_perm(word, 0, 0x4040 | i * 0x0101); }
+// Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is
+// set, that byte's sign bit in all its bits. [same section]
+constexpr bool has_byte_tables = true;  // in one instruction
+TL_DEVICE uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
+  uint32_t bytes;  // __byte_perm leaves bit 4 i + 3 out
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(places));
+  return bytes;
+}
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7362); }

@@ -149,6 +149,18 @@ inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xf
 
 // Byte i of a word in bits 0 to 7 and 16 to 23.
 inline uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
+// Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is
+// set, that byte's sign bit in all its bits.
+constexpr bool has_byte_tables = true;
+inline uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
+  const uint64_t eight = uint64_t(b) << 32 | a;
+  uint32_t bytes = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t place = places >> 4 * i, byte = uint32_t(eight >> 8 * (place & 7)) & 0xff;
+    bytes |= (place & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
+  }
+  return bytes;
+}
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 inline uint32_t lower_bytes(uint32_t a, uint32_t b) {
   return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;

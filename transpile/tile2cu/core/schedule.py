@@ -123,16 +123,19 @@ class FirstTiles:
 class InFlight:
     """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.
 
-    The tiles that `before` writes for the product are `written`; each has two slots.
+    The shared tiles that `before` writes for the product are `written`; each has two slots. Where the operand that it
+    writes is a fragment, the product has a copy of it, which `copied` makes.
     """
 
     before: tuple[Stmt, ...]
     product: Gemm
-    written: tuple[Buffer, ...]
+    written: tuple[Buffer, ...] = ()
+    copied: Copy | None = None
 
     def __str__(self) -> str:
-        tiles = ", ".join(tile.name for tile in self.written)
-        return f"{self.product.c.buffer.name} of the turn before, while {tiles} is written"
+        tiles = self.written if self.copied is None else (self.copied.src.buffer,)
+        names = ", ".join(tile.name for tile in tiles)
+        return f"{self.product.c.buffer.name} of the turn before, while {names} is written"
 
 
 @dataclass(frozen=True, kw_only=True)

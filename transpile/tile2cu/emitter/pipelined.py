@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
 from tile2cu.core.expr import Var, binary, static_value
 from tile2cu.core.prelude import around
-from tile2cu.core.program import Loop, Stmt, walk_stmts
+from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.dealt import dealt_turns
@@ -56,6 +56,8 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
 
 def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "Statements") -> StatementView:
     """A loop whose product is in flight while the next turn writes its operand."""
+    if found.copied is not None:
+        return _in_flight_from_registers(op, found, found.copied, turns, statements)
     turn, names, settled = turns["turn"], statements.printer.names, statements.settled
     tiles, sum_ = listed([names(tile.name) for tile in found.written]), names(found.product.c.buffer.name)
     slots = "has" if len(found.written) == 1 else "have"
@@ -68,6 +70,31 @@ def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "St
         f"[{statements.facts.rule(op, 'in_flight')}]"
     )
     return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
+
+
+def _in_flight_from_registers(
+    op: Loop, found: InFlight, copied: Copy, turns: dict[str, str], statements: "Statements"
+) -> StatementView:
+    """The same where the product has a copy of its operand in registers: the parts of a turn, each once."""
+    turn, names = turns["turn"], statements.printer.names
+    tile, sum_ = names(copied.src.buffer.name), names(found.product.c.buffer.name)
+    prepare, start = (_lambda_name(name, op, statements) for name in (f"prepare_{tile}", f"start_{sum_}"))
+    copy, product = statements.body((copied, found.product))
+    started = replace(product, parts={**product.parts, "name": "gemm_start"})
+    bodies = {prepare: statements.body(found.before), start: (copy, started)}
+    parts = tuple(
+        StatementView("part", {**turns, "name": name, "argument": turn}, body=body) for name, body in bodies.items()
+    )
+    about = (
+        f"Turns overlap: while the product of turn {turn} - 1 is in flight, which reads a copy of {tile}, turn {turn} "
+        f"runs up to its own  [{statements.facts.rule(op, 'in_flight')}]"
+    )
+    return StatementView(
+        "in_flight_from_registers",
+        {**turns, "sum": sum_, "prepare": prepare, "start": start},
+        notes=tuple(wrapped(about, BODY_WIDTH)),
+        body=parts,
+    )
 
 
 def _staged(op: Loop, pipeline: Pipeline, turns: dict[str, str], statements: "Statements") -> StatementView:

@@ -30,7 +30,7 @@ from tile2cu.core.program import (
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
-from tile2cu.rules.rewrite.held import in_registers
+from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.staging import through_shared
@@ -146,7 +146,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     """Asks all rules, phase by phase, until everything is settled about the launch, rewritten where that costs less.
 
     Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again; so
-    it is where an operand is to stay in registers.
+    it is where an operand is to stay in registers, or a product in flight needs a copy of it.
 
     Blocks that wait for one another take no part in what runs ahead of its block: TMA, and wgmma with it.
 
@@ -170,12 +170,20 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
                 raise
             launch = normal_form(rewritten)
             continue
-        products = (op for op in context.statements if isinstance(op, Gemm))
-        held = next((op for op in products if context.facts.get(op, "held") == op.a.buffer.name), None)
-        if held is None:
+        held, copied = (_with_operand(context, what) for what in ("held", "copied"))
+        if held is not None:
+            launch = in_registers(launch, held, held.a.buffer)
+        elif copied is not None:
+            launch = in_flight(launch, copied)
+        else:
             return context
-        launch = in_registers(launch, held, held.a.buffer)
     return _decide(Context.start(program, launch, target), rules)
+
+
+def _with_operand(context: Context, what: str) -> Gemm | None:
+    """The product of whose first operand a fact says so; the launch is to have another in its place."""
+    products = (op for op in context.statements if isinstance(op, Gemm))
+    return next((op for op in products if context.facts.get(op, what) == op.a.buffer.name), None)
 
 
 def _sharing(launch: Launch) -> dict[int, int]:

@@ -1,8 +1,8 @@
-"""Hopper: a product that stays in flight while the next turn prepares its operand in shared memory."""
+"""Hopper: a product that stays in flight while the next turn prepares its operand."""
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, overwrites, viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, overwrites, variables, viewed
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -13,12 +13,14 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Scope,
+    Stmt,
     While,
     walk_stmts,
 )
 from tile2cu.core.schedule import InFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import on_wgmma
+from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.overlap import has_room
 from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.storage import ledger_of, workspaces_of
 
@@ -36,6 +38,20 @@ for k in T.Pipelined(4, num_stages=2):
     T.gemm(A_shared, B_shared, C_local)
 T.copy(C_local, Z[0, 0])
 """
+_DECODE_IN_REGISTERS = """
+A_shared = T.alloc_shared((64, 64), "float16")
+packed = T.alloc_shared((128, 64), "float16")
+B_local = T.alloc_fragment((128, 64), "float16")
+C_local = T.alloc_fragment((128, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[0, k * 64], A_shared)
+    T.copy(Z[k * 64, 0], packed)
+    for i, j in T.Parallel(128, 64):
+        B_local[i, j] = packed[i, j] * T.cast(2.0, "float16")
+    T.gemm(B_local, A_shared, C_local)
+T.copy(C_local, Z[0, 0])
+"""
 
 
 @rule(
@@ -46,52 +62,88 @@ T.copy(C_local, Z[0, 0])
     examples=(
         Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B_shared is written", target="cuda:sm_90a"),
         Example(_DECODE, "B_shared", "slots", "2", target="cuda:sm_90a"),
+        Example(
+            _DECODE_IN_REGISTERS,
+            6,
+            "in_flight",
+            "C_local of the turn before, while B_local is written",
+            target="cuda:sm_90a",
+            threads=256,
+        ),
     ),
 )
 def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     """The product at a turn's end stays in flight while the next turn writes its operand, which gets a second slot.
 
-    That needs an operand in shared memory that each turn writes whole and nothing else uses, a result that nothing else
-    in the loop touches, and room for the second slots.
+    That needs an operand that each turn writes whole and nothing else uses, a result that nothing else in the loop
+    touches, and room: in shared memory for the second slots, in registers for a copy, which the product reads.
 
-    Gives: what runs while the product is in flight, and two slots for each tile that is written then.
+    Gives: what runs while the product is in flight, and two slots for each shared tile that is written then; or of the
+    product, the fragment to copy. The launch is then decided anew with the copy.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is None or not pipeline.producer or not on_wgmma(context) or pipeline.stages < 2:
         return
     if not is_at_top(op, context):
         return  # the ring goes on from tile to tile: a slot that is still read would be the next tile's
-    found = _in_flight(pipeline, context)
-    if found is not None:
-        yield op, "in_flight", found
-        for tile in found.written:
+    *before, product = pipeline.body
+    if not isinstance(product, Gemm) or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
+        return
+    if product.a.buffer.scope is Scope.FRAGMENT:
+        yield from _in_registers(op, tuple(before), product, context)
+    else:
+        yield from _in_shared(op, tuple(before), product, context)
+
+
+def _in_shared(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Context) -> Iterator[Decision]:
+    """Where the turn writes an operand in shared memory."""
+    operands = (product.a.buffer, product.b.buffer)
+    written = frozenset().union(*(buffers_written(stmt) for stmt in before))
+    tiles = tuple(tile for tile in operands if tile in written)
+    if not tiles or _touched(product.c.buffer, before) or any(tile.scope is not Scope.SHARED for tile in operands):
+        return
+    alone = all(_handed_over(tile, (*before, product), context) for tile in tiles)
+    ledger = ledger_of(context.launch, context, workspaces_of(context), ())
+    more = sum(context.facts[tile, "layout"].bytes for tile in tiles)
+    if alone and ledger.total + more <= ledger.limit:
+        yield op, "in_flight", InFlight(before=before, product=product, written=tiles)
+        for tile in tiles:
             yield tile, "slots", 2
 
 
-def _in_flight(pipeline: Pipeline, context: Context) -> InFlight | None:
-    *before, product = pipeline.body
-    if not isinstance(product, Gemm) or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
-        return None
-    operands = (product.a.buffer, product.b.buffer)
-    written = frozenset().union(*(buffers_written(op) for op in before))
-    used = written.union(*(buffers_read(op) for op in before))
-    tiles = tuple(tile for tile in operands if tile in written)
-    if not tiles or product.c.buffer in used or any(tile.scope is not Scope.SHARED for tile in operands):
-        return None
-    whole = all(any(overwrites(op, tile) for op in before) for tile in tiles)
-    alone = all(_used_here_only(tile, pipeline, context) for tile in tiles)
-    ledger = ledger_of(context.launch, context, workspaces_of(context), ())
-    more = sum(context.facts[tile, "layout"].bytes for tile in tiles)
-    fits = ledger.total + more <= ledger.limit
-    return InFlight(before=tuple(before), product=product, written=tiles) if whole and alone and fits else None
+def _in_registers(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Context) -> Iterator[Decision]:
+    """Where the turn writes the first operand, a fragment: before it is copied for the product, and after.
+
+    Blocks of one warpgroup share a multiprocessor, and multiply while another one prepares: they need no copy.
+    """
+    if warpgroups(context.launch) < 2:
+        return
+    tile, lets = product.a.buffer, {stmt.var for stmt in before if isinstance(stmt, Let)}
+    if _touched(product.c.buffer, before) or lets & variables(*expressions(product)):
+        return
+    if any(product.b.buffer in buffers_written(stmt) for stmt in before):
+        return
+    copied = before[-1] if before else None
+    if isinstance(copied, Copy) and copied.dst.buffer is tile and copied.src.buffer.scope is Scope.FRAGMENT:
+        handed_over = _handed_over(tile, (copied, product), context)
+        if handed_over and _handed_over(copied.src.buffer, before, context):
+            yield op, "in_flight", InFlight(before=before[:-1], product=product, copied=copied)
+    elif _handed_over(tile, (*before, product), context) and has_room(tile, context):
+        yield product, "copied", tile.name
 
 
-def _used_here_only(tile: Buffer, pipeline: Pipeline, context: Context) -> bool:
-    """Whether one statement of the turn writes the tile, the product reads it, and nothing else touches it."""
+def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
+    return any(tile in buffers_written(stmt) | buffers_read(stmt) for stmt in body)
+
+
+def _handed_over(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> bool:
+    """Whether one statement of the body writes the whole tile, a later one reads it, and nothing else touches it."""
     if tile.of is not None or viewed(context.launch, tile):
         return False
-    users = [op for op in pipeline.body if tile in buffers_written(op) | buffers_read(op)]
-    inside = {id(op) for op in walk_stmts(pipeline.body)}
+    users = [stmt for stmt in body if tile in buffers_written(stmt) | buffers_read(stmt)]
+    inside = {id(stmt) for stmt in walk_stmts(body)}
     others = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
-    elsewhere = any(tile in buffers_written(op) | buffers_read(op) for op in others)
-    return len(users) == 2 and tile not in buffers_read(users[0]) and not elsewhere
+    if len(users) != 2 or _touched(tile, tuple(others)):
+        return False
+    writer, reader = users
+    return overwrites(writer, tile) and tile not in buffers_read(writer) and tile not in buffers_written(reader)

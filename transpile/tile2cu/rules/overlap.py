@@ -160,6 +160,12 @@ def _fit(tiles: int, launch: Launch) -> bool:
     return tiles + _FEWEST_OTHERS <= share(launch)
 
 
+def has_room(tile: Buffer, context: Context) -> bool:
+    """Whether a thread has room for a second fragment like this one, beside the tiles and overlapping turns."""
+    words: int = context.facts[tile, "layout"].words(tile.dtype.bytes)
+    return _fit(_registers_of(context.launch, context) + words, context.launch)
+
+
 def _registers_of(launch: Launch, context: Context) -> int:
     """What a thread spends on register tiles, and on packets between memory and memory, in registers of 4 bytes."""
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]

@@ -1,4 +1,4 @@
-"""An operand of a product that stays in registers, where all turns of a loop read the same tile."""
+"""Operands in registers: a tile that all turns of a loop multiply, and a copy for a product that is in flight."""
 
 from dataclasses import replace
 
@@ -22,3 +22,13 @@ def in_registers(launch: Launch, product: Gemm, tile: Buffer) -> Launch:
     body = in_body(launch.body, lambda body, place: (multiplied,) if body[place] is product else None)
     at = launch.body.index(loop)
     return replace(launch, body=(*body[:at], copied, *body[at:]), tiles=(*launch.tiles, held))
+
+
+def in_flight(launch: Launch, product: Gemm) -> Launch:
+    """The launch with the product's first operand, a fragment, copied to one of its own just before it."""
+    tile = product.a.buffer
+    copy = replace(tile, name=fresh(launch, f"{tile.name}_in_flight"), comment="")
+    copied = Copy(src=whole(tile, product), dst=whole(copy, product), span=product.span)
+    multiplied = replace(product, a=replace(product.a, buffer=copy))
+    body = in_body(launch.body, lambda body, place: (copied, multiplied) if body[place] is product else None)
+    return replace(launch, body=body, tiles=(*launch.tiles, copy))
