@@ -1,4 +1,4 @@
-"""The engine and the kernels that are run on it, compiled once a session."""
+"""The engine and the kernels that are run on it, compiled once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # kernels_under_test: pytest imp
 
 from kernels_under_test import Bench  # noqa: E402
 
-from tile2cu_runtime.compilers import find_gxx  # noqa: E402
 from tile2cu_runtime.engine import load_engine  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def bench(headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(load_engine(), find_gxx().path, headers, tmp_path_factory.mktemp("kernels"))
+def bench(headers: Path) -> Bench:
+    return Bench(load_engine(), headers)

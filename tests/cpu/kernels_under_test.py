@@ -6,7 +6,6 @@ import ctypes
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from tile2cu_runtime import cache
 from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.engine import Engine, EngineOptions
 
 SOURCES = Path(__file__).parent / "kernels"
-_JOBS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,32 +74,36 @@ class Bench:
     """Compiles kernels and launches them."""
 
     engine: Engine
-    gxx: str
     headers: Path
-    folder: Path
     _libraries: dict[str, Library] = field(default_factory=dict)
 
-    def compile(self, source: Path, *, check: bool, flags: Sequence[str] = ()) -> Path:
-        """A shared library of one kernel source."""
-        stem = self.folder / f"{source.stem}{'_checked' if check else ''}"
-        command = [self.gxx, "-x", "c++", *host_flags(check=check), *flags, "-I", str(self.headers)]
-        subprocess.run([*command, "-c", str(source), "-o", f"{stem}.o"], check=True)
-        subprocess.run([self.gxx, "-shared", f"{stem}.o", "-o", f"{stem}.so"], check=True)
-        return stem.with_suffix(".so")
+    def compile(self, source: Path, *, check: bool) -> Path:
+        """A shared library of one kernel source, from the cache or built now: parallel runs of the tests share it."""
+        gxx = find_gxx()
+        command = (gxx.path, "-x", "c++", *host_flags(check=check), "-I", str(self.headers), "-c", str(source))
+        content = (source.read_bytes(), cache.tree_key(SOURCES), cache.tree_key(self.headers))
+        library = f"{source.stem}{'_checked' if check else ''}.so"
 
-    def compile_all(self) -> None:
-        """All sources both ways, two compilers at a time."""
-        jobs = [(source, check) for source in sorted(SOURCES.glob("*.cu")) for check in (True, False)]
-        with ThreadPoolExecutor(_JOBS) as pool:
-            built = list(pool.map(lambda job: self.compile(job[0], check=job[1]), jobs))
-        loaded = {job: ctypes.CDLL(str(path)) for job, path in zip(jobs, built, strict=True)}
-        for source, _ in jobs:
-            self._libraries[source.stem] = Library(source, loaded[source, True], loaded[source, False])
+        def make(temporary: Path, place: Path) -> None:
+            subprocess.run([*command, "-o", "kernel.o"], cwd=temporary, check=True)
+            subprocess.run([gxx.path, "-shared", "kernel.o", "-o", library], cwd=temporary, check=True)
+
+        key = cache.content_key(gxx.version, *command, *content)
+        return cache.get_or_build("kernels_under_test", key, make).folder / library
 
     def library(self, name: str) -> Library:
-        if not self._libraries:
-            self.compile_all()
+        if name not in self._libraries:
+            source = SOURCES / f"{name}.cu"
+            checked, fast = (ctypes.CDLL(str(self.compile(source, check=check))) for check in (True, False))
+            self._libraries[name] = Library(source, checked, fast)
         return self._libraries[name]
+
+    def assert_found(self, library: str, outcome: Outcome, kind: str, anchors: set[str]) -> None:
+        """That a finding of the kind was made, and those of the kind name the lines with the anchors, and no other."""
+        code = self.library(library)
+        assert kind in outcome.kinds, outcome.findings
+        assert outcome.lines(kind) == {code.line(anchor) for anchor in anchors}, outcome.findings
+        assert {place["file"] for f in outcome.findings for place in f["places"]} == {str(code.source)}
 
     def launch(
         self, library: str, function: str, *arguments: int | np.ndarray | Uninitialised, **options: Any

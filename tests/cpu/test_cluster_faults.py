@@ -65,10 +65,7 @@ FAULTS = {
 def test_planted_fault(bench: Bench, name: str) -> None:
     fault, kind, anchors = FAULTS[name]
     outcome, _ = launch(bench, fault)
-    library = bench.library("cluster")
-    assert kind in outcome.kinds, outcome.findings
-    assert outcome.lines(kind) == {library.line(anchor) for anchor in anchors}, outcome.findings
-    assert {place["file"] for f in outcome.findings for place in f["places"]} == {str(library.source)}
+    bench.assert_found("cluster", outcome, kind, anchors)
 
 
 # where only the order decides what goes wrong first, one kind of several

@@ -90,11 +90,7 @@ def test_planted_fault_of_the_sm90_gemm(bench: Bench, name: str) -> None:
 
 def assert_found(bench: Bench, gemm: Gemm, fault: int, kind: str, anchors: set[str]) -> None:
     outcome, _ = gemm.launch(bench, fault, check=True)
-    library = bench.library(gemm.library)
-    assert kind in outcome.kinds, outcome.findings
-    assert outcome.lines(kind) == {library.line(anchor) for anchor in anchors}
-    places = [place for finding in outcome.findings for place in finding["places"]]
-    assert {place["file"] for place in places} == {str(library.source)}
+    bench.assert_found(gemm.library, outcome, kind, anchors)
     assert outcome.status == (1 if kind == "deadlock" else 0)
 
 

@@ -54,10 +54,7 @@ FAULTS = {
 def test_planted_fault(bench: Bench, name: str) -> None:
     fault, kind, anchors = FAULTS[name]
     outcome, _ = launch(bench, fault)
-    library = bench.library("hopper")
-    assert kind in outcome.kinds, outcome.findings
-    assert outcome.lines(kind) == {library.line(anchor) for anchor in anchors}, outcome.findings
-    assert {place["file"] for f in outcome.findings for place in f["places"]} == {str(library.source)}
+    bench.assert_found("hopper", outcome, kind, anchors)
 
 
 @pytest.mark.parametrize("name", ["store_without_fence", "copy_without_barrier", "barrier_without_fence"])

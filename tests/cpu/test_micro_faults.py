@@ -96,10 +96,7 @@ def readable(value: object) -> str:
 @pytest.mark.parametrize(("kernel", "fault", "kind", "anchors"), FAULTS, ids=readable)
 def test_planted_fault(bench: Bench, kernel: str, fault: int, kind: str, anchors: set[str]) -> None:
     outcome = launch(bench, kernel, fault)
-    micro = bench.library("micro")
-    assert kind in outcome.kinds, outcome.findings
-    assert outcome.lines(kind) == {micro.line(anchor) for anchor in anchors}
-    assert {place["file"] for f in outcome.findings for place in f["places"]} == {str(micro.source)}
+    bench.assert_found("micro", outcome, kind, anchors)
     assert outcome.status == ("deadlock" in outcome.kinds)
 
 
@@ -204,9 +201,7 @@ def test_kernel_without_hooks_is_refused_when_checking(bench: Bench) -> None:
 )
 def test_planted_fault_of_a_wave64_kernel(bench: Bench, fault: int, kind: str, anchors: set[str]) -> None:
     outcome = bench.launch("wave64", "load_lds_run", fault, np.arange(64, dtype=np.float32), OUT, check=True)
-    library = bench.library("wave64")
-    assert kind in outcome.kinds
-    assert outcome.lines(kind) == {library.line(anchor) for anchor in anchors}
+    bench.assert_found("wave64", outcome, kind, anchors)
 
 
 def test_clean_wave64_kernel(bench: Bench) -> None:

@@ -238,8 +238,7 @@ def wait_wgmma(cx: Context, id: object = 0) -> object:
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.wait_wgmma cannot stand inside T.Parallel")
     pending = as_count(id, "the number of T.wait_wgmma")
-    at = cx.recorder.take()
-    cx.recorder.emit(Await(pending=pending, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(Await(pending=pending, **cx.recorder.take().fields))
     return None
 
 

@@ -139,8 +139,7 @@ def _set_registers(cx: Context, name: str, reg_count: object, *, more: bool) -> 
     if cx.recorder.parallel:
         raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
     count = as_count(reg_count, f"the registers of {name}")
-    at = cx.recorder.take()
-    cx.recorder.emit(SetRegisters(count=count, more=more, span=at.span, comments=at.comments, trailing=at.trailing))
+    cx.recorder.emit(SetRegisters(count=count, more=more, **cx.recorder.take().fields))
 
 
 def not_called(name: str) -> Callable[..., object]:
