@@ -80,17 +80,14 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
 
  private:
   TL_DEVICE Barrier& acquire(int slot, int parity) const {
-    if constexpr (blocks > 1)
-      mbarrier_wait_cluster(barriers_.empty[slot], parity ^ 1);
-    else
-      mbarrier_wait(barriers_.empty[slot], parity ^ 1);
+    mbarrier_wait(barriers_.empty[slot], parity ^ 1);
     mbarrier_arrive_expect(barriers_.full[slot], bytes_);
     return barriers_.full[slot];
   }
   TL_DEVICE void release_slot(int slot) const {
     sync_warp();  // all lanes are done with the slot
     if constexpr (blocks > 1) {
-      if (lane() < blocks) mbarrier_arrive(barriers_.empty[slot], lane());
+      if (lane() < blocks) mbarrier_arrive_as_reader(barriers_.empty[slot], lane());
     } else {
       if (lane() == 0) mbarrier_arrive(barriers_.empty[slot]);
     }

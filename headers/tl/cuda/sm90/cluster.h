@@ -47,6 +47,12 @@ TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");
 }
+// The same by who has only read: what this thread wrote is visible to its own block alone. The arrival above waits until
+// all blocks of the cluster see it, some 1000 cycles (MEMBAR.ALL.GPU in the machine code).
+TL_DEVICE void mbarrier_arrive_as_reader(Barrier& own, int rank) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
+               : "memory");
+}
 TL_DEVICE void mbarrier_arrive_expect(Barrier& own, int bytes, int rank) {
   asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(
                    shared_address_in_block(&own, rank)),
