@@ -48,6 +48,16 @@ def test_row_softmax() -> None:
     np.testing.assert_allclose(load("row_softmax", N=1000)(x), exact / exact.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+def test_loads_that_say_what_caches_should_do(rows: int) -> None:
+    x, w = (numbers(*shape).astype(np.float16) for shape in ((rows, 640), (640,)))
+    exact = x.astype(np.float64)
+    exact = exact / np.sqrt((exact**2).mean(axis=1, keepdims=True) + 1e-5) * w
+    kernel = load("rmsnorm", dim=640, read_twice=True)
+    assert "tl::evict_last(X" in kernel.source and "tl::evict_first(X" in kernel.source
+    np.testing.assert_allclose(kernel(x, w), exact, rtol=2e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (131, 77, 45), (1, 8, 1)])
 def test_gemm_is_exact(sizes: tuple[int, int, int]) -> None:
     """Rows that start at multiples of 16 bytes take one kernel, others another; the launcher chooses."""

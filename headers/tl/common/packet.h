@@ -22,9 +22,14 @@ template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
 TL_DEVICE constexpr int first_index(int i) { return i; }
 template <int n> TL_DEVICE constexpr int first_index(Ramp<n> i) { return i.first; }
 
+// What caches should give up before other lines, or after them. A hint, which loads of 16 bytes from tensors follow.
+enum class Evict { as_usual, first, last };
+
 // One memory access of `width` bytes (a power of two up to 16; p is a multiple of it).
-template <int width, class V, class T> TL_DEVICE V load_bits(T* p) {
+template <int width, class V, Evict evict = Evict::as_usual, class T> TL_DEVICE V load_bits(T* p) {
   static_assert(sizeof(V) == width, "the access is as wide as what it loads");
+  if constexpr (width == 16 && evict == Evict::first) return bit_cast<V>(load16_evict_first(p));
+  if constexpr (width == 16 && evict == Evict::last) return bit_cast<V>(load16_evict_last(p));
   if constexpr (width == 16) return bit_cast<V>(load16(p));
   if constexpr (width == 8) return bit_cast<V>(load8(p));
   if constexpr (width == 4) return bit_cast<V>(load4(p));
@@ -39,7 +44,8 @@ template <int width, class V, class T> TL_DEVICE void store_bits(T* p, const V& 
 }
 
 // n elements with one memory access for each `width` bytes; single elements are accessed as what they are.
-template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(T* p) {
+template <int n, int width, Evict evict = Evict::as_usual, class T>
+TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(T* p) {
   using U = std::remove_const_t<T>;
   constexpr int each = width / static_cast<int>(sizeof(T));
   Vec<U, n> v;
@@ -47,11 +53,11 @@ template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> lo
     TL_UNROLL
     for (int i = 0; i < n; ++i) v.at[i] = p[i];
   } else if constexpr (each == n) {
-    v = load_bits<width, Vec<U, n>>(p);
+    v = load_bits<width, Vec<U, n>, evict>(p);
   } else {
     TL_UNROLL
     for (int i = 0; i < n; i += each) {
-      const auto part = load_bits<width, Vec<U, each>>(p + i);
+      const auto part = load_bits<width, Vec<U, each>, evict>(p + i);
       TL_UNROLL
       for (int e = 0; e < each; ++e) v.at[i + e] = part.at[e];
     }
@@ -75,11 +81,12 @@ template <int width, class T, int n> TL_DEVICE void store_elements(T* p, const V
     }
   }
 }
-template <int n, int width, class T> TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(PackedPointer<T> p) {
+template <int n, int width, Evict evict = Evict::as_usual, class T>
+TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(PackedPointer<T> p) {
   if constexpr (n == 1)
     return {{*p}};
   else
-    return unpacked<std::remove_const_t<T>>(load_elements<n / 2, width>(p.byte()));
+    return unpacked<std::remove_const_t<T>>(load_elements<n / 2, width, evict>(p.byte()));
 }
 template <int width, class T, int n> TL_DEVICE void store_elements(PackedPointer<T> p, const Vec<T, n>& v) {
   store_elements<width>(p.byte(), packed(v));

@@ -9,10 +9,16 @@ namespace tl {
 template <int bytes> struct RowStart {
   static_assert(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0, "a power of two up to 16");
   static constexpr int alignment = bytes;
+  static constexpr Evict evict = Evict::as_usual;
 };
 // Nothing is known: copies test it at run time, once each.
 struct AnyRowStart {
   static constexpr int alignment = 0;
+  static constexpr Evict evict = Evict::as_usual;
+};
+// The same of a view whose loads say what caches should do with them.
+template <class Start, Evict policy> struct Evicting : Start {
+  static constexpr Evict evict = policy;
 };
 template <int bytes> struct StartOfRows {
   using type = RowStart<bytes>;
@@ -39,7 +45,7 @@ template <bool... flags> TL_BOTH constexpr unsigned bits_of() {
 TL_BOTH constexpr int count_bits(unsigned bits) { return bits == 0 ? 0 : int(bits & 1) + count_bits(bits >> 1); }
 
 // Consecutive elements of a row in global memory, of which some may lie outside.
-template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal {
+template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Evict::as_usual> struct InGlobal {
   using type = T_;
   using T = std::remove_const_t<T_>;
   static constexpr int size = n;
@@ -60,7 +66,7 @@ template <class T_, int n, int width, bool guarded, bool whole> struct InGlobal 
   TL_DEVICE Vec<T, n> load() const {
     Vec<T, n> v;
     if (vector && all_inside()) {
-      v = load_elements<n, width>(p);
+      v = load_elements<n, width, evict>(p);
     } else if (vector && (whole || !guarded)) {
       TL_UNROLL
       for (int i = 0; i < n; ++i) v.at[i] = T(0);
@@ -117,7 +123,16 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
-    Tensor<T_, StartOf<bytes>, rank, ragged_dims, whole_rows> view;
+    Tensor<T_, Evicting<StartOf<bytes>, Start::evict>, rank, ragged_dims, whole_rows> view;
+    view.data = data;
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
+    return view;
+  }
+
+  // The same view, of which caches should give up what is loaded before other lines, or after them.
+  template <Evict policy> TL_DEVICE auto evicting() const {
+    Tensor<T_, Evicting<Start, policy>, rank, ragged_dims, whole_rows> view;
     view.data = data;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
@@ -176,12 +191,12 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
     // Single elements may have gaps between them.
     const bool vector = width > bytes_of<T>(1) && (alignment != 0 || aligned(at, width));
-    const InGlobal<T_, n, width, is_ragged(last), whole> elements{p,           stride[last], at[last], extent[last],
-                                                                  rows_inside, vector};
+    using Elements = InGlobal<T_, n, width, is_ragged(last), whole, Start::evict>;
+    const Elements elements{p, stride[last], at[last], extent[last], rows_inside, vector};
     if constexpr (std::is_const<T_>::value)
       return elements.load();
     else
-      return Packet<InGlobal<T_, n, width, is_ragged(last), whole>>{elements};
+      return Packet<Elements>{elements};
   }
 
   TL_DEVICE bool inside(const int (&at)[rank]) const {
@@ -246,6 +261,12 @@ template <class View> struct Place {
     for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
     return place;
   }
+  template <Evict policy> TL_DEVICE auto evicting() const {
+    Place<decltype(view.template evicting<policy>())> place{view.template evicting<policy>(), {}};
+    TL_UNROLL
+    for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
+    return place;
+  }
   TL_DEVICE auto unguarded() const {
     Place<decltype(view.unguarded())> place{view.unguarded(), {}};
     TL_UNROLL
@@ -273,6 +294,15 @@ template <class View> struct Place {
     return view.template packet<n>(at);
   }
 };
+
+// tl::copy from such a place leaves its lines in the caches for as short, or as long, as they can: what is read once,
+// or soon again.
+template <class View> TL_DEVICE auto evict_first(const Place<View>& place) {
+  return place.template evicting<Evict::first>();
+}
+template <class View> TL_DEVICE auto evict_last(const Place<View>& place) {
+  return place.template evicting<Evict::last>();
+}
 
 template <int n> struct Strides {
   int64_t stride[n];

@@ -21,4 +21,8 @@ TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
 
+// CDNA's caches take no such hints.
+TL_DEVICE uint4 load16_evict_first(const void* from) { return load16(from); }
+TL_DEVICE uint4 load16_evict_last(const void* from) { return load16(from); }
+
 }  // namespace tl

@@ -39,4 +39,8 @@ TL_DEVICE void store8(void* to, uint2 bits) { host::store(to, bits); }
 TL_DEVICE void store4(void* to, uint32_t bits) { host::store(to, bits); }
 TL_DEVICE void store2(void* to, uint16_t bits) { host::store(to, bits); }
 
+// What caches do with a line is not simulated.
+TL_DEVICE uint4 load16_evict_first(const void* from) { return load16(from); }
+TL_DEVICE uint4 load16_evict_last(const void* from) { return load16(from); }
+
 }  // namespace tl

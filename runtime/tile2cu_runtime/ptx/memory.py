@@ -237,6 +237,7 @@ BUILDERS: dict[str, Builder] = {
     "mapa": _map_to_block,
     "membar": _nothing,
     "fence": _fence,
+    "createpolicy": _nothing,
     "prefetch": _nothing,
     "setmaxnreg": _nothing,
     "griddepcontrol": _nothing,

@@ -39,6 +39,10 @@ def test_the_last_tile_of_a_non_multiple_is_not() -> None:
     assert not bounds(ceildiv(extent, BLOCK)).inside(binary("*", BX, BLOCK), BLOCK, extent)
 
 
+def test_tiles_of_one_are_inside() -> None:
+    assert bounds(ceildiv(SIZE, int_const(1))).inside(BX, int_const(1), SIZE)
+
+
 def test_a_run_time_size_is_not_proven() -> None:
     assert not bounds(ceildiv(SIZE, BLOCK)).inside(binary("*", BX, BLOCK), BLOCK, SIZE)
 

@@ -247,6 +247,8 @@ class Bounds:
                     return rhs.scaled(lhs.constant)
             case Unary(op="-"):
                 return self.linear(expr.operand).scaled(-1)
+            case Call(function="ceildiv", args=(dividend, divisor)) if static_value(divisor) == 1:
+                return self.linear(dividend)
             case _:
                 pass
         return Linear({expr: 1}, 0)

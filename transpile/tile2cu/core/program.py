@@ -122,12 +122,13 @@ class Copy(Stmt):
     where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there. Blocks of a
     cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
     the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
-    is read until T.tma_store_wait.
+    is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
     """
 
     src: Region
     dst: Region
     reason: str = ""
+    evict: str = ""
     barrier: Load | None = None
     begun: bool = False
     blocks: int = 0

@@ -380,6 +380,8 @@ class Statements:
             return self._copy_to_block(op, op.block)
         fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
+        if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
+            src = f"tl::{op.evict}({src})"
         return {
             "name": self.facts[op, "call"],
             "template": "" if fragment else self._threads,

@@ -27,7 +27,10 @@ def copy(
     annotations: object = None,
     loop_layout: object = None,
 ) -> object:
-    """`T.copy(src, dst)`: the same box of elements, converted to dst's type. The options are hints and dropped."""
+    """`T.copy(src, dst)`: the same box of elements, converted to dst's type.
+
+    The options are hints and dropped, but for `eviction_policy` where registers are loaded from a tensor.
+    """
     cx.recorder.require_kernel("T.copy")
     if isinstance(src, Load) and isinstance(dst, Load):
         _copy_element(cx, src, dst)
@@ -40,7 +43,8 @@ def copy(
         spread(cx, source, target, None)
         return None
     at = cx.recorder.take()
-    cx.recorder.emit(Copy(src=source, dst=target, **at.fields))
+    evict = str(eviction_policy) if eviction_policy in ("evict_first", "evict_last") else ""
+    cx.recorder.emit(Copy(src=source, dst=target, evict=evict, **at.fields))
     return None
 
 
