@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
-STRICT = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+WARNINGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
+STRICT = [*WARNINGS, "-fsyntax-only"]
 
 
-def test_engine_sources_have_no_warnings(gxx: str, root: Path) -> None:
-    sources = sorted((root / "runtime" / "tile2cu_runtime" / "engine").glob("*.cpp"))
-    command = [gxx, *STRICT, "-I", str(root / "headers")]
+def test_engine_sources_have_no_warnings(gxx: str, root: Path, tmp_path: Path) -> None:
+    """What they include is precompiled: reading it took two thirds of the time."""
+    engine = root / "runtime" / "tile2cu_runtime" / "engine"
+    common = tmp_path / "common.h"
+    common.write_text('#include "worker.h"\n')
+    folders = ["-I", str(root / "headers"), "-I", str(engine)]
+    subprocess.run([gxx, "-x", "c++-header", *WARNINGS, *folders, str(common)], check=True)
+    sources = sorted(engine.glob("*.cpp"))
+    command = [gxx, *STRICT, *folders, "-include", str(common)]
     halves = [subprocess.Popen([*command, *map(str, sources[first::2])]) for first in (0, 1)]
     assert [half.wait() for half in halves] == [0, 0]
 
