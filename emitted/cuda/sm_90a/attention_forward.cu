@@ -135,18 +135,16 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     K_shared_ring.wait(k);  // until TMA has filled its slot
     tl::gemm_start(Q_local, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
-  // Key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
-  // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-  auto masked = [&](int k) {
-    return bx * block_M < k * block_N + (block_N - 1);
-  };
-  auto mask = [&](int k) {
-    // attention_backward.py:59  for i, j in T.Parallel(block_M, block_N):
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-      acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
-    });
-  };
-  auto between = [&] {
+  auto between = [&](int k) {
+    // Key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
+    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    if (bx * block_M < k * block_N + (block_N - 1)) {
+      // attention_backward.py:59  for i, j in T.Parallel(block_M, block_N):
+      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+        acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
+      });
+    }
+
     // attention_backward.py:67-75  Online softmax: rescale what was summed so far when a row's maximum grows.
     tl::copy(scores_max, scores_max_prev);
     tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
@@ -176,25 +174,17 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
     K_shared_ring.release(0);
-    if (masked(0)) mask(0);
-    between();
+    between(0);
     prepare_acc_o();
-    auto turn = [&](int k, const auto& masks) {
+    for (int k = 1; k < turns; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
       K_shared_ring.release(k);  // this warp has read the tile; its slot is loaded again when all have
-      masks(k);
-      between();
+      between(k);
       tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
       V_shared_ring.release(k - 1);
       prepare_acc_o();
-    };
-    // Turns that mask nothing have a loop of their own, whose body is without a branch: over one the compiler moves
-    // no instruction  [pipeline.loop.plain-turns]
-    for (int k = 1; k < turns;) {
-      for (; k < turns && masked(k); ++k) turn(k, mask);
-      for (; k < turns && !masked(k); ++k) turn(k, [](int) {});
     }
     start_acc_o(turns - 1);
     tl::gemm_wait<0>(acc_o);

@@ -158,17 +158,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     K_shared_ring.wait(k);  // until TMA has filled its slot
     tl::gemm_start(Q_local, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
-  // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-  auto masked = [&](int k) {
-    return k * block_N + (block_N - 1) > diagonal || k * block_N + (block_N - 1) >= length_k;
-  };
-  auto mask = [&](int k) {
-    // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-      acc_s(i, j) = k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i, j) : -tl::infinity<float>;
-    });
-  };
-  auto between = [&] {
+  auto between = [&](int k) {
+    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    if (k * block_N + (block_N - 1) > diagonal || k * block_N + (block_N - 1) >= length_k) {
+      // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
+      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+        acc_s(i, j) =
+            k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i, j) : -tl::infinity<float>;
+      });
+    }
+
     // attention_varlen.py:93-101  Online softmax: rescale what was summed so far when a row's maximum grows.
     tl::copy(scores_max, scores_max_prev);
     tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
@@ -198,25 +197,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
     K_shared_ring.release(0);
-    if (masked(0)) mask(0);
-    between();
+    between(0);
     prepare_acc_o();
-    auto turn = [&](int k, const auto& masks) {
+    for (int k = 1; k < turns; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
       K_shared_ring.release(k);  // this warp has read the tile; its slot is loaded again when all have
-      masks(k);
-      between();
+      between(k);
       tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
       V_shared_ring.release(k - 1);
       prepare_acc_o();
-    };
-    // Turns that mask nothing have a loop of their own, whose body is without a branch: over one the compiler moves
-    // no instruction  [pipeline.loop.plain-turns]
-    for (int k = 1; k < turns;) {
-      for (; k < turns && masked(k); ++k) turn(k, mask);
-      for (; k < turns && !masked(k); ++k) turn(k, [](int) {});
     }
     start_acc_o(turns - 1);
     tl::gemm_wait<0>(acc_o);

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.expr import Expr, Load, Var, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
 from tile2cu.core.schedule import LongestFirst
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -96,6 +96,12 @@ def longest_axis(launch: Launch, context: Context) -> Var | None:
             if blocks == [launch.blocks[0]] and context.bounds.never_falls(op.stop, blocks[0]):
                 return blocks[0]
     return None
+
+
+def equal_turns(loop: Loop, context: Context) -> bool:
+    """Whether the loop has as many turns in all blocks, known without memory."""
+    parts = (part for end in (loop.start, loop.stop) for part in walk(context.bounds.expanded(end)))
+    return not any(part in context.launch.blocks or isinstance(part, Load) for part in parts)
 
 
 def _depends(expr: Expr, block: Var, context: Context) -> bool:

@@ -9,6 +9,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.rewrite.held import HELD
@@ -77,14 +78,16 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     """Where turns overlap, those that mask nothing have a loop of their own, without the branch around the mask.
 
     The compiler moves nothing over a branch: it would put the wait for the second product, which all of a turn's
-    arithmetic could share its time with, directly behind it.
+    arithmetic could share its time with, directly behind it. Where blocks differ in their turns, as under a causal
+    mask, the branch stays: many have few turns, one of which masks, so that fetching a second loop's instructions costs
+    more.
 
     Gives: the mask, a branch directly behind the first product that changes its result only, on a condition that no
     tile or tensor decides.
     """
     found: Overlap | None = context.facts.get(op, "overlap")
     mask = found.between[0] if found is not None and found.between else None
-    if found is None or not isinstance(mask, If) or mask.orelse:
+    if found is None or not isinstance(mask, If) or mask.orelse or not equal_turns(op, context):
         return
     tile = found.first.c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))

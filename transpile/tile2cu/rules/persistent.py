@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, viewed
-from tile2cu.core.expr import Load, walk
 from tile2cu.core.prelude import around, producer_loop
 from tile2cu.core.program import (
     Copy,
@@ -22,7 +21,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.grid import longest_axis
+from tile2cu.rules.grid import equal_turns, longest_axis
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -79,7 +78,7 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     if longest_axis(launch, context) is not None:
         yield launch, "persistent", Persistent(queue=True)
-    elif not any(part in launch.blocks or isinstance(part, Load) for part in _expanded_turns(loop, context)):
+    elif equal_turns(loop, context):
         yield launch, "persistent", Persistent(queue=False)
 
 
@@ -101,8 +100,3 @@ def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool
     )
     fragments = all(tile.scope in (Scope.SHARED, Scope.FRAGMENT) for tile in launch.tiles)
     return known and own and fragments and inside_warps and readers == [first.reader]
-
-
-def _expanded_turns(loop: Loop, context: Context) -> Iterator[object]:
-    for expr in (loop.start, loop.stop):
-        yield from walk(context.bounds.expanded(expr))
