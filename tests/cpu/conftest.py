@@ -15,5 +15,5 @@ from tile2cu_runtime.engine import load_engine  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def bench(headers: Path) -> Bench:
-    return Bench(load_engine(), headers)
+def bench() -> Bench:
+    return Bench(load_engine())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tile2cu_runtime import cache
-from tile2cu_runtime.compile import host_flags
-from tile2cu_runtime.compilers import find_gxx
+from tests.built import built_for_engine
 from tile2cu_runtime.engine import Engine, EngineOptions
 
 SOURCES = Path(__file__).parent / "kernels"
@@ -74,27 +71,12 @@ class Bench:
     """Compiles kernels and launches them."""
 
     engine: Engine
-    headers: Path
     _libraries: dict[str, Library] = field(default_factory=dict)
-
-    def compile(self, source: Path, *, check: bool) -> Path:
-        """A shared library of one kernel source, from the cache or built now: parallel runs of the tests share it."""
-        gxx = find_gxx()
-        command = (gxx.path, "-x", "c++", *host_flags(check=check), "-I", str(self.headers), "-c", str(source))
-        content = (source.read_bytes(), cache.tree_key(SOURCES), cache.tree_key(self.headers))
-        library = f"{source.stem}{'_checked' if check else ''}.so"
-
-        def make(temporary: Path, place: Path) -> None:
-            subprocess.run([*command, "-o", "kernel.o"], cwd=temporary, check=True)
-            subprocess.run([gxx.path, "-shared", "kernel.o", "-o", library], cwd=temporary, check=True)
-
-        key = cache.content_key(gxx.version, *command, *content)
-        return cache.get_or_build("kernels_under_test", key, make).folder / library
 
     def library(self, name: str) -> Library:
         if name not in self._libraries:
             source = SOURCES / f"{name}.cu"
-            checked, fast = (ctypes.CDLL(str(self.compile(source, check=check))) for check in (True, False))
+            checked, fast = (ctypes.CDLL(str(built_for_engine(source, check=check))) for check in (True, False))
             self._libraries[name] = Library(source, checked, fast)
         return self._libraries[name]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # hopper_calls: pytest imports t
 
 from hopper_calls import CALLS, Call, gemm_call  # noqa: E402
 
-from tile2cu_runtime.compile import host_flags  # noqa: E402
-from tile2cu_runtime.compilers import find_gxx  # noqa: E402
+from tests.built import built_for_engine  # noqa: E402
 from tile2cu_runtime.engine import EngineOptions, load_engine  # noqa: E402
 
 FOLDER = Path(__file__).parent / "hopper"
@@ -32,18 +30,13 @@ SCHEDULES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture(scope="session")
-def text(headers: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ctypes.CDLL]:
+def text() -> Callable[[str], ctypes.CDLL]:
     """`text("attention")`: the functions of hopper/attention.cu, with the engine's hooks."""
-    folder = tmp_path_factory.mktemp("hopper")
 
     @functools.cache
     def build(name: str) -> ctypes.CDLL:
         load_engine()
-        library, gxx = folder / f"{name}.so", find_gxx().path
-        command = [gxx, "-x", "c++", *host_flags(check=True), "-I", str(headers)]
-        subprocess.run([*command, "-c", str(FOLDER / f"{name}.cu"), "-o", f"{library}.o"], check=True)
-        subprocess.run([gxx, "-shared", f"{library}.o", "-o", str(library)], check=True)
-        return ctypes.CDLL(str(library))
+        return ctypes.CDLL(str(built_for_engine(FOLDER / f"{name}.cu", check=True)))
 
     return build
 

@@ -1,0 +1,31 @@
+"""What tests compile, kept in the cache of kernels: the workers of a parallel run share it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tile2cu_runtime import cache, paths
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compilers import find_gxx
+
+
+def built(output: str, commands: Sequence[Sequence[str]], *sources: Path) -> Path:
+    """What the commands, g++'s, write to `output` in their folder. They read the tl headers, and these sources."""
+    content = [cache.tree_key(paths.headers_dir()), *(source.read_bytes() for source in sources)]
+
+    def make(temporary: Path, place: Path) -> None:
+        for command in commands:
+            subprocess.run(command, cwd=temporary, check=True)
+
+    key = cache.content_key(find_gxx().version, *(word for command in commands for word in (*command, "\n")), *content)
+    return cache.get_or_build("tests", key, make).folder / output
+
+
+def built_for_engine(source: Path, *flags: str, check: bool) -> Path:
+    """A text, and the header beside it, as a library for the CPU engine, with the engine's hooks or without."""
+    gxx, name = find_gxx().path, f"{source.stem}{'_checked' if check else ''}.so"
+    compiled = [gxx, "-x", "c++", *host_flags(check=check), *flags, "-I", str(paths.headers_dir()), "-c", str(source)]
+    own = [header] if (header := source.with_suffix(".h")).is_file() else []
+    return built(name, [[*compiled, "-o", "text.o"], [gxx, "-shared", "text.o", "-o", name]], source, *own)
