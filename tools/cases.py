@@ -152,6 +152,12 @@ CASES = {
     "gemm_persistent": Case(
         sizes=GEMM_SIZES, reference=references.gemm_relu, integers=inputs.small_integers, tolerance=2e-3
     ),
+    "gemm_hybrid": Case(  # the last size: two tiles, each in parts for 66 blocks
+        sizes=(*GEMM_SIZES, {"M": 130, "N": 136, "K": 4224}),
+        reference=references.gemm_relu,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
     "gemm_splitk": Case(
         sizes=({"M": 130, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
         reference=references.product,

@@ -1,0 +1,118 @@
+"""A matrix product in waves of whole tiles; tiles that would not fill the last wave are cut along K."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def gemm_hybrid(
+    M,
+    N,
+    K,
+    programs=132,  # blocks, as many as the chip runs at once
+    least=48,  # turns that an even split would save: fewer are what parts cost on their way through memory
+    panel=12,  # rows of tiles that are filled column by column
+    block_M=128,
+    block_N=256,
+    block_K=64,
+    num_stages=3,
+    threads=256,
+    strip=8,  # rows that a block of the second kernel adds up
+    dtype="float16",
+):
+    """C = relu(A @ B). Parts of a tile are summed by a second kernel, always in the same order."""
+
+    def first_part_of(left, k_tiles):
+        """The turns of a tile's first part, where `left` tiles are cut so that all blocks have about as many.
+
+        With two blocks a tile or more each has an equal part of one. Else each tile has a block for its first part, and
+        the other blocks take the ends of several.
+        """
+        ends = T.ceildiv(left, programs - left)
+        equal = T.ceildiv(k_tiles, programs // T.max(left, 1))
+        return T.if_then_else(2 * left <= programs, equal, k_tiles - k_tiles // (ends + 1))
+
+    def cut_of(left, k_tiles):
+        """How many tiles are cut: none, if that saves little."""
+        return T.if_then_else(k_tiles * (programs - left) >= least * programs, left, 0)
+
+    @T.macro
+    def place_of(tile, rows, columns):
+        # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+        most = T.if_then_else(columns < panel, 2, panel)
+        above = tile // (most * columns) * most
+        height = T.min(most, rows - above)
+        return above + tile % (most * columns) % height, tile % (most * columns) // height
+
+    @T.prim_func
+    def gemm_hybrid_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
+        parts = T.alloc_global((2 * programs, block_M, block_N), "float32")
+
+        # multiply
+        # grid dims: (blocks)
+        with T.Kernel(programs, threads=threads) as block:
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.pdl_trigger()
+
+            rows = T.ceildiv(M, block_M)
+            columns = T.ceildiv(N, block_N)
+            k_tiles = T.ceildiv(K, block_K)
+            left = rows * columns % programs
+            part = first_part_of(left, k_tiles)
+            cut = cut_of(left, k_tiles)
+            waves = T.ceildiv(rows * columns - cut, programs)
+            # Blocks whose parts are their tiles' first, second, ... run on the same K at the same time, as those of
+            # a whole wave do: their operands meet in L2.
+            number = block // T.max(cut, 1)
+            ends = T.if_then_else(number == 1, T.ceildiv(cut, programs - cut), 1)
+
+            for wave in T.serial(waves + ends):
+                whole = wave < waves
+                end = block - cut + (wave - waves) * (programs - cut)
+                place = T.if_then_else(number == 1, end, block % T.max(cut, 1))
+                tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + place)
+                start = T.if_then_else(whole, 0, number * part)
+                count = T.if_then_else(whole, k_tiles, T.min(part, k_tiles - start))
+                if tile < rows * columns and (whole or count > 0):
+                    by, bx = place_of(tile, rows, columns)
+                    if K == 0:
+                        T.clear(C_local)
+                    for ko in T.Pipelined(count, num_stages=num_stages):
+                        T.copy(A[by * block_M, (start + ko) * block_K], A_shared)
+                        T.copy(B[(start + ko) * block_K, bx * block_N], B_shared)
+                        T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
+                    if whole:
+                        # The ReLU is fused: C never goes to memory without it.
+                        for i, j in T.Parallel(block_M, block_N):
+                            C_local[i, j] = T.max(C_local[i, j], 0)
+                        T.copy(C_local, C[by * block_M, bx * block_N])
+                    else:
+                        T.copy(C_local, parts[number * cut + place, 0, 0])
+
+        # add
+        # grid dims: (rows of the cut tiles, `strip` at a time)
+        strips = block_M // strip
+        left = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) % programs
+        with T.Kernel(cut_of(left, T.ceildiv(K, block_K)) * strips, threads=128) as index:
+            total = T.alloc_fragment((strip, block_N), "float32")
+
+            rows = T.ceildiv(M, block_M)
+            columns = T.ceildiv(N, block_N)
+            k_tiles = T.ceildiv(K, block_K)
+            cut = rows * columns % programs
+            number = index // strips
+            row = index % strips * strip
+            by, bx = place_of(rows * columns - cut + number, rows, columns)
+
+            T.clear(total)
+            T.pdl_sync()
+            for each in T.serial(T.ceildiv(k_tiles, first_part_of(cut, k_tiles))):
+                for i, j in T.Parallel(strip, block_N):
+                    total[i, j] += parts[each * cut + number, row + i, j]
+            for i, j in T.Parallel(strip, block_N):
+                total[i, j] = T.max(total[i, j], 0)
+            T.copy(total, C[by * block_M + row, bx * block_N])
+
+    return gemm_hybrid_kernel
