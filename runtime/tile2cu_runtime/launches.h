@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
-#include <vector>
 
 namespace tile2cu {
 
@@ -26,13 +24,18 @@ struct Memory {
 using Launch = int (*)(const char* kernel, const Extent* grid, const Extent* block, void** arguments,
                        size_t shared_bytes, const Memory* workspace);
 
-// Each kernel's host address and its symbol in the code object.
-using Kernels = std::vector<std::pair<const void*, const char*>>;
+// A kernel's host address and its symbol in the code object, and the kernel that was registered before it.
+struct Kernel {
+  const void* host;
+  const char* symbol;
+  Kernel* before;
+};
 
-static Kernels& kernels() {
-  static Kernels known;  // in a function: registration comes before this file's own initialisers
-  return known;
+static Kernel*& kernels() {
+  static Kernel* last = nullptr;  // in a function: registration comes before this file's own initialisers
+  return last;
 }
+static void register_kernel(const void* host, const char* symbol) { kernels() = new Kernel{host, symbol, kernels()}; }
 static Launch& launch() {
   static Launch chosen = nullptr;
   return chosen;
@@ -106,8 +109,10 @@ static int encode_tensor_map(void* map, int type, uint32_t rank, void* address, 
 }
 
 static int launch_kernel(const void* function, Extent grid, Extent block, void** arguments, size_t shared_bytes) {
-  for (const auto& [host, symbol] : kernels())
-    if (host == function && launch()) return launch()(symbol, &grid, &block, arguments, shared_bytes, &workspace());
+  const Kernel* kernel = kernels();
+  while (kernel != nullptr && kernel->host != function) kernel = kernel->before;
+  if (kernel != nullptr && launch())
+    return launch()(kernel->symbol, &grid, &block, arguments, shared_bytes, &workspace());
   return no_such_kernel;
 }
 
@@ -128,7 +133,7 @@ void** __hipRegisterFatBinary(const void*) {
 void __hipUnregisterFatBinary(void**) {}
 void __hipRegisterFunction(void**, const void* host, char*, const char* symbol, unsigned, void*, void*, void*, void*,
                            int*) {
-  tile2cu::kernels().emplace_back(host, symbol);
+  tile2cu::register_kernel(host, symbol);
 }
 int __hipPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void**) { return 1; }  // kernel<<<>>> only
 int hipLaunchKernel(const void* function, tile2cu::Extent grid, tile2cu::Extent block, void** arguments,
@@ -145,7 +150,7 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 void __cudaRegisterFunction(void**, const char* host, char*, const char* symbol, int, void*, void*, void*, void*,
                             int*) {
-  tile2cu::kernels().emplace_back(host, symbol);
+  tile2cu::register_kernel(host, symbol);
 }
 int __cudaPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void*) { return 1; }  // kernel<<<>>> only
 int __cudaGetKernel(void**, const void*) { return tile2cu::no_such_kernel; }
