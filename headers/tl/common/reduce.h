@@ -124,19 +124,21 @@ template <class Layout> constexpr int neighbours<Layout, std::void_t<decltype(La
 template <class Op, int dim, class T, class U, class Layout>
 constexpr bool adds_in_pairs = std::is_same<Op, ReduceSum>::value && std::is_same<T, half>::value &&
                                std::is_same<U, half>::value && dim == Layout::rank - 1 && neighbours<Layout> % 2 == 0;
-template <class Layout, class ResultLayout>
+template <int dim, class Layout, class ResultLayout>
 TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, ResultLayout>& to) {
-  constexpr int each = Layout::registers / ResultLayout::registers;  // of one result, side by side
+  uint32_t sums[ResultLayout::registers] = {};
+  bool begun[ResultLayout::registers] = {};  // constants, once the loop is unrolled
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; r += 2) {
+    if (!Layout::valid(r)) continue;
+    const int result = result_register<dim, Layout>(r);
+    const uint32_t pair = pack_bits(from.reg[r], from.reg[r + 1]);
+    sums[result] = begun[result] ? add2(sums[result], pair, half()) : pair;
+    begun[result] = true;
+  }
   TL_UNROLL
   for (int result = 0; result < ResultLayout::registers; ++result) {
-    uint32_t sums = 0;
-    TL_UNROLL
-    for (int r = result * each; r < (result + 1) * each; r += 2) {
-      if (!Layout::valid(r)) continue;
-      const uint32_t pair = pack_bits(from.reg[r], from.reg[r + 1]);
-      sums = r == result * each ? pair : add2(sums, pair, half());
-    }
-    const auto both = bit_cast<Vec<half, 2>>(sums);
+    const auto both = bit_cast<Vec<half, 2>>(sums[result]);
     to.reg[result] = both.at[0] + both.at[1];
   }
 }
@@ -145,7 +147,7 @@ TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, Resu
 template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
 TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
   if constexpr (adds_in_pairs<Op, dim, T, U, Layout>) {
-    sum_pairs(from, to);
+    sum_pairs<dim>(from, to);
   } else {
     fill(to, Op::template identity<U>());
     TL_UNROLL
