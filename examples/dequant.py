@@ -110,9 +110,9 @@ def dequant_gemv(
     weights="int4",
     group=32,  # a multiple of 32; None: a scale for each row, and zeros of 8
     block_N=8,  # rows of W a block
-    block_K=1024,  # columns a turn: whole groups
+    block_K=2048,  # columns a turn: whole groups
     num_stages=3,
-    threads=64,
+    threads=128,
     dtype="float16",
     zero_dtype="uint8",
     partial_dtype="float16",  # of the sums of 32 products; float32, which is slower, where they may pass 65504

@@ -76,6 +76,18 @@ def test_causal_attention() -> None:
     np.testing.assert_allclose(load("attention", dim=128, is_causal=True)(q, k, v), expected, atol=2e-3)
 
 
+@pytest.mark.parametrize("sizes", [(1, 19, 2048), (2, 8, 1100)])
+def test_copies_of_what_is_read_once(sizes: tuple[int, int, int]) -> None:
+    """One row of X alone reads W: then the copies have a cache policy."""
+    m, n, k = sizes
+    x = RNG.integers(-128, 128, (m, k)).astype(np.int8)
+    weights = RNG.integers(0, 3, (n, k))
+    packed = (weights.reshape(n, k // 4, 4) << np.array([0, 2, 4, 6])).sum(axis=-1).astype(np.uint8)
+    kernel = tile2cu.load(EXAMPLES / "w2a8.py", kernel="w2a8_gemv", device="ptx")
+    assert "tl::copy_async_once<" in kernel.source
+    np.testing.assert_array_equal(kernel(x, packed), x.astype(int) @ (weights - 1).T)
+
+
 def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     path = tmp_path / "total.py"
     path.write_text(SPLIT.format(between=""))

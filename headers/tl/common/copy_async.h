@@ -12,28 +12,42 @@ template <class View, int n> TL_DEVICE int bytes_inside(const View& view, int fi
   return View::has_whole_rows ? n * size : min(n, view.extent[View::last] - first) * size;
 }
 
+// How copies ask for `bytes` bytes: L2 keeps what is read, or gives it up first where it is read once.
+struct ReadAgain {
+  template <int bytes> TL_DEVICE void start(void* to, const void* from, int source_bytes) const {
+    cp_async<bytes>(to, from, source_bytes);
+  }
+};
+struct ReadOnce {
+  bool once;
+  template <int bytes> TL_DEVICE void start(void* to, const void* from, int source_bytes) const {
+    cp_async_once<bytes>(to, from, source_bytes, once);
+  }
+};
+
 // One chunk of `bytes` bytes, of which those outside become zero.
-template <int bytes, class View, class Tile>
-TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int col) {
+template <int bytes, class View, class Tile, class Reads>
+TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
   const int count = bytes_inside<View, vector>(from.view, from.offset[View::last] + col);
   if constexpr (View::rank == 1)
-    cp_async<bytes>(to.at(col), from.address(col), count);
+    reads.template start<bytes>(to.at(col), from.address(col), count);
   else
-    cp_async<bytes>(to.at(row, col), from.address(row, col), from.view.inside(0, from.offset[0] + row) ? count : 0);
+    reads.template start<bytes>(to.at(row, col), from.address(row, col),
+                                from.view.inside(0, from.offset[0] + row) ? count : 0);
 }
 // The 16-byte path is the fast one; the narrower ones are kept small.
-template <int threads, int bytes, class View, class Tile>
-TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to) {
+template <int threads, int bytes, class View, class Tile, class Reads>
+TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to, const Reads& reads) {
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
   if constexpr (bytes == 16) {
     TL_UNROLL
     for (int turn = 0; turn < Pieces::turns; ++turn)
-      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn), reads);
   } else {
     TL_UNROLL_LITTLE
     for (int turn = 0; turn < Pieces::turns; ++turn)
-      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn));
+      if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn), reads);
   }
 }
 
@@ -45,8 +59,9 @@ template <int threads, class View, class Tile> struct DirectCopy {
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
 // narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
 // Who: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does both.
-template <int threads, class View, class Tile>
-TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to) {
+template <int threads, class View, class Tile, class Reads = ReadAgain>
+TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to,
+                                                                  const Reads& reads = {}) {
   static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   static_assert(std::is_same<typename View::T, typename Tile::type>::value,
                 "an asynchronous copy does not convert: use tl::copy");
@@ -54,24 +69,31 @@ TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<Vi
   constexpr int size = sizeof(typename Tile::type), widest = Tile::chunk_bytes;
   constexpr int known = smaller(View::alignment, widest), middle = smaller(widest, 8), narrowest = size > 4 ? size : 4;
   if constexpr (known >= 4) {
-    copy_async_chunks<threads, known>(from, to);
+    copy_async_chunks<threads, known>(from, to, reads);
   } else if constexpr (View::alignment != 0 || widest < 4) {
     copy_elements<threads, widest, Tile>(from.template with_row_start<size>(), to);
   } else {
     if (from.aligned(widest))
-      copy_async_chunks<threads, widest>(from, to);
+      copy_async_chunks<threads, widest>(from, to, reads);
     else if (middle < widest && from.aligned(middle))
-      copy_async_chunks<threads, middle>(from, to);
+      copy_async_chunks<threads, middle>(from, to, reads);
     else if (narrowest < middle && from.aligned(narrowest))
-      copy_async_chunks<threads, narrowest>(from, to);
+      copy_async_chunks<threads, narrowest>(from, to, reads);
     else
       copy_elements<threads, widest, Tile>(from.template with_row_start<size>(), to);
   }
 }
-template <int threads, class From, class To>
-TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from, To&& to) {
+template <int threads, class From, class To, class Reads = ReadAgain>
+TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from, To&& to, const Reads& reads = {}) {
   auto&& bytes = in_bytes(to);
-  copy_async<threads>(in_bytes(from), bytes);
+  copy_async<threads>(in_bytes(from), bytes, reads);
+}
+
+// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again.
+template <int threads, class From, class To>
+TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
+  const int64_t bytes = from.view.extent[0] * from.view.stride[0] * int64_t(sizeof(typename From::type));
+  copy_async<threads>(from, to, ReadOnce{once && spares_l2(bytes)});
 }
 
 }  // namespace tl

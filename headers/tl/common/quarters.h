@@ -52,7 +52,7 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const Quarters<n>& x, co
   return dot_4(x - 0, y, sum);
 }
 
-// The same products, added to the first element of the packet: of sums of which only the total is read. Numbers `part` of
+// The same products, added to the packet's first element: of sums of which only the total is read. Numbers `part` of
 // four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows. The odd parts are left
 // in their places, four times as large, and their sum is divided, which is exact.
 template <int n, class Sum>

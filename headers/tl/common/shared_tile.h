@@ -87,10 +87,13 @@ template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::al
   Stored<T> data[is_packed<T> ? cols / 2 : cols];
 
   static TL_DEVICE constexpr unsigned offset(unsigned i) {
-    if constexpr (Swizzle::span == 0) return i;
-    constexpr unsigned in_row = elements_in<T>(Swizzle::span), in_chunk = elements_in<T>(chunk_bytes);
-    const unsigned row = i / in_row;
-    return row * in_row + Swizzle::chunk(row, i % in_row / in_chunk) * in_chunk + i % in_chunk;
+    if constexpr (Swizzle::span == 0) {
+      return i;
+    } else {
+      constexpr unsigned in_row = elements_in<T>(Swizzle::span), in_chunk = elements_in<T>(chunk_bytes);
+      const unsigned row = i / in_row;
+      return row * in_row + Swizzle::chunk(row, i % in_row / in_chunk) * in_chunk + i % in_chunk;
+    }
   }
   TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, offset(i)); }
   TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, offset(i)); }

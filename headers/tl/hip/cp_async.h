@@ -26,6 +26,11 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
   for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
 }
 
+// The same: there is no such hint here.
+TL_DEVICE bool spares_l2(int64_t) { return false; }
+template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes, bool) {
+  cp_async<bytes>(to, from, source_bytes);
+}
 // Nothing is in flight, so there is nothing to close and nothing to wait for.
 TL_DEVICE void cp_async_commit() {}
 template <int n> TL_DEVICE void cp_async_wait() {}

@@ -12,6 +12,11 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
   tl_engine_cp_async(to, from, bytes, source_bytes);
   if constexpr (warp_size == 64) tl_engine_cp_async_commit(), tl_engine_cp_async_wait(0);
 }
+// The same: how long L2 keeps it changes no result.
+TL_DEVICE bool spares_l2(int64_t) { return false; }
+template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes, bool) {
+  cp_async<bytes>(to, from, source_bytes);
+}
 // Closes the calling thread's group.
 TL_DEVICE void cp_async_commit() { tl_engine_cp_async_commit(); }
 // Waits until at most n of the calling thread's groups are in flight. Other threads need a barrier after it.

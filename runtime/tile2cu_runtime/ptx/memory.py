@@ -165,7 +165,8 @@ def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
             t.land(keep)
 
         return wait
-    target, origin, size, *rest = instruction.operands
+    operands = instruction.operands[: -1 if "L2::cache_hint" in instruction.modifiers else None]
+    target, origin, size, *rest = operands
     to, of, count = address(target, kernel), address(origin, kernel), int(size)
     source_bytes = source(rest[0] if rest else size, np.uint32, kernel)
 
@@ -183,6 +184,12 @@ def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
         )
 
     return step
+
+
+def _create_policy(instruction: Instruction, kernel: Kernel) -> Step:
+    """createpolicy: how long L2 keeps what it is given with. It changes no result, and any number stands for it."""
+    register = instruction.operands[0]
+    return lambda t: t.write(register, np.full(t.count, 1, np.uint64))
 
 
 def _commit(t: Threads) -> None:
@@ -234,10 +241,10 @@ BUILDERS: dict[str, Builder] = {
     "atom": _atomic,
     "red": _atomic,
     "cp": _copy_async,
+    "createpolicy": _create_policy,
     "mapa": _map_to_block,
     "membar": _nothing,
     "fence": _fence,
-    "createpolicy": _nothing,
     "prefetch": _nothing,
     "setmaxnreg": _nothing,
     "griddepcontrol": _nothing,

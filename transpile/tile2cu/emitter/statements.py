@@ -382,10 +382,14 @@ class Statements:
         src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
         if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
             src = f"tl::{op.evict}({src})"
+        operands = [src, dst]
+        once: tuple[Expr, ...] | None = self.facts.get(op, "once")
+        if once:
+            operands.append(" && ".join(f"{self.printer.text(extent)} == 1" for extent in once))
         return {
-            "name": self.facts[op, "call"],
+            "name": self.facts[op, "call"] + ("" if once is None else "_once"),
             "template": "" if fragment else self._threads,
-            "arguments": f"{src}, {dst}",
+            "arguments": ", ".join(operands),
         }
 
     def _copy_to_block(self, op: Copy, block: Expr) -> Mapping[str, str]:
@@ -400,6 +404,8 @@ class Statements:
         """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
         if op.reason:
             return (f"{op.reason.replace('`', '')}  [{self.facts.rule(op, 'reason')}]",)
+        if self.facts.get(op, "once") is not None:
+            return self._once_comments(op)
         if self.facts[op, "call"] != "tma_store":
             return ()
         rule = self.facts.rule(op, "call")
@@ -411,6 +417,15 @@ class Statements:
         return (
             "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "
             f"{until}  [{rule}]",
+        )
+
+    def _once_comments(self, op: Copy) -> tuple[str, ...]:
+        """What the first of the copies says that read what nothing reads again."""
+        copies = [stmt for stmt in walk_stmts(self.settled.launch.body) if isinstance(stmt, Copy)]
+        if next(stmt for stmt in copies if self.facts.get(stmt, "once") is not None) is not op:
+            return ()
+        return (
+            f"copy_async_once: where no other block reads it, L2 gives it up first  [{self.facts.rule(op, 'once')}]",
         )
 
     def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:

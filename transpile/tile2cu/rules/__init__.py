@@ -37,6 +37,7 @@ from tile2cu.rules.layout.propagate import (
 from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.loops import loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
+from tile2cu.rules.once import read_once
 from tile2cu.rules.overlap import held_operand, overlap, plain_turns, register_shares
 from tile2cu.rules.overlay import shared_overlay
 from tile2cu.rules.packed import pairs, whole_bytes
@@ -132,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     proxy_fence,
     copy_through_shared,
     copy_cp_async,
+    read_once,
     tma_store,
     grid_panels,
     grid_dies,

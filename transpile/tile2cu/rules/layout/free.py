@@ -197,17 +197,21 @@ def _bits_in_memory(tile: Buffer, context: Context) -> int:
 
 
 def _moved(op: Stmt, together: set[Buffer]) -> Iterator[tuple[Buffer, bool]]:
-    """The tensors that an operation reads to these fragments, or (True) writes from them."""
+    """The tensors that an operation reads to these fragments, or (True) writes from them; and shared tiles of bytes."""
     match op:
         case Copy():
             tensors = [(op.src.buffer, op.dst.buffer, False), (op.dst.buffer, op.src.buffer, True)]
             pairs = [(there, stored) for there, here, stored in tensors if here in together]
-            yield from (pair for pair in pairs if pair[0].scope is Scope.GLOBAL)
+            yield from (pair for pair in pairs if pair[0].scope is Scope.GLOBAL or _is_of_bytes(pair[0]))
         case Parallel() if together & {access.buffer for access in fragment_accesses(op)}:
             accesses = [access for access in element_accesses(op.body) if access.buffer.scope is Scope.GLOBAL]
             yield from ((access.buffer, access.is_store) for access in accesses)
         case _:
             pass
+
+
+def _is_of_bytes(tile: Buffer) -> bool:
+    return tile.scope is Scope.SHARED and tile.dtype.bits == 8
 
 
 def _met(context: Context) -> Iterator[set[Buffer]]:

@@ -1,0 +1,60 @@
+"""Which copies read what nothing reads again, so that it need not stay in L2."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_read, buffers_written, variables, viewed
+from tile2cu.core.expr import Role, Var, static_value
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Loop, While, walk_stmts
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_LINE = 128  # bytes of L2
+_EXAMPLE = """
+S = T.alloc_shared((64, 32), "float32")
+L = T.alloc_fragment((64, 32), "float32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(X[bx * 64, k * 32], S)
+    T.copy(S, L)
+"""
+
+
+@rule(
+    "select.copy.read-once",
+    phase=Phase.SELECT,
+    on=Copy,
+    source="PTX ISA, 'Cache Eviction Priority Hints'; measured on an H200: docs/hopper.md, memory-bound kernels",
+    examples=(Example(_EXAMPLE, 4, "once", "()"),),
+)
+def read_once(op: Copy, context: Context) -> Iterator[Decision]:
+    """An asynchronous copy of what is read once asks L2 to give it up first.
+
+    What streams past would push out what others read again, and wait until lines that were written are in memory.
+    It is read once if each block and each turn reads a part of its own, and nothing else reads the tensor. Blocks whose
+    index does not move the part read the same; there is one of them where the grid's extent is 1, which is asked at run
+    time when it is a size of the tensors. Its rows are whole lines of L2: of a part of a line the rest would be lost.
+    What products read is left out: their blocks share it.
+
+    Gives: the extents that must be 1.
+    """
+    tensor, tile = op.src.buffer, op.dst.buffer
+    if context.facts.get(op, "call") != "copy_async" or _is_shared_out(tile, context):
+        return
+    if tile.dtype.bytes_of(tile.static_shape[-1]) % _LINE:
+        return
+    reads = [stmt for stmt in context.statements if not isinstance(stmt, Loop | If | While)]
+    if sum(tensor in buffers_read(stmt) for stmt in reads) > 1 or any(tensor in buffers_written(s) for s in reads):
+        return
+    moving = variables(*(context.bounds.expanded(part.start) for part in op.src.ranges))
+    around = [loop for loop in context.statements if isinstance(loop, Loop | While) and op in walk_stmts(loop.body)]
+    if any(isinstance(loop, While) or loop.var not in moving for loop in around):
+        return
+    launch = context.launch
+    extents = [extent for block, extent in zip(launch.blocks, launch.grid, strict=True) if block not in moving]
+    alone = tuple(extent for extent in extents if static_value(extent) != 1)
+    if all(isinstance(extent, Var) and extent.role is Role.SIZE for extent in alone):
+        yield op, "once", alone
+
+
+def _is_shared_out(tile: Buffer, context: Context) -> bool:
+    """Whether a product reads the tile, by whatever name."""
+    names = {tile, *viewed(context.launch, tile)}
+    return any(isinstance(stmt, Gemm) and names & buffers_read(stmt) for stmt in context.statements)
