@@ -121,15 +121,22 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
     assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
     dealt = second == FROM_SHARED
-    assert ("tl::hand_over(before, before_handed);" in kernel.source) == dealt
+    assert ("tl::hand_over(highest, highest_handed);" in kernel.source) == dealt
+    assert kernel.source.count("tl::copy(highest, before);") == 1 + dealt, "both know the maximum before"
+    assert ("tl::add_up<threads>(total, total_handed);" in kernel.source) == dealt
     assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
 
 
 def test_results_are_staged_where_an_operand_was(tmp_path: Path) -> None:
     """There is no room for a staging tile but Q_shared's; without the barrier before it the engine finds a race."""
+    scaled = (
+        "total[i] *= T.exp(before[i] - highest[i])\n                total[i] += part[i]"  # no sum that adds up at last
+    )
     kernel = load_body(
         tmp_path,
-        LATENT.format(second=FROM_SHARED).replace("128", "512"),
+        LATENT.format(second=FROM_SHARED)
+        .replace("128", "512")
+        .replace("total[i] = total[i] * T.exp(before[i] - highest[i]) + part[i]", scaled),
         'Q: T.Tensor((64, 512), "float16"), KV: T.Tensor((L, 512), "float16"), O: T.Tensor((64, 512), "float16")',
         arguments="L",
         target="cuda:sm_90a",

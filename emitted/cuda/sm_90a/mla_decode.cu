@@ -49,7 +49,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 230,400 of 232,448 bytes a block may use (72 are padding) ---------------------------------------
+// ---- shared memory: 230,400 of 232,448 bytes a block may use (328 are padding) --------------------------------------
 struct Shared {
   // 65,536 bytes; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   union {
@@ -67,8 +67,6 @@ struct Shared {
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle128B> S_shared;
   // 256 bytes; scores_max on its way to the other warpgroup  [storage.shared.ledger]
   tl::SharedTile1D<float, block_H> scores_max_handed;
-  // 256 bytes; scores_scale on its way to the other warpgroup  [storage.shared.ledger]
-  tl::SharedTile1D<float, block_H> scores_scale_handed;
   // 256 bytes; logsum on its way to the other warpgroup  [storage.shared.ledger]
   tl::SharedTile1D<float, block_H> logsum_handed;
   // 176 bytes; `full` of each panel and two `empty` of each slot, 8 bytes each
@@ -111,7 +109,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& S_shared = tl::shared<Shared>().S_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
   auto& scores_max_handed = tl::shared<Shared>().scores_max_handed;
-  auto& scores_scale_handed = tl::shared<Shared>().scores_scale_handed;
   auto& logsum_handed = tl::shared<Shared>().logsum_handed;
   const int part = blockIdx.x, by = blockIdx.y, b = blockIdx.z;
 
@@ -165,7 +162,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
-  tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
+  tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_scale_taken, scores_sum,
+      scores_sum_taken, logsum;
   tl::Fragment<tl::half, acc_s_layout> S_own, S_taken;
   // Q_pe_shared in registers
   tl::Fragment<tl::half, tl::WgmmaAccumulator<block_H, pe_dim, 1>> Q_pe_local;
@@ -198,33 +196,36 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });
     }
 
-    // mla_decode.py:79-87  Online softmax: rescale what was summed so far when a row's maximum grows.
+    // mla_decode.py:79-84  Online softmax: rescale what was summed so far when a row's maximum grows.
     tl::copy(scores_max, scores_max_prev);
     tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
     tl::parallel(scores_max_layout{},
                  [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
     tl::parallel(acc_s_layout{},
                  [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    tl::reduce_sum<1>(acc_s, scores_sum);
-    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
 
     // mla_decode.py:90  Each warp has some columns of the scores, and needs all of them for its columns of the
     // output.
     tl::copy(acc_s, S_own);
     tl::hand_over(scores_max, scores_max_handed);
-    tl::hand_over(scores_scale, scores_scale_handed);
-    tl::hand_over(logsum, logsum_handed);
     tl::hand_over(S_own, S_shared);
     tl::announce<threads>(tl::turn_handed_over, k);
+    // mla_decode.py:85  T.reduce_sum(acc_s, scores_sum, dim=1)
+    tl::sum_own<1>(acc_s, scores_sum);
   };
   auto take_over_S = [&](int k) {
     tl::await<threads>(tl::turn_handed_over, k);
+    tl::copy(scores_max, scores_max_prev);
     tl::take_over(scores_max_handed, scores_max);
-    tl::take_over(scores_scale_handed, scores_scale);
-    tl::take_over(logsum_handed, logsum);
+    tl::parallel(scores_max_layout{},
+                 [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
     tl::take_over(S_shared, S_taken);
+    tl::fill(scores_sum, 0);  // the other warpgroup has this turn's
   };
-  auto prepare_acc_o = [&] {
+  auto prepare_acc_o = [&](auto& scores_scale, auto& scores_sum) {
+    // mla_decode.py:86  for i in T.Parallel(block_H):
+    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
+
     // mla_decode.py:91  for i, j in T.Parallel(block_H, dim):
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
   };
@@ -233,23 +234,22 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::gemm_start(S, KV_shared[k % num_stages], acc_o);
   };
 
-  // The two warpgroups take turns: one computes all of acc_s, and hands S_shared, scores_max, scores_scale and
-  // logsum over; both add the turn's product to their columns of acc_o. One multiplies while the other is between
-  // its products. Who reads S_shared is the next to write it: no barrier is needed for that
-  // [pipeline.loop.dealt-turns]
+  // The two warpgroups take turns: one computes all of acc_s, and hands S_shared and scores_max over; both add the
+  // turn's product to their columns of acc_o. One multiplies while the other is between its products. Who reads
+  // S_shared is the next to write it: no barrier is needed for that  [pipeline.loop.dealt-turns]
   if (tl::warpgroup() == 0) {
     for (int k = 0; k < turns; k += 2) {
       start_acc_s(k);
       tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
       tl::gemm_wait<0>(acc_s);
       hand_over_S(k);
-      prepare_acc_o();
+      prepare_acc_o(scores_scale, scores_sum);
       start_acc_o(S_own, k);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
       if (k + 1 == turns) break;
       take_over_S(k + 1);
-      prepare_acc_o();
+      prepare_acc_o(scores_scale, scores_sum);
       start_acc_o(S_taken, k + 1);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k + 1);
@@ -260,12 +260,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       start_acc_s(k);
       tl::gemm_wait<0>(acc_s);
       take_over_S(k - 1);
-      prepare_acc_o();
+      tl::copy(scores_scale, scores_scale_taken);
+      tl::copy(scores_sum, scores_sum_taken);
+      hand_over_S(k);  // first of all: the other warpgroup waits for it
+      prepare_acc_o(scores_scale_taken, scores_sum_taken);
       start_acc_o(S_taken, k - 1);
-      hand_over_S(k);  // under the product of turn k - 1
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k - 1);
-      prepare_acc_o();
+      prepare_acc_o(scores_scale, scores_sum);
       start_acc_o(S_own, k);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
@@ -273,12 +275,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     if (turns % 2 == 1) {
       tl::await<threads>(tl::turn_started, turns - 1);
       take_over_S(turns - 1);
-      prepare_acc_o();
+      prepare_acc_o(scores_scale, scores_sum);
       start_acc_o(S_taken, turns - 1);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(turns - 1);
     }
   }
+  // until here each thread has its own elements of logsum alone  [pipeline.loop.dealt-turns]
+  tl::add_up<threads>(logsum, logsum_handed);
 
   // mla_decode.py:96-99  An empty part gives zeros, and minus infinity for its logarithm. One division a row.
   tl::parallel(scores_max_layout{}, [&](auto i) { scores_scale(i) = logsum(i) > 0.0f ? 1.0f / logsum(i) : 0.0f; });

@@ -143,9 +143,9 @@ TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, Resu
   }
 }
 
-// This thread's own elements, then those of the other lanes that share the row or column.
+// This thread's own elements.
 template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
-TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
+TL_DEVICE void reduce_own(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
   if constexpr (adds_in_pairs<Op, dim, T, U, Layout>) {
     sum_pairs<dim>(from, to);
   } else {
@@ -156,6 +156,12 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
       if (Layout::valid(r)) result = Op::combine(result, Op::of(convert<U>(from.reg[r])));
     }
   }
+}
+
+// Then those of the other lanes that share the row or column.
+template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
+TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
+  reduce_own<Op, dim>(from, to);
   constexpr Spread spread = Layout::spread(dim);
   static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
   TL_UNROLL

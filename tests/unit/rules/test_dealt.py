@@ -13,11 +13,13 @@ S = T.alloc_fragment(({rows}, 64), "float32")
 best = T.alloc_fragment(({rows},), "float32")
 sums = T.alloc_fragment(({rows},), "float32")
 kept = T.alloc_fragment(({rows}, 64), "float32")
+total = T.alloc_fragment(({rows},), "float32")
 O = T.alloc_fragment(({rows}, {cols}), "float32")
 T.copy(Z[0, 0], Q_shared)
 T.clear(O)
 T.clear(kept)
 T.fill(best, -1)
+T.fill(total, {start})
 for k in T.Pipelined(4, num_stages=2):
     T.copy(Z[k * 64, 0], KV_shared)
     T.gemm(Q_shared, KV_shared, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullCol)
@@ -34,7 +36,7 @@ for k in T.Pipelined(4, num_stages=2):
 
 def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "FullCol", threads: int = 256) -> str:
     """What is said of the loop: how its turns are dealt, or why not; empty for neither."""
-    body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy)
+    body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy, start=0)
     context = settled(body, threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
     found = [context.facts.get(loop, what) for what in ("dealt", "not turns dealt to warpgroups")]
@@ -42,7 +44,7 @@ def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "
 
 
 def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
-    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol")
+    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
     context = settled(body, threads=256, target="cuda:sm_90a")
     dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
     assert [tile.name for tile in dealt.handed] == ["best"], "carried from turn to turn; `sums` is not"
@@ -53,7 +55,7 @@ def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
 
 @pytest.mark.parametrize(("width", "held"), [(128, True), (512, False)])
 def test_an_operand_that_is_the_same_in_all_turns_is_in_registers_where_it_fits(width: int, held: bool) -> None:
-    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol").replace("128", str(width))
+    body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0).replace("128", str(width))
     context = settled(body, threads=256, target="cuda:sm_90a")
     dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
     assert dealt.held == (dealt.products[0] if held else None)
@@ -93,3 +95,55 @@ def test_nothing_is_dealt_where_columns_are_not_shared(options: dict[str, object
 )
 def test_why_turns_are_not_dealt(between: str, after: str, because: str) -> None:
     assert facts(between, after) == because
+
+
+def running(update: str, after: str = "", start: int = 0) -> str:
+    """The sum of which each thread keeps a part, and what goes from turn to turn; the sum's name is empty for none."""
+    between = f"for i in T.Parallel(64):\n        {update}"
+    after = f"for i in T.Parallel(64):\n    A[i, 0] = total[i]\n{after}"
+    body = LATENT.format(between=between, after=after, rows=64, cols=128, policy="FullCol", start=start)
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
+    found = dealt.running.total.name if dealt.running is not None else ""
+    assert dealt.running is None or dealt.late[0] is dealt.running.update
+    return f"{found}; {', '.join(tile.name for tile in dealt.handed)}"
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "total[i] = total[i] * best[i] + sums[i]",
+        "total[i] = sums[i] + T.exp2(best[i]) * total[i]",
+        "total[i] = total[i] + sums[i]",
+        "total[i] += sums[i]",
+    ],
+)
+def test_a_sum_that_only_adds_up_stays_in_parts(update: str) -> None:
+    assert running(update) == "total; best"
+
+
+@pytest.mark.parametrize(
+    ("update", "after", "start"),
+    [
+        ("total[i] = total[i] * best[i] + sums[i]", "", 1),
+        ("total[i] = total[i] * total[i] + sums[i]", "", 0),
+        ("total[i] = total[i] * best[i] - sums[i]", "", 0),
+        ("total[i] = best[i] + sums[i]", "", 0),
+        ("total[i] = total[i] * best[i] + sums[i]", "for i in T.Parallel(64):\n    A[i, 1] = sums[i]", 0),
+    ],
+    ids=["starts at 1", "its square", "less", "not the sum before", "a turn's sum is read, too"],
+)
+def test_other_values_of_rows_are_handed_over(update: str, after: str, start: int) -> None:
+    assert running(update, after, start).startswith("; best")
+
+
+def test_values_of_rows_that_follow_from_handed_ones_are_computed_by_both() -> None:
+    tiles = [f'{name} = T.alloc_fragment((64,), "float32")' for name in ("twice", "factor")]
+    loops = ("twice[i] = best[i] * 2", "factor[i] = T.exp2(twice[i])")
+    between = "\n    ".join(f"for i in T.Parallel(64):\n        {line}" for line in loops)
+    body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
+    body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", "O[i, j] *= factor[i]")))
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
+    assert [tile.name for tile in dealt.handed] == ["best"]
+    assert [type(op).__name__ for op in dealt.again] == ["Parallel", "Parallel"]

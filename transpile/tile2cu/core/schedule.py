@@ -6,7 +6,7 @@ from math import prod
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Stmt, Store
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Parallel, Reduce, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,15 @@ class InFlight:
         return f"{self.product.c.buffer.name} of the turn before, while {names} is written"
 
 
+@dataclass(frozen=True)
+class RunningSum:
+    """A sum of rows over all turns, of which each thread keeps a part: `reduce` has a turn's, `update` adds it."""
+
+    reduce: Reduce
+    update: Parallel
+    total: Buffer
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dealt:
     """Turns that two warpgroups take in alternation, but for the last product, whose columns they share.
@@ -145,7 +154,8 @@ class Dealt:
     A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
     does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
     warpgroup to the other with the tile. `held` is one of the products whose first operand, the same in all turns, is
-    in registers.
+    in registers. Of the `running` sum each thread keeps a part; its update is one of `late`.
+    What `again` are of `between`, computing values a row from those that are handed, both do.
     """
 
     products: tuple[Gemm, ...]
@@ -155,6 +165,13 @@ class Dealt:
     second: Gemm
     handed: tuple[Buffer, ...]
     held: Gemm | None = None
+    running: RunningSum | None = None
+    again: tuple[Stmt, ...] = ()
+
+    @property
+    def exchanged(self) -> tuple[Buffer, ...]:
+        """What goes through shared memory as values a row, in the turns or after them."""
+        return (*self.handed, *((self.running.total,) if self.running is not None else ()))
 
     @property
     def tile(self) -> Buffer:

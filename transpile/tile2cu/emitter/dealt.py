@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
@@ -67,16 +68,45 @@ def dealt_turns(dealt: Dealt, turns: Mapping[str, str], statements: "Statements"
         "start_second": f"start_{second}",
         "own": operands.own,
         "taken": operands.taken,
+        "values": ", ".join(names(tile.name) for tile in values_kept(dealt)),
+        "values_taken": ", ".join(names(f"{tile.name}_taken") for tile in values_kept(dealt)),
+        "keep": "\n".join(f"tl::copy({names(t.name)}, {names(f'{t.name}_taken')});" for t in values_kept(dealt)),
     }
     body = (
         *_hold(dealt, operands, statements),
         _start_first(dealt, operands, parts, statements),
         _hand_over(dealt, parts, statements),
         _take_over(dealt, parts, statements),
-        *([_part(parts["prepare"], "", statements.body(dealt.late))] if dealt.late else []),
+        *([_prepare(dealt, parts, statements)] if dealt.late else []),
         _start_second(dealt, parts, statements),
     )
-    return StatementView("dealt", parts, body=body, notes=_notes(dealt, parts, statements))
+    notes = _notes(dealt, parts, statements)
+    return StatementView("dealt", parts, body=body, orelse=_add_up(dealt, statements), notes=notes)
+
+
+def _add_up(dealt: Dealt, statements: "Statements") -> tuple[StatementView, ...]:
+    """What follows the turns: the threads' parts of a running sum come together."""
+    if dealt.running is None:
+        return ()
+    total = statements.printer.names(dealt.running.total.name)
+    place = statements.printer.names(f"{dealt.running.total.name}_handed")
+    about = f"until here each thread has its own elements of {total} alone  [{_rule(statements)}]"
+    return (_line(f"tl::add_up<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
+
+
+def values_kept(dealt: Dealt) -> tuple[Buffer, ...]:
+    """What the end of a turn reads and the next turn, which begins before, computes anew."""
+    sums = (dealt.running.reduce,) if dealt.running is not None else ()
+    written = frozenset().union(*(buffers_written(op) for op in (*dealt.between, *sums)))
+    wanted = frozenset().union(*(buffers_read(op) for op in dealt.late))
+    return tuple(sorted(wanted & written, key=lambda tile: tile.name))
+
+
+def _prepare(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    """What both do to the last product's result before it, with the values of a turn of either."""
+    part = _part(parts["prepare"], "", statements.body(dealt.late))
+    values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
+    return replace(part, kind="values_part", parts={**part.parts, "values": values})
 
 
 def _base(tile: Buffer) -> str:
@@ -124,16 +154,34 @@ def _hand_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
     handed.append((parts["own"], names(dealt.tile.name)))
     lines = [_line(f"tl::hand_over({fragment}, {place});", line) for fragment, place in handed]
     event = _line(f"tl::announce<threads>(tl::turn_handed_over, {parts['turn']});", line)
-    body = (*between, replace(copy, gap=store.gap), *lines, event)
+    body = (*between, replace(copy, gap=store.gap), *lines, event, *_own_sums(dealt, statements))
     return _part(parts["hand_over"], parts["turn"], body, parts["variable"])
 
 
+def _own_sums(dealt: Dealt, statements: "Statements") -> Iterator[StatementView]:
+    """What a thread has of the turn's sums: nobody waits for them."""
+    if dealt.running is not None:
+        (view,) = statements.body((dealt.running.reduce,))
+        yield replace(view, parts={**view.parts, "name": "sum_own"})
+
+
 def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+    """What a turn of the other warpgroup leaves; values a row that follow from it are computed, in the turn's order."""
     names, line = statements.printer.names, dealt.store.span.line
-    taken = [(names(f"{tile.name}_handed"), names(tile.name)) for tile in dealt.handed]
-    taken.append((names(dealt.tile.name), parts["taken"]))  # last: more follows from the others
     event = _line(f"tl::await<threads>(tl::turn_handed_over, {parts['turn']});", line)
-    lines = [_line(f"tl::take_over({place}, {fragment});", line) for place, fragment in taken]
+    lines: list[StatementView] = []
+    for place, op in enumerate(dealt.between):
+        if op in dealt.again:
+            (view,) = statements.body((op,))
+            lines.append(replace(view, comments=()))
+        later = frozenset().union(*(buffers_written(each) for each in dealt.between[place + 1 :]))
+        for tile in dealt.handed:
+            if tile in buffers_written(op) - later:
+                lines.append(_line(f"tl::take_over({names(f'{tile.name}_handed')}, {names(tile.name)});", line))
+    lines.append(_line(f"tl::take_over({names(dealt.tile.name)}, {parts['taken']});", line))
+    if dealt.running is not None:
+        sums = names(dealt.running.reduce.dst.name)
+        lines.append(_line(f"tl::fill({sums}, 0);  // the other warpgroup has this turn's", line))
     return _part(parts["take_over"], parts["turn"], (event, *lines))
 
 

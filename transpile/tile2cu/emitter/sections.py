@@ -23,7 +23,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
-from tile2cu.emitter.dealt import dealt_in, operands_of
+from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
@@ -181,19 +181,22 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     groups: dict[str, list[str]] = {}
     local: list[Declaration] = []
     addressed = [part.buffer for part in _parts(settled) if isinstance(part, Address)]
+    dealt = dealt_in(settled)
+    kept = values_kept(dealt) if dealt is not None else ()
     for tile in settled.launch.tiles:
         if tile.of is not None:
             local += _own_view(tile, printer)
         elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
             kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.names[settled.facts[tile, 'layout']]}>"
             groups.setdefault(kind, []).append(printer.names(tile.name))
+            if tile in kept:
+                groups[kind].append(printer.names(f"{tile.name}_taken"))
         elif tile.scope is Scope.LOCAL:
             extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
             aligned = "alignas(16) " if tile in addressed else ""
             local.append(Declaration(f"{aligned}{tile.dtype.cpp} {printer.names(tile.name)}{extents};"))
     if any(isinstance(part, Call) and part.function == "random.start" for part in _parts(settled)):
         local.append(Declaration("tl::Philox random;", ("each thread's own",)))
-    dealt = dealt_in(settled)
     if dealt is not None:
         kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.names[settled.facts[dealt.store.src.buffer, 'layout']]}>"
         operands = operands_of(dealt, printer)

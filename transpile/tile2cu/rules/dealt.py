@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, overwrites, variables, viewed
+from tile2cu.core.expr import Binary, Load, static_value, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -16,12 +17,14 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Reduce,
+    Reduction,
     Scope,
     Stmt,
+    Store,
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline
+from tile2cu.core.schedule import Dealt, Pipeline, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
 from tile2cu.rules.overlap import OTHER_REGISTERS, share
@@ -109,14 +112,122 @@ def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
         return _Refused(refused)
     if any(not isinstance(op, Parallel) for op in late) or _moves_over(late, own) or _use((*late, second), lets):
         return _Refused(f"what is done to `{sum_.name}` cannot wait for the end of the turn")
+    running = _running_sum(between, own, late, pipeline, context)
+    if running is not None:
+        between = tuple(op for op in between if op not in (running.reduce, running.update))
+        late = (running.update, *late)
     handed = _handed((*products, *between), late, pipeline, context)
     if isinstance(handed, _Refused):
         return handed
+    again = _again(between, handed, lets)
+    handed = tuple(tile for tile in handed if not any(tile in buffers_written(op) for op in again))
     left = share(context.launch) - OTHER_REGISTERS - _registers(store.src.buffer, sum_, context.launch)
     if left < 0:
         return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
     held = next((op for op in reversed(products) if _can_be_held(op, left, pipeline)), None)
-    return Dealt(products=products, between=between, store=store, late=late, second=second, handed=handed, held=held)
+    return Dealt(
+        products=products,
+        between=between,
+        store=store,
+        late=late,
+        second=second,
+        handed=handed,
+        held=held,
+        running=running,
+        again=again,
+    )
+
+
+def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
+    """What both warpgroups compute, lest it be handed over: a value a row from handed ones.
+
+    Loops over rows of values that are handed, or that such a loop or a copy before it has of them.
+    """
+    by_rows = [op for op in between if _is_by_rows(op) and not _use((op,), lets)]
+    changed = frozenset().union(*(buffers_written(op) for op in between))
+    found: list[Stmt] = []
+    for tile in handed:
+        writers = [op for op in between if tile in buffers_written(op)]
+        if len(writers) != 1 or writers[0] not in by_rows:
+            continue
+        carried = any(tile in buffers_read(op) for op in between[: between.index(writers[0]) + 1])
+        needed = _needed(writers[0], between, by_rows)
+        made = frozenset().union(*(buffers_written(op) for op in needed))
+        given = frozenset().union(*(buffers_read(op) for op in needed)) - made
+        if not carried and given & changed <= frozenset(handed):
+            found += [op for op in needed if op not in found]
+    return tuple(op for op in between if op in found)
+
+
+def _needed(op: Stmt, between: tuple[Stmt, ...], by_rows: list[Stmt]) -> list[Stmt]:
+    """The statement, and those over rows that write what it reads, as the only ones, and overwrite it."""
+    needed = [op]
+    for tile in buffers_read(op):
+        writers = [each for each in between if tile in buffers_written(each)]
+        if len(writers) == 1 and writers[0] in by_rows and overwrites(writers[0], tile) and writers[0] is not op:
+            needed = [*_needed(writers[0], between, by_rows), *needed]
+    return needed
+
+
+def _is_by_rows(op: Stmt) -> bool:
+    """Whether a statement meets nothing but fragments of one value a row."""
+    tiles = buffers_read(op) | buffers_written(op)
+    return isinstance(op, Copy | Parallel) and all(tile.rank == 1 and tile.scope is Scope.FRAGMENT for tile in tiles)
+
+
+def _running_sum(
+    between: tuple[Stmt, ...], own: tuple[Stmt, ...], late: tuple[Stmt, ...], pipeline: Pipeline, context: Context
+) -> RunningSum | None:
+    """A sum of rows that a turn only scales and adds to: no lane or warpgroup needs the others' parts before the end.
+
+    It starts from zero, as all its parts do, and is read after the loop alone.
+    """
+    inside = {id(op) for op in walk_stmts(pipeline.body)}
+    outside = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
+    for reduce in between:
+        if not isinstance(reduce, Reduce) or reduce.kind is not Reduction.SUM or not reduce.clear:
+            continue
+        users = [op for op in (*own, *late, *outside) if op is not reduce and _touches(op, reduce.dst)]
+        if len(users) != 1 or users[0] not in between or (reduce.src.rank, reduce.dim) != (2, 1):
+            continue
+        (update,) = users
+        total = _adds_to(update, reduce.dst)
+        if total is None or any(_touches(op, total) for op in (*own, *late) if op is not update):
+            continue
+        starts = [op for op in outside if total in buffers_written(op)]
+        if len(starts) == 1 and isinstance(update, Parallel) and _is_zeroed(starts[0], total):
+            return RunningSum(reduce, update, total)
+    return None
+
+
+def _touches(op: Stmt, tile: Buffer) -> bool:
+    return tile in buffers_read(op) | buffers_written(op)
+
+
+def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
+    """The tile t for which a loop is t = t * f + part, or t = t + part; None for other loops."""
+    if not isinstance(op, Parallel) or len(op.body) != 1 or not isinstance(op.body[0], Store):
+        return None
+    store = op.body[0]
+    total, added = store.buffer, Load(part.dtype, part, store.indices)
+    if (total.scope, total.rank, total.dtype) != (Scope.FRAGMENT, 1, part.dtype):
+        return None
+    if store.op:
+        return total if store.op == "+" and store.value == added else None
+    if not isinstance(store.value, Binary) or store.value.op != "+" or added not in (store.value.lhs, store.value.rhs):
+        return None
+    scaled = store.value.lhs if store.value.rhs == added else store.value.rhs
+    factors = [scaled.lhs, scaled.rhs] if isinstance(scaled, Binary) and scaled.op == "*" else [scaled]
+    own = Load(total.dtype, total, store.indices)
+    if own not in factors:
+        return None
+    factors.remove(own)
+    loaded = {each.buffer for factor in factors for each in walk(factor) if isinstance(each, Load)}
+    return total if not loaded & {total, part} else None
+
+
+def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
+    return isinstance(op, Fill) and overwrites(op, tile) and static_value(op.value) == 0
 
 
 def _can_be_held(op: Gemm, registers: int, pipeline: Pipeline) -> bool:

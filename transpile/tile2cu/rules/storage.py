@@ -154,7 +154,7 @@ def _workspaces(context: Context) -> Iterator[Workspace]:
             seen.add(op.dst.name)
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
     dealt = dealt_of(context)
-    for tile in dealt.handed if dealt is not None else ():
+    for tile in dealt.exchanged if dealt is not None else ():
         yield Workspace(f"{tile.name}_handed", tile.dtype, tile.static_shape, 0, handed=tile)
 
 
