@@ -20,7 +20,14 @@ template <class T> using WgmmaOperand = typename WgmmaOperandOf<T>::type;
 // shared(): A and B by descriptor; registers(): A in four registers of two 16-bit elements each. `mn` says that an
 // operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers;
 // they are overwritten when `accumulate` is 0.
+#ifdef __CUDA_ARCH__
 template <int n, class Operand> struct WgmmaInstruction;
+#else  // nvcc reads kernels for the host, too, where no code is made of them: it need not read all instructions for that
+template <int n, class Operand> struct WgmmaInstruction {
+  template <int a_mn, int b_mn, class Sum> static TL_DEVICE void shared(Sum*, uint64_t, uint64_t, int) {}
+  template <int b_mn> static TL_DEVICE void registers(float*, const uint32_t*, uint64_t, int) {}
+};
+#endif
 
 // The accumulators' registers: their names in the text, and the operands. Each list continues the one before.
 // TL_SUM says how the compiler is told of one register. The headers that say what follows use these macros.
@@ -117,6 +124,7 @@ template <int n, class Operand> struct WgmmaInstruction;
                    : "l"(a), "l"(b), "r"(accumulate));                                                           \
     }                                                                                                            \
   };
+#ifdef __CUDA_ARCH__
 #define TL_EVERY_WIDTH(TL_WGMMA)                   \
   TL_WGMMA(8, 4, 5, 6, 7, 8, 9, 10)                \
   TL_WGMMA(16, 8, 9, 10, 11, 12, 13, 14)           \
@@ -150,6 +158,9 @@ template <int n, class Operand> struct WgmmaInstruction;
   TL_WGMMA(240, 120, 121, 122, 123, 124, 125, 126) \
   TL_WGMMA(248, 124, 125, 126, 127, 128, 129, 130) \
   TL_WGMMA(256, 128, 129, 130, 131, 132, 133, 134)
+#else
+#define TL_EVERY_WIDTH(TL_WGMMA)
+#endif
 #define TL_SUM(r) "+f"(r)
 
 }  // namespace cuda
