@@ -53,6 +53,20 @@ def test_refusals(parts: dict[str, str], because: str) -> None:
     assert because in refusal(**parts)
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "because"),
+    [(192, 192, ""), (192, 208, "needs 130 registers a thread, and 384 threads"), (128, 256, "")],
+)
+def test_results_of_one_instruction_fit_the_registers(rows: int, columns: int, because: str) -> None:
+    """ptxas 13.0 takes 192 x 192 by three warpgroups, and gives error C7602 from 192 x 208 on."""
+    body = KERNEL.format(**PLAIN).replace("A_shared = T.alloc_shared((64", f"A_shared = T.alloc_shared(({rows}")
+    body = body.replace("B_shared = T.alloc_shared((64, 64)", f"B_shared = T.alloc_shared((64, {columns})")
+    body = body.replace("C_local = T.alloc_fragment((64, 64)", f"C_local = T.alloc_fragment(({rows}, {columns})")
+    context = settled(body, threads=2 * rows, target="cuda:sm_90a")
+    found = str(context.facts[context.launch, "specialised"].because)
+    assert because in found if because else not found
+
+
 def test_way_has_what_decides_and_nothing_else() -> None:
     context = settled(KERNEL.format(**PLAIN), target="cuda:sm_90a")
     body = context.launch.body

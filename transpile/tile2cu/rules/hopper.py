@@ -82,6 +82,8 @@ _WARPGROUP = 128
 PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
 TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
+_REGISTERS = 64 * 1024  # of a multiprocessor
+_BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
 _LESSONS = "measured on an H200: docs/hopper.md"
 
 
@@ -315,6 +317,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     refusals = [why_no_way(loops[0], pipeline.loads, launch)]
     refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
     refusals += [refusal(op, context) for op in products]
+    refusals += [_registers_refusal(op, launch) for op in products if context.target.wgmma]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
@@ -333,6 +336,27 @@ def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
     """Whether all threads go the same way to a loop through the loops and branches around it, and as often."""
     uniformity = Uniformity(launch)
     return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
+
+
+def _registers_refusal(op: Gemm, launch: Launch) -> str:
+    """Why one instruction of a product takes more registers than a thread starts with; empty if it does not.
+
+    ptxas allots what it needs by the block's threads, whatever setmaxnreg gives them later.
+    """
+    groups = warpgroups(launch)
+    split = split_of(op, groups)
+    if split is None:
+        return ""
+    needed = min(op.mnk[1] // split.n, _MOST_COLUMNS) // 2 + _BESIDE_RESULTS
+    start = _REGISTERS // (_WARPGROUP * (groups + 1)) // 8 * 8
+    return (
+        ""
+        if needed <= start
+        else (
+            f"the product in line {op.span.line} needs {needed} registers a thread, and {launch.threads} threads and a "
+            f"producer's start with {start}"
+        )
+    )
 
 
 def _scan_refusal(op: Scan) -> str:
