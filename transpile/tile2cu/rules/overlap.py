@@ -71,7 +71,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     "pipeline.loop.plain-turns",
     phase=Phase.PIPELINE,
     on=Loop,
-    source=f"{_LESSONS}: 2 to 3 % of attention",
+    source=f"{_LESSONS}: 1 to 2 % of attention",
     examples=(Example(_MASKED, 8, "plain_turns", "turns that mask nothing of S", target="cuda:sm_90a"),),
 )
 def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
