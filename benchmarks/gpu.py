@@ -195,8 +195,12 @@ def fp4_products() -> Iterator[Workload]:
 
 
 def int4_gemvs() -> Iterator[Workload]:
-    """W4A16: a scale and a zero, half or byte, for 32 weights or 128. cuBLAS, on halves, reads four times the bytes."""
-    kinds = ((32, torch.float16), (128, torch.float16), (32, torch.uint8))
+    """W4A16: a scale and a zero for 32 weights or 128, or a scale a row. cuBLAS, on halves, reads four times the bytes.
+
+    GB/s count packed weights alone.
+    """
+    yield from int4_gemvs_of_rows()
+    kinds = ((32, torch.float16), (128, torch.uint8), (32, torch.uint8))
     for (name, (n, k)), (group, zero_dtype) in product(GEMVS.items(), kinds):
         x, scales = normal(1, k), torch.rand(n, k // group, device="cuda").half() * 0.09 + 0.01
         zeros = torch.randint(0, 16, scales.shape, device="cuda").to(zero_dtype)
@@ -207,6 +211,23 @@ def int4_gemvs() -> Iterator[Workload]:
             suite="dequant_gemv",
             name=f"W4A16_{name}/group{group}/{str(zero_dtype).removeprefix('torch.')}",
             inputs=[x, packed, scales, zeros],
+            output=torch.empty(1, n, device="cuda", dtype=torch.float16),
+            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
+            reference=x.float() @ weights.float().T,
+            bytes_moved=float(packed.numel()),
+        )
+
+
+def int4_gemvs_of_rows() -> Iterator[Workload]:
+    """W4A16 with a scale a row, and zeros of 8."""
+    for name, (n, k) in GEMVS.items():
+        x, scales = normal(1, k), torch.rand(n, device="cuda").half() * 0.09 + 0.01
+        packed, nibbles = packed_weights(n, k)
+        weights = (nibbles.half() - 8) * scales[:, None]
+        yield Workload(
+            suite="dequant_gemv",
+            name=f"W4A16_{name}/row",
+            inputs=[x, packed, scales],
             output=torch.empty(1, n, device="cuda", dtype=torch.float16),
             peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
             reference=x.float() @ weights.float().T,
@@ -460,11 +481,16 @@ SUITES = {
 
 
 class Timer:
-    """Times single calls with CUDA events, the L2 flushed before each and the launch hidden behind a device sleep."""
+    """Times single calls with CUDA events, the L2 flushed before each and the launch hidden behind a device sleep.
 
-    def __init__(self, burst: bool) -> None:
+    The flush leaves lines that were written: a call that needs their place waits until they are in memory. With `clean`
+    they were read.
+    """
+
+    def __init__(self, burst: bool, clean: bool = False) -> None:
         self.burst = burst
-        self.flush = torch.empty(L2_FLUSH_BYTES, dtype=torch.int8, device="cuda")
+        self.flush = torch.zeros(L2_FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
+        self.read = torch.zeros_like(self.flush) if clean else None
 
     def median_ms(self, call: Call, budget_ms: float = 60.0) -> float:
         """The median of 8 to 200 calls, as many as fit the budget after as long a warm-up; 12 in burst mode."""
@@ -480,6 +506,8 @@ class Timer:
                 torch.cuda.synchronize()
                 time.sleep(BURST_GAP_S)
             self.flush.zero_()
+            if self.read is not None:
+                self.read.max()
             torch.cuda._sleep(SLEEP_CYCLES)
             start.record()
             call()
@@ -627,6 +655,7 @@ def main() -> int:
     parser.add_argument("--suite", action="append", choices=sorted(SUITES), help="default: all")
     parser.add_argument("--workload", action="append", help="default: all of the suites")
     parser.add_argument("--burst", action="store_true", help="30 ms idle before each call: no power cap is reached")
+    parser.add_argument("--clean", action="store_true", help="an L2 of lines that were read, not written")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--peer", action="append", type=Path, default=[], help="a module with peers(work): README.md")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
@@ -637,7 +666,7 @@ def main() -> int:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     for backend in ("flash", "mem_efficient", "math"):  # leaves cuDNN's attention
         getattr(torch.backends.cuda, f"enable_{backend}_sdp")(False)
-    timer, results = Timer(options.burst), []
+    timer, results = Timer(options.burst, options.clean), []
     modules = {file.stem: peers.outside(file).peers for file in options.peer}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,9 +19,8 @@ struct ReadAgain {
   }
 };
 struct ReadOnce {
-  bool once;
   template <int bytes> TL_DEVICE void start(void* to, const void* from, int source_bytes) const {
-    cp_async_once<bytes>(to, from, source_bytes, once);
+    cp_async_once<bytes>(to, from, source_bytes);
   }
 };
 
@@ -89,11 +88,15 @@ TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from,
   copy_async<threads>(in_bytes(from), bytes, reads);
 }
 
-// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again.
+// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again. Two loops, since
+// a policy that is chosen at run time costs more than none.
 template <int threads, class From, class To>
 TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
   const int64_t bytes = from.view.extent[0] * from.view.stride[0] * int64_t(sizeof(typename From::type));
-  copy_async<threads>(from, to, ReadOnce{once && spares_l2(bytes)});
+  if (once && spares_l2(bytes))
+    copy_async<threads>(from, to, ReadOnce{});
+  else
+    copy_async<threads>(from, to);
 }
 
 }  // namespace tl

@@ -24,15 +24,13 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
 // of L2 is lost either way. [measured on an H200: docs/hopper.md, "Memory-bound kernels"]
 TL_DEVICE bool spares_l2(int64_t bytes) { return bytes <= int64_t(256) << 20; }
 
-// The same; where it is read `once`, L2 gives it up before anything else that it holds.
+// The same of what is read once: L2 gives it up before anything else that it holds.
 // ptxas of CUDA 13.0 and 13.5 gives a cp.async that has a policy and an address in a uniform register a code that the
 // chip refuses. `threadIdx.y`, which is 0 in blocks of one dimension, leaves the address in a register of the thread.
 // [PTX ISA, "Data Movement and Conversion Instructions: createpolicy, cp.async"]
-template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes, bool once) {
-  uint64_t first, usual;
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
-  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(usual));
-  const uint64_t policy = once ? first : usual;
+template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes) {
+  uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   const uint32_t address = shared_address(to) | threadIdx.y;
   if constexpr (bytes == 16)
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(address), "l"(from),

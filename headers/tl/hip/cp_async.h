@@ -28,7 +28,7 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
 
 // The same: there is no such hint here.
 TL_DEVICE bool spares_l2(int64_t) { return false; }
-template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes, bool) {
+template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes) {
   cp_async<bytes>(to, from, source_bytes);
 }
 // Nothing is in flight, so there is nothing to close and nothing to wait for.

@@ -14,7 +14,7 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
 }
 // The same: how long L2 keeps it changes no result.
 TL_DEVICE bool spares_l2(int64_t) { return false; }
-template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes, bool) {
+template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes) {
   cp_async<bytes>(to, from, source_bytes);
 }
 // Closes the calling thread's group.
