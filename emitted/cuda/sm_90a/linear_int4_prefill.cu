@@ -13,10 +13,10 @@
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M and N may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. K / 2 must be
-// a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to
-// outside are dropped.
-// Products accumulate in float32.
+// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. K / 2 must be a
+// multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a multiple of 8, since TMA moves rows; else
+// TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
+// Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4_prefill.py:74).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -33,16 +33,18 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 148,480 of 232,448 bytes a block may use (960 are padding) --------------------------------------
+// ---- shared memory: 214,016 of 232,448 bytes a block may use (960 are padding) --------------------------------------
 struct Shared {
   // 131,072 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
   // 16,384 bytes in 4 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
+  // 65,536 bytes; Y_local, transposed, on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
+  tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
-static_assert(sizeof(Shared) == 148480, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) == 214016, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 164 per thread for tiles ----------------------------------------------------------------------------
@@ -63,14 +65,13 @@ using first_layout = tl::RowsOf<W_local_layout>;
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: copies choose their width  [vector.tensor.row-start]
   const auto S = tl::tensor<tl::AnyRowStart>(S_data, tl::ragged(N), tl::ragged(K / group));
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
+  auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
   // blocks take their tiles in panels of up to 12 rows, so that their operands meet in L2  [schedule.grid.panels]
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
@@ -145,8 +146,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
 
   // linear_int4_prefill.py:74  for i, j in T.Parallel(block_N, block_M):
-  tl::parallel(Y_local_layout{},
-               [&](auto i, auto j) { Y(by * block_M + j, bx * block_N + i) = tl::cast<tl::half>(Y_local(i, j)); });
+  // The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when TMA has
+  // read it  [epilogue.copy.tma-store]
+  tl::tma_store(tl::transposed(Y_local), Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
 }
 
 }  // namespace linear_int4_prefill_kernel
@@ -163,7 +165,7 @@ extern "C" tl_status linear_int4_prefill_supports(int M, int K, int N, int devic
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 8 != 0 || K / 2 % 16 != 0) return TL_NOT_SUPPORTED;
+  if (K % 8 != 0 || K / 2 % 16 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   // A tensor that TMA moves has elements
   if (K > 0 && K / 2 == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
@@ -176,10 +178,10 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_warpgroup, stream,
-                            tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2), static_cast<const tl::half*>(S),
-                            static_cast<tl::half*>(Y), M, K, N);
+  return tl::launch<Shared>(
+      kernel, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
+      tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
+      tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<const tl::half*>(S), K, N);
 }
 
 #endif  // __CUDACC_RTC__

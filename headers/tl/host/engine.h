@@ -146,8 +146,8 @@ void tl_engine_mbarrier_wait(void* barrier, int parity);
 void tl_engine_mbarrier_arrive_and_wait(void* barrier);
 void tl_engine_fence_async_proxy(void);
 
-/* Stores four 8x8 matrices of 16-bit elements: the inverse of tl_engine_ldmatrix. */
-void tl_engine_stmatrix(void* row, const uint32_t* registers);
+/* Stores four 8x8 matrices of 16-bit elements, or their transposes: the inverse of tl_engine_ldmatrix. */
+void tl_engine_stmatrix(void* row, const uint32_t* registers, int transposed);
 
 /* What TMA knows of a tensor, innermost dimension first: extents and box in elements, strides in bytes (the first is
  * that of neighbouring elements). Dimensions beyond `rank` have extent and box 1. */

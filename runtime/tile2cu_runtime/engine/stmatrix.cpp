@@ -1,5 +1,5 @@
 // stmatrix: 8x8 matrices of 16-bit elements from the registers of a warp to shared memory. Lane l gives the address of
-// row l % 8 of matrix l / 8, and holds elements (l / 4, 2 * (l % 4) ..+1) of each matrix.  [PTX ISA, stmatrix]
+// row l % 8 of matrix l / 8, and holds elements (l / 4, 2 * (l % 4) ..+1) of each matrix, or of its transpose.  [PTX ISA, stmatrix]
 #include <cstring>
 
 #include "worker.h"
@@ -12,6 +12,7 @@ constexpr int lanes = 32, row_bytes = 16;
 struct StmatrixArgument {
   void* row;
   const std::uint32_t* registers;
+  bool transposed;
 };
 
 const StmatrixArgument& of(const Meeting& meeting, int lane) {
@@ -49,9 +50,14 @@ void store_matrices(Worker& worker, const Meeting& meeting) {
   for (int lane = 0; lane < lanes; ++lane) {
     if (!check_row(worker, meeting, lane)) continue;
     const int matrix = lane / 8, row = lane % 8;
-    std::uint32_t words[4];
-    for (int word = 0; word < 4; ++word) words[word] = of(meeting, row * 4 + word).registers[matrix];
-    std::memcpy(of(meeting, lane).row, words, row_bytes);
+    std::uint16_t elements[8];
+    for (int i = 0; i < 8; ++i) {
+      const bool transposed = of(meeting, lane).transposed;
+      const int from_row = transposed ? i : row, from_column = transposed ? row : i;
+      const std::uint32_t pair = of(meeting, from_row * 4 + from_column / 2).registers[matrix];
+      elements[i] = std::uint16_t(pair >> 16 * (from_column % 2));
+    }
+    std::memcpy(of(meeting, lane).row, elements, row_bytes);
   }
   if (worker.options.statistics) count_request(worker, meeting);
 }
@@ -61,9 +67,9 @@ void store_matrices(Worker& worker, const Meeting& meeting) {
 
 using namespace tile2cu::engine;
 
-extern "C" void tl_engine_stmatrix(void* row, const std::uint32_t* registers) {
+extern "C" void tl_engine_stmatrix(void* row, const std::uint32_t* registers, int transposed) {
   Worker& worker = current_worker();
-  StmatrixArgument argument{row, registers};
+  StmatrixArgument argument{row, registers, transposed != 0};
   warp_collective(worker, all_lanes, CollectiveKind::stmatrix, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) { store_matrices(worker, meeting); });
 }

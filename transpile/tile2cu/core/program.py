@@ -123,6 +123,7 @@ class Copy(Stmt):
     cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
     the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
     is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
+    With `transposed`, src's rows are dst's columns.
     """
 
     src: Region
@@ -135,6 +136,7 @@ class Copy(Stmt):
     awaited: bool = False
     block: Expr | None = None
     remote: Load | None = None
+    transposed: bool = False
 
 
 # Calls about the groups of stores that T.tma_copy begins; headers/tl/common/sm90/tma_copy.h has the functions.

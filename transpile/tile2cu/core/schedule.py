@@ -212,7 +212,7 @@ class RegisterShares:
 
 @dataclass(frozen=True)
 class Staging:
-    """A shared tile through which a fragment leaves by TMA. Shape in elements.
+    """A shared tile through which a fragment, or its transpose, leaves by TMA. Shape in elements.
 
     It may share the memory of another tile, `where`, that nobody needs any more.
     """
@@ -222,6 +222,7 @@ class Staging:
     dtype: DType
     layout: SharedLayout
     where: Buffer | None = None
+    transposed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

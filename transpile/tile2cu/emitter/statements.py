@@ -409,6 +409,11 @@ class Statements:
         if self.facts[op, "call"] != "tma_store":
             return ()
         rule = self.facts.rule(op, "call")
+        if op.transposed:
+            return (
+                "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
+                f"TMA has read it  [{rule}]",
+            )
         until = (
             "TMA reads them while the block goes on"
             if self.facts.get(op, "read_later")
@@ -434,7 +439,9 @@ class Statements:
         region = op.dst if op.begun or call == "tma_store" else op.src
         place = f"tl::at({', '.join(self.printer.index(part.start) for part in region.ranges)})"
         if call == "tma_store":
-            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
+            tile = self.printer.tile(op.src.buffer)
+            tile = f"tl::transposed({tile})" if op.transposed else tile
+            tiles = f"{tile}, {self.printer.names(self.facts[op, 'staging'])}"
             name = "tma_store_start" if self.facts.get(op, "read_later") else call
             return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
         if op.begun:

@@ -180,11 +180,14 @@ def _rows_about(layout: SharedLayout) -> str:
 
 def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
     """The tile through which a fragment leaves by TMA."""
-    extents = ", ".join(printer.index(extent) for extent in staging.like.shape)
+    shape = staging.like.shape[::-1] if staging.transposed else staging.like.shape
+    extents = ", ".join(printer.index(extent) for extent in shape)
     size = f"{staging.layout.bytes:,} bytes" if staging.where is None else "in the same memory afterwards"
-    about = f"{size}; {printer.names(staging.like.name)} on its way out, {staging.layout}"
+    leaving = f"{printer.names(staging.like.name)}{', transposed,' if staging.transposed else ''}"
+    about = f"{size}; {leaving} on its way out, {staging.layout}"
     rule = settled.facts.rule(settled.launch, "staging")
-    kind = f"tl::StagingTile<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
+    tile = "SharedTile" if staging.transposed else "StagingTile"
+    kind = f"tl::{tile}<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
 
 

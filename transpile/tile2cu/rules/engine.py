@@ -175,6 +175,9 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
             launch = in_registers(launch, held, held.a.buffer)
         elif copied is not None:
             launch = in_flight(launch, copied)
+        elif any(copies := [context.facts.get(op, "copy") for op in launch.body]):
+            body = tuple(copy or op for op, copy in zip(launch.body, copies, strict=True))
+            launch = replace(launch, body=body)
         else:
             return context
     return _decide(Context.start(program, launch, target), rules)

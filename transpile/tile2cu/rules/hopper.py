@@ -16,6 +16,7 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     LoopKind,
+    Parallel,
     Policy,
     Region,
     Scan,
@@ -29,6 +30,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, is_at_top, lines_ahead, pipeline_of
+from tile2cu.rules.rewrite.transposed import transposing
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
@@ -60,6 +62,16 @@ for tile in T.serial(bx, 64, 16):
 """
 
 
+_TRANSPOSED = """
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], A_shared)
+    T.gemm(A_shared, A_shared, C_local)
+for i, j in T.Parallel(64, 64):
+    Z[bx * 64 + j, i] = C_local[i, j]
+"""
 _ROWS = """
 A_shared = T.alloc_shared((64, 64), "float16")
 row = T.alloc_shared((64,), "float32")
@@ -84,6 +96,7 @@ TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of a multiprocessor
 _BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
+_BOX_ROWS = 256  # that TMA moves at a time
 _LESSONS = "measured on an H200: docs/hopper.md"
 
 
@@ -213,23 +226,33 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Launch,
     source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
-    examples=(*_example(8, "call", "tma_store"), Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a")),
+    examples=(
+        *_example(8, "call", "tma_store"),
+        Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
+        Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
+    ),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
     There is where a tile lies that nobody needs any more. In a loop over tiles nobody waits for TMA to read a tile
-    before the next one is staged.
+    before the next one is staged. A loop that stores a result's transpose, and nothing else, is such a copy.
 
-    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on.
+    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; of a
+    loop, the copy that it is. The launch is then decided anew with it.
     """
     if not is_specialised(context):
         return
     staged: list[Staging] = []
     for op in _beside_the_loop(context):
-        if isinstance(op, Copy) and _leaves_by_tma(op, context):
-            staging = _placed(_staging(op), op, staged, context)
+        copy = transposing(op) if isinstance(op, Parallel) else op
+        if isinstance(copy, Copy) and _leaves_by_tma(copy, context):
+            staging = _placed(_staging(copy), op, staged, context)
             if staging is None:
+                continue
+            if copy is not op:
+                if is_at_top(op, context):
+                    yield op, "copy", copy
                 continue
             staged.append(staging)
             yield op, "call", "tma_store"
@@ -517,11 +540,14 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
     layout: WgmmaAccumulator = context.facts[src, "layout"]
-    panels = src.static_shape[1] // layout.along_n % 64 == 0
+    cols = src.static_shape[1]
+    panels = cols // layout.along_n % 64 == 0
+    if op.transposed:  # rows come in sixty-fours
+        panels = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
     return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
 
 
-def _placed(staging: Staging, op: Copy, staged: list[Staging], context: Context) -> Staging | None:
+def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
     """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more; None without
     room.
     """
@@ -534,7 +560,7 @@ def _placed(staging: Staging, op: Copy, staged: list[Staging], context: Context)
     return None
 
 
-def _left_by(op: Copy, staged: list[Staging], context: Context) -> Iterator[Buffer]:
+def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buffer]:
     """The shared tiles whose memory is free when `op` comes, and which this block's threads alone read.
 
     Of a ring, all slots, when its loop is over; but not where warpgroups free their parts of a slot by themselves.
@@ -557,4 +583,6 @@ def _left_by(op: Copy, staged: list[Staging], context: Context) -> Iterator[Buff
 
 def _staging(op: Copy) -> Staging:
     tile, dtype = op.src.buffer, op.dst.buffer.dtype
-    return Staging(f"{tile.name}_staging", tile, dtype, SharedLayout(tile.static_shape, dtype.bits, swizzle=128))
+    shape = tile.static_shape[::-1] if op.transposed else tile.static_shape
+    layout = SharedLayout(shape, dtype.bits, swizzle=128)
+    return Staging(f"{tile.name}_staging", tile, dtype, layout, transposed=op.transposed)

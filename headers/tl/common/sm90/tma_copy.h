@@ -3,6 +3,7 @@
 #include "../copy.h"
 #include "../fragment.h"
 #include "boxes.h"
+#include "tma_pipeline.h"
 #include "wgmma_accumulator.h"
 
 namespace tl {
@@ -165,6 +166,25 @@ TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   }
 }
 
+// The rows of this warp as columns of a tile, 16 rows x 16 columns as four 8x8 matrices.
+template <class T, class Layout, class Tile>
+TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
+  using U = typename Tile::type;
+  static_assert(sizeof(U) == 2 && Layout::own_cols % 16 == 0, "stmatrix stores elements of 16 bits, in 8x8 matrices");
+  TL_UNROLL
+  for (int m = 0; m < Layout::m_tiles; ++m) {
+    TL_UNROLL
+    for (int col = 0; col < Layout::own_cols; col += 16) {
+      const T* const reg = from.reg + m * Layout::tile_registers + col / 2;
+      uint32_t pairs[4];
+      TL_UNROLL
+      for (int i = 0; i < 4; ++i) pairs[i] = bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + 2 * i)));
+      const int row = Layout::warp_row(m) + lane() / 8 % 2 * 8;
+      stmatrix_x4_transposed(to.at(Layout::first_col() + col + lane() / 16 * 8 + lane() % 8, row), pairs);
+    }
+  }
+}
+
 // Stages this warp's rows of one panel, and starts to store them.
 template <class Along, int first, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
@@ -209,6 +229,22 @@ TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout:
                          const TensorMap& map, const At<rank>& to) {
   tma_store_start<Along>(from, staging, map, to);
   staging_is_free();
+}
+
+// Stores a fragment's transpose, tl::transposed(fragment), to the tile at these coordinates. All warps stage their
+// rows, as columns, before one thread stores the tile; returns when TMA has read it. `Along`: as above.
+// Who: every thread of the fragment's layout, which are the block's but for a producer.
+template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
+TL_DEVICE void tma_store(const Transposed<Fragment<T, Layout>>& from,
+                         SharedTile<U, Layout::N, Layout::M, Swizzle>& staging, const TensorMap& map,
+                         const At<rank>& to) {
+  static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
+  constexpr int threads = Layout::M / Layout::own_rows * (Layout::N / Layout::own_cols) * warpgroup_warps * warp_size;
+  stage_transposed(from.tile, staging);
+  sync_consumers<threads>();
+  tma_copy(staging, map, to);
+  stores_have_read<0>();
+  sync_readers<threads>();
 }
 
 }  // namespace tl

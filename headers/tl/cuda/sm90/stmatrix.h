@@ -13,4 +13,11 @@ TL_DEVICE void stmatrix_x4(void* row, const uint32_t* r) {
                : "memory");
 }
 
+// The same of each matrix transposed: lane l gives the address of column l % 8 of matrix l / 8.
+TL_DEVICE void stmatrix_x4_transposed(void* column, const uint32_t* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(column)),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
 }  // namespace tl
