@@ -123,23 +123,25 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     });
   };
   auto start_Y_local = [&](int ko) {
-    // linear_int4_prefill.py:72
-    tl::copy(W_local, W_local_in_flight);
+    // linear_int4_prefill.py:72  T.gemm(W_local, X_shared, Y_local, transpose_B=True)
     tl::gemm_start(W_local_in_flight, tl::transposed(X_shared[ko % num_stages]), Y_local);
   };
 
-  // Turns overlap: while the product of turn ko - 1 is in flight, which reads a copy of W_local, turn ko runs up
-  // to its own  [pipeline.loop.product-in-flight]
+  // Turns overlap: the product of turn ko - 1, which reads a copy of W_local, stands behind what comes before that
+  // of turn ko. Neither needs the other: the compiler loads what is prepared, starts the product, and prepares the
+  // rest while it is in flight  [pipeline.loop.product-in-flight]
   if (turns > 0) {
     pipeline.wait(0);  // until TMA has filled the slot of tile 0
     prepare_W_local(0);
     for (int ko = 1; ko < turns; ++ko) {
-      pipeline.wait(ko);  // before the product starts: no branch then stands among its instructions
-      start_Y_local(ko - 1);
+      pipeline.wait(ko);
+      tl::copy(W_local, W_local_in_flight);
       prepare_W_local(ko);
+      start_Y_local(ko - 1);
       tl::gemm_wait<0>(Y_local);
       pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
     }
+    tl::copy(W_local, W_local_in_flight);
     start_Y_local(turns - 1);
     tl::gemm_wait<0>(Y_local);
     pipeline.release(turns - 1);

@@ -79,21 +79,23 @@ def _in_flight_from_registers(
     turn, names = turns["turn"], statements.printer.names
     tile, sum_ = names(copied.src.buffer.name), names(found.product.c.buffer.name)
     prepare, start = (_lambda_name(name, op, statements) for name in (f"prepare_{tile}", f"start_{sum_}"))
-    copy, product = statements.body((copied, found.product))
+    (product,) = statements.body((found.product,))
     started = replace(product, parts={**product.parts, "name": "gemm_start"})
-    bodies = {prepare: statements.body(found.before), start: (copy, started)}
+    bodies = {prepare: statements.body(found.before), start: (started,)}
     parts = tuple(
         StatementView("part", {**turns, "name": name, "argument": turn}, body=body) for name, body in bodies.items()
     )
     about = (
-        f"Turns overlap: while the product of turn {turn} - 1 is in flight, which reads a copy of {tile}, turn {turn} "
-        f"runs up to its own  [{statements.facts.rule(op, 'in_flight')}]"
+        f"Turns overlap: the product of turn {turn} - 1, which reads a copy of {tile}, stands behind what comes before "
+        f"that of turn {turn}. Neither needs the other: the compiler loads what is prepared, starts the product, and "
+        f"prepares the rest while it is in flight  [{statements.facts.rule(op, 'in_flight')}]"
     )
     return StatementView(
         "in_flight_from_registers",
         {**turns, "sum": sum_, "prepare": prepare, "start": start},
         notes=tuple(wrapped(about, BODY_WIDTH)),
         body=parts,
+        orelse=(statements.statement(copied, []),),
     )
 
 
