@@ -20,6 +20,7 @@ if(TILE2CU_CPU)
 @sources@
   )
   target_include_directories(tile2cu_engine PUBLIC include PRIVATE engine)
+  target_precompile_headers(tile2cu_engine PRIVATE engine/worker.h)
   target_compile_features(tile2cu_engine PUBLIC cxx_std_17)
   target_compile_options(tile2cu_engine PUBLIC -fno-strict-aliasing -Wno-unknown-pragmas -Wno-psabi)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
