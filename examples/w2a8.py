@@ -43,7 +43,7 @@ def w2a8_gemv(
     M,
     N,
     K,
-    block_N=8,  # rows of W a block
+    block_N=16,  # rows of W a block
     block_K=1024,  # columns a turn
     num_stages=4,
     threads=64,
