@@ -166,32 +166,33 @@ def packed_weights(n: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     return packed, torch.stack([packed & 15, packed >> 4], dim=-1).reshape(n, k)
 
 
-def products_of_4_bits(suite: str, decode: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[Workload]:
+def products_of_4_bits(suite: str, weights: str, decode: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[Workload]:
     """X @ W^T with weights of 4 bits and a scale for 32 of them. The peer, cuBLAS, has the weights in half already."""
     for name, (m, n, k) in GEMMS.items():
         x, scales = normal(m, k), normal(n, k // 32) * 0.1
         packed, nibbles = packed_weights(n, k)
-        weights = decode(nibbles) * scales.repeat_interleave(32, dim=1)
+        decoded = decode(nibbles) * scales.repeat_interleave(32, dim=1)
         yield Workload(
             suite=suite,
             name=name,
             inputs=[x, packed, scales],
             output=torch.empty(m, n, device="cuda", dtype=torch.float16),
-            peers={"cublas on half": lambda x=x, weights=weights: x @ weights.t()},
-            reference=x.float() @ weights.float().T,
+            peers={"cublas on half": lambda x=x, decoded=decoded: x @ decoded.t()},
+            reference=x.float() @ decoded.float().T,
+            bindings={"weights": weights},
             flops=2.0 * m * n * k,
         )
 
 
 def int4_linears() -> Iterator[Workload]:
-    return products_of_4_bits("linear_int4", lambda nibbles: nibbles.half() - 8)
+    return products_of_4_bits("linear_int4", "int4", lambda nibbles: nibbles.half() - 8)
 
 
-def fp4_products() -> Iterator[Workload]:
+def fp4_products(suite: str) -> Iterator[Workload]:
     """Weights in fp4 (e2m1)."""
     values = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], device="cuda", dtype=torch.float16)
     values = torch.cat([values, -values])
-    return products_of_4_bits("dequant_gemm", lambda nibbles: values[nibbles.int()])
+    return products_of_4_bits(suite, "fp4", lambda nibbles: values[nibbles.int()])
 
 
 def int4_gemvs() -> Iterator[Workload]:
@@ -463,7 +464,8 @@ SUITES = {
     "gemm": gemms,
     "gemm_8bit": gemms_8bit,
     "linear_int4": int4_linears,
-    "dequant_gemm": fp4_products,
+    "linear_fp4": partial(fp4_products, "linear_int4_prefill"),
+    "dequant_gemm": partial(fp4_products, "dequant_gemm"),
     "dequant_gemv": int4_gemvs,
     "w2a8_gemv": ternary_gemvs,
     "rmsnorm": norms,
@@ -558,6 +560,9 @@ def sizes_for(kernel: Prebuilt, work: Workload) -> dict[str, int] | None:
         return None
     bindings = kernel.manifest["bindings"]
     if "causal" in work.bindings and bool(bindings.get("is_causal", bindings.get("causal"))) != work.bindings["causal"]:
+        return None
+    weights = work.bindings.get("weights")
+    if weights is not None and bindings.get("weights", weights) != weights:
         return None
     sizes: dict[str, int] = {}
     for spec, tensor in zip(kernel.tensors, tensors, strict=True):
