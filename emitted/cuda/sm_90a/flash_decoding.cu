@@ -101,13 +101,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int head = by % kv_heads;
   const int g = by / kv_heads * block_H;
 
-  // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
-  // empty.
-  const int length = lengths(b);
-  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
-  const int first = part * part_turns;
-  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
-
   // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
   // shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
@@ -121,6 +114,16 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(K_shared[0], V_shared[0]));
+  // Before memory is read for the turns, so that both are under way at once
+  if (tl::is_producer<threads>()) first_tiles.produce(load_first);
+
+  // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
+  // empty.
+  const int length = lengths(b);
+  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
+  const int first = part * part_turns;
+  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
+
   const int turns = loop_range;
   auto load = [&](int k, tl::Barrier& full) {
     // flash_decoding.py:74-76
@@ -131,10 +134,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
   // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
   // [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) {
-    first_tiles.produce(load_first);
-    return pipeline.produce(turns, load);
-  }
+  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;

@@ -115,13 +115,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // mla_decode.py:50
   const int h = by * block_H;
 
-  // mla_decode.py:52-55  Parts are whole turns, so that only the last one has masked tokens. Late parts may be
-  // empty.
-  const int length = lengths(b);
-  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
-  const int first = part * part_turns;
-  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
-
   // Q_shared and Q_pe_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
   // next constructor shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared, Q_pe_shared));
@@ -136,6 +129,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // `empty` for each warpgroup, which completes when its warps have freed its columns of KV_shared; the second's
   // part starts with panel 4. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPanelPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
+  // Before memory is read for the turns, so that both are under way at once
+  if (tl::is_producer<threads>()) first_tiles.produce(load_first);
+
+  // mla_decode.py:52-55  Parts are whole turns, so that only the last one has masked tokens. Late parts may be
+  // empty.
+  const int length = lengths(b);
+  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
+  const int first = part * part_turns;
+  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
+
   const int turns = loop_range;
   auto load = [&](int k, tl::TmaPanelLoads full) {
     // mla_decode.py:64
@@ -155,7 +158,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    first_tiles.produce(load_first);
     return pipeline.produce(turns, load);
   }
   tl::take_registers<consumer_registers>();

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
+from tile2cu.core.expr import Load, walk
 from tile2cu.core.prelude import around, before, for_loads_alone, loaded_by, needed_on, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Pipeline
@@ -29,11 +30,13 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
         return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
     file = settled.program.source.name
-    shared = statements.paragraphs(hoisted(settled))
+    own = rings(settled, statements.printer)
+    late = () if own else _behind_first_loads(settled)
+    shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled) if stmt not in late))
+    read_meanwhile = statements.paragraphs(late)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
-    own = rings(settled, statements.printer)
     if persistent_in(settled) is not None:
         return _staying(loop, pipeline, statements)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
@@ -42,6 +45,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
     parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", **of_panels}
     parts["first"] = "yes" if first else ""
+    parts["early"] = "yes" if late else ""
     if settled.facts.get(loop, "blocks") is not None:
         parts["blocks"] = str(settled.facts[loop, "blocks"])
         parts["multicast"] = f"[{settled.facts.rule(loop, 'blocks')}]"
@@ -52,7 +56,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     place = heading((loop,), file)[-1]  # the user's words stand above the loop itself
     above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
-    view = StatementView("producer", parts, loop.span.line, above, declared, loads, note)
+    view = StatementView("producer", parts, loop.span.line, above, declared or read_meanwhile, loads, note)
     views = (*_first_tiles(first, statements), view)
     return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
 
@@ -199,6 +203,20 @@ def hoisted(settled: Settled) -> tuple[Stmt, ...]:
     first = first_loads(settled)
     needed = (*loaded_by(loop, pipeline.loads), *(expr for load in first for expr in expressions(load)))
     return prelude(needed, before(settled.launch.body, loop))
+
+
+def _behind_first_loads(settled: Settled) -> tuple[Stmt, ...]:
+    """The values that the turns need and the first loads do not, where memory is read for them: a wait that the first
+    loads need not share.
+    """
+    found = producer_loop(settled)
+    first = first_loads(settled)
+    if found is None or not first or settled.facts.get(found[0], "blocks") is not None:
+        return ()
+    sooner = prelude(tuple(expr for load in first for expr in expressions(load)), before(settled.launch.body, found[0]))
+    later = tuple(stmt for stmt in hoisted(settled) if stmt not in sooner)
+    parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
+    return later if any(isinstance(part, Load) for part in parts) else ()
 
 
 def loads_alone(settled: Settled) -> tuple[Stmt, ...]:
