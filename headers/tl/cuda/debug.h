@@ -1,7 +1,7 @@
 // What a kernel says while it runs. Any thread.
 #pragma once
 #include "../standard.h"
-#include "kernel.h"
+#include "../threads.h"
 
 namespace tl {
 
