@@ -182,11 +182,12 @@ CASES = {
         random=inputs.four_bits,
         tolerance=2e-3,
     ),
-    "dequant_gemv": Case(
+    "dequant_gemv": Case(  # sums 32 products in halves, of which one result may be a small difference
         sizes=({"M": 2, "N": 37, "K": 1312}, {"M": 1, "N": 1, "K": 32}),
         reference=references.dequant,
+        integers=inputs.four_bits_exact,
         random=inputs.four_bits,
-        tolerance=2e-3,
+        tolerance=8e-3,
     ),
     "w2a8_gemm": TERNARY,
     "w2a8_gemv": replace(TERNARY, sizes=TERNARY.sizes[:2]),

@@ -73,6 +73,13 @@ def four_bits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     return found + [rng.integers(0, 16, shape).astype(np.float64) for shape in others[1:]]
 
 
+def four_bits_exact(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """The same with small integers in rows and powers of two as scales: sums of 32 products are exact in float16."""
+    rows, _, scales, *_ = shapes
+    _, packed, _, *zeros = four_bits(rng, shapes)
+    return [rng.integers(-2, 3, rows).astype(np.float64), packed, 2.0 ** rng.integers(-2, 2, scales), *zeros]
+
+
 def two_bits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     """Rows of int8, and weights that are 0, 1 or 2, four in a byte."""
     rows, packed = shapes
