@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                    [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-      tl::reduce_sum<1>(acc_s, scores_sum);
+      tl::reduce_sum_own<1>(acc_s, scores_sum);
       tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
     };
     auto prepare_acc_o = [&] {
@@ -218,6 +218,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_wait<0>(acc_o);
       V_shared_ring.release(before + turns - 1);
     }
+    tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
     // attention.py:112-116  One division a row, not one an element.
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });

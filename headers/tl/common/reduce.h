@@ -158,15 +158,19 @@ TL_DEVICE void reduce_own(const Fragment<T, Layout>& from, Fragment<U, ResultLay
   }
 }
 
-// Then those of the other lanes that share the row or column.
-template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
-TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
-  reduce_own<Op, dim>(from, to);
+// Then what the other lanes have that share a row or column of this layout, in all of them.
+template <class Op, class Layout, int dim, class U, class ResultLayout>
+TL_DEVICE void combine_lanes(Fragment<U, ResultLayout>& to) {
   constexpr Spread spread = Layout::spread(dim);
   static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
   TL_UNROLL
   for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2) TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
+}
+template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
+TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
+  reduce_own<Op, dim>(from, to);
+  combine_lanes<Op, Layout, dim>(to);
 }
 
 // Then the parts of other warps, through shared memory. Who: every thread of the block, or of the workspace's threads.
@@ -308,6 +312,17 @@ TL_REDUCTION(reduce_bitand, ReduceBitAnd)
 TL_REDUCTION(reduce_bitor, ReduceBitOr)
 TL_REDUCTION(reduce_bitxor, ReduceBitXor)
 #undef TL_REDUCTION
+
+// reduce_sum in two steps, where one warp holds a row: each thread's own elements, and later, when such sums have been
+// added up, or multiplied by what is the same for a row, those of the lanes that share a row of `Layout`. Who: whole
+// warps.
+template <int dim, class From, class To> TL_DEVICE void reduce_sum_own(const From& from, To& to) {
+  reduce_own<ReduceSum, dim>(from, to);
+}
+template <class Layout, int dim, class To> TL_DEVICE void sum_lanes(To& to) {
+  static_assert(Layout::spread(dim).warps == 1, "one warp holds a row");
+  combine_lanes<ReduceSum, Layout, dim>(to);
+}
 
 // Of one value a lane, in every lane. Who: every lane of the warp.
 template <class T> TL_DEVICE T warp_reduce_sum(T x) { return reduce_lanes<ReduceSum>(x); }

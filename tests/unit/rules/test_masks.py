@@ -107,3 +107,28 @@ def test_overlapping_turns_that_mask_nothing_have_a_loop_of_their_own(branch: st
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     assert context.facts.get(loop, "overlap") is not None
     assert (context.facts.get(loop, "plain_turns") is not None) == apart
+
+
+@pytest.mark.parametrize(
+    ("start", "add", "late"),
+    [
+        ("0", "total[i] = total[i] * scale[i] + part[i]", True),
+        ("1", "total[i] = total[i] * scale[i] + part[i]", False),
+        ("0", "total[i] = total[i] * part[i] + part[i]", False),
+        ("0", "total[i] = T.max(total[i], part[i])", False),
+    ],
+    ids=["linear", "not from zero", "its own factor", "not a sum"],
+)
+def test_a_sum_that_runs_on_meets_other_lanes_after_the_turns(start: str, add: str, late: bool) -> None:
+    """Each thread has its own part of it till then, so that only what is linear may be done to it."""
+    tiles = "".join(f'{name} = T.alloc_fragment((128,), "float32")\n' for name in ("total", "part", "scale"))
+    above = f"{LOAD.format(rows=128)}\nT.fill(scale, 2)\nT.fill(total, {start})"
+    body = BODY.format(above=tiles + above, below="", rows=128, keys=128)
+    masked = "S[i, j] = T.if_then_else(k * 128 + j < m, S[i, j], -T.infinity('float32'))"
+    mask = f"    if k * 128 + 127 >= m:\n        for i, j in T.Parallel(128, 128):\n            {masked}\n"
+    sums = f"    T.reduce_sum(S, part, dim=1)\n    for i in T.Parallel(128):\n        {add}\n"
+    body = body.replace("    T.copy(S, P)", f"{mask}{sums}    T.copy(S, P)")
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    loop = next(op for op in context.launch.body if isinstance(op, Loop))
+    assert context.facts.get(loop, "plain_turns") is not None
+    assert (context.facts.get(loop, "late_sum") is not None) == late

@@ -92,6 +92,17 @@ class PlainTurns:
 
 
 @dataclass(frozen=True)
+class LateSum:
+    """A sum that runs on from turn to turn: in the turns each thread adds its own elements, after them lanes meet."""
+
+    reduce: Reduce
+    total: Buffer
+
+    def __str__(self) -> str:
+        return f"{self.total.name} over lanes after the turns"
+
+
+@dataclass(frozen=True)
 class Landing:
     """A wait for products that the user began: those that end there, and the results of others that do not."""
 

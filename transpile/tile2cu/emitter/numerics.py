@@ -64,7 +64,8 @@ def _order(settled: Settled) -> Iterator[str]:
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
             of_tile = " of shared tiles" if op.src.scope is Scope.SHARED else ""
             parts = ", then the block's groups of lanes upwards" if settled.facts[op, "workspace"] > 1 else ""
-            yield f"reductions{of_tile}: a thread's own elements upwards, then lanes pair by pair{parts}"
+            lanes = "after the loop" if settled.facts.get(op, "own") else "then"
+            yield f"reductions{of_tile}: a thread's own elements upwards, {lanes} lanes pair by pair{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, which may change the last bits from run to run"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Overlap, PlainTurns
+from tile2cu.core.schedule import LateSum, Overlap, PlainTurns
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
@@ -35,7 +35,7 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     )
     roles = ("start_first", *(("masked", "mask") if plain else ()), "between", "prepare", "start_second")
     names = {"first": first, "second": second, "first_ring": first_ring.name, "second_ring": second_ring.name}
-    names["mask"] = ""
+    names["mask"], names["late_sum"] = "", _late_sum(loop, statements)
     for role, part in zip(roles, parts, strict=True):
         names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
     loops: tuple[str, ...] = ()
@@ -61,6 +61,16 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
     widths = [max(map(len, column)) for column in zip(*units, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in units)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def _late_sum(loop: Loop, statements: "Statements") -> str:
+    """The text that adds up what lanes have of a sum, behind the turns; empty where each turn does it."""
+    late: LateSum | None = statements.facts.get(loop, "late_sum")
+    if late is None:
+        return ""
+    layout = statements.layouts[statements.facts[late.reduce.src, "layout"]]
+    about = f"// until here each thread's own elements  [{statements.facts.rule(loop, 'late_sum')}]"
+    return f"tl::sum_lanes<{layout}, {late.reduce.dim}>({statements.printer.tile(late.total)});  {about}"
 
 
 def _mask(

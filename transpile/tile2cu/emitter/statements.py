@@ -481,6 +481,7 @@ class Statements:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
         template = f"{op.dim}, {self._threads}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
+        name += "_own" * bool(self.facts.get(op, "own"))
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
     def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:

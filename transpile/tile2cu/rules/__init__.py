@@ -23,6 +23,7 @@ from tile2cu.rules.hopper import (
     wgmma_accumulator,
 )
 from tile2cu.rules.in_flight import product_in_flight
+from tile2cu.rules.late_sums import lanes_last
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
 from tile2cu.rules.layout.operands import copied_swizzle, decoded_swizzle, gathered_rows, widest_swizzle
@@ -114,6 +115,7 @@ RULES: tuple[Rule, ...] = (
     tma,
     overlap,
     plain_turns,
+    lanes_last,
     register_shares,
     registers_by_hand,
     first_tiles,

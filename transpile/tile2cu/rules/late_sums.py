@@ -1,0 +1,127 @@
+"""Sums of rows that run on from turn to turn: the lanes that share a row meet once, after the turns."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.accesses import buffers_read, buffers_written, viewed
+from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
+from tile2cu.core.program import (
+    Buffer,
+    Fill,
+    If,
+    Loop,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
+from tile2cu.core.schedule import LateSum, Overlap
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+
+_ATTENTION = """
+Q_shared = T.alloc_shared((128, 64), "float16")
+K_shared = T.alloc_shared((64, 64), "float16")
+V_shared = T.alloc_shared((64, 64), "float16")
+S = T.alloc_fragment((128, 64), "float32")
+P = T.alloc_fragment((128, 64), "float16")
+O = T.alloc_fragment((128, 64), "float32")
+part = T.alloc_fragment((128,), "float32")
+total = T.alloc_fragment((128,), "float32")
+T.copy(Z[0, 0], Q_shared)
+T.fill(total, 0)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], K_shared)
+    T.copy(Z[k * 64, 64], V_shared)
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
+    if k * 64 + 63 >= m:
+        for i, j in T.Parallel(128, 64):
+            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))
+    T.reduce_sum(S, part, dim=1)
+    for i in T.Parallel(128):
+        total[i] = total[i] * 0.5 + part[i]
+    T.copy(S, P)
+    T.gemm(P, V_shared, O)
+"""
+
+
+@rule(
+    "pipeline.loop.lanes-last",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="measured on an H200: docs/hopper.md, 1 % of attention where turns that mask nothing have their own loop",
+    examples=(Example(_ATTENTION, 11, "late_sum", "total over lanes after the turns", target="cuda:sm_90a"),),
+)
+def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
+    """Where turns that mask nothing have their own loop, a sum that runs on through the turns meets other lanes last.
+
+    Each thread adds up its own elements, `total = total * factor + part`, from zero on; as that is linear and the
+    factor the same for all threads of a row, their totals add up to the row's.
+
+    Gives: the reduction, and what it is added to.
+    """
+    overlap: Overlap | None = context.facts.get(op, "overlap")
+    if overlap is None or context.facts.get(op, "plain_turns") is None:
+        return
+    for place, stmt in enumerate(overlap.between[:-1]):
+        total = _total(stmt, overlap.between[place + 1])
+        if total is None or not isinstance(stmt, Reduce) or not _only_there(total, stmt, op, context):
+            continue
+        if context.facts[stmt.src, "layout"].along(stmt.dim).warps == 1:
+            yield op, "late_sum", LateSum(stmt, total)
+            yield stmt, "own", True
+            return
+
+
+def _total(stmt: Stmt, adds: Stmt) -> Buffer | None:
+    """What a loop over rows adds the sums of rows to: total = total * factor + sum."""
+    if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.clear and isinstance(adds, Parallel)):
+        return None
+    store = adds.body[0] if len(adds.body) == 1 else None
+    fragments = stmt.src.scope is Scope.FRAGMENT and stmt.dst.scope is Scope.FRAGMENT
+    if not fragments or not isinstance(store, Store) or store.op or store.indices != adds.vars:
+        return None
+    value, part = store.value, Load(stmt.dst.dtype, stmt.dst, adds.vars)
+    if not isinstance(value, Binary) or value.op != "+" or value.rhs != part or store.buffer.dtype != stmt.dst.dtype:
+        return None
+    product, total = value.lhs, Load(store.buffer.dtype, store.buffer, adds.vars)
+    if not isinstance(product, Binary) or product.op != "*" or product.lhs != total:
+        return None
+    return store.buffer if _is_of_row(product.rhs, adds, (store.buffer, stmt.dst)) else None
+
+
+def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
+    """Whether all threads that hold a row have the same factor, whatever they have of its sum."""
+    return not any(
+        (isinstance(part, Load) and (part.indices != adds.vars or part.buffer in sums))
+        or (isinstance(part, Call) and part.function in OF_THREAD)
+        for part in walk(factor)
+    )
+
+
+def _only_there(total: Buffer, reduce: Reduce, loop: Loop, context: Context) -> bool:
+    """Whether the sum starts from zero before the loop, which uses it there alone; its part is used nowhere else."""
+    before = context.launch.body[: context.launch.body.index(loop)]
+    starts = [stmt for stmt in walk_stmts(before) if total in _touched(stmt)]
+    zero = len(starts) == 1 and isinstance(starts[0], Fill) and static_value(starts[0].value) == 0
+    inside = [stmt for stmt in _operations(loop.body) if total in _touched(stmt)]
+    parts = [stmt for stmt in _operations(context.launch.body) if reduce.dst in _touched(stmt)]
+    views = viewed(context.launch, total) or viewed(context.launch, reduce.dst)
+    return zero and not views and len(inside) == 1 and len(parts) == 2
+
+
+def _operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """What is done in a body: branches and loops, but for those over elements, are gone through."""
+    for stmt in body:
+        if isinstance(stmt, If):
+            yield from _operations((*stmt.then, *stmt.orelse))
+        elif isinstance(stmt, Loop | While):
+            yield from _operations(stmt.body)
+        else:
+            yield stmt
+
+
+def _touched(stmt: Stmt) -> frozenset[Buffer]:
+    return buffers_read(stmt) | buffers_written(stmt)
