@@ -26,8 +26,8 @@ TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = b
 
 // 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them.
 // [PTX ISA, "Data Movement and Conversion Instructions: ld", .level::eviction_priority; "... createpolicy"]
-#define TL_LOAD16_EVICT(priority)                                                                      \
-  TL_DEVICE uint4 load16_evict_##priority(const void* from) {                                          \
+#define TL_LOAD16_EVICT(name, priority)                                                                \
+  TL_DEVICE uint4 name(const void* from) {                                                             \
     uint64_t policy;                                                                                   \
     uint4 bits;                                                                                        \
     asm("createpolicy.fractional.L2::evict_" #priority ".b64 %0, 1.0;" : "=l"(policy));                \
@@ -37,8 +37,8 @@ TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = b
                  : "memory");                                                                          \
     return bits;                                                                                       \
   }
-TL_LOAD16_EVICT(first)
-TL_LOAD16_EVICT(last)
+TL_LOAD16_EVICT(load16_evict_first, first)
+TL_LOAD16_EVICT(load16_evict_last, last)
 #undef TL_LOAD16_EVICT
 
 }  // namespace tl

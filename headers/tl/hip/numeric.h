@@ -63,7 +63,16 @@ TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgc
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
 // V_PERM_B32 takes places of 8 bits each, which four numbers of 4 bits are not.
 constexpr bool has_byte_tables = false;
-TL_DEVICE uint32_t bytes_at(uint32_t, uint32_t, uint32_t);
+TL_DEVICE uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
+  const uint64_t bytes = uint64_t(b) << 32 | a;
+  uint32_t result = 0;
+  TL_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t place = places >> 4 * i & 15, byte = uint32_t(bytes >> 8 * (place & 7)) & 0xff;
+    result |= (place & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
+  }
+  return result;
+}
 // Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
