@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, Expr, Load, Var, static_value, walk
+from tile2cu.core.expr import Address, Const, Load, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import (
     START_KERNELS,
@@ -49,6 +49,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline
 from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
+from tile2cu.emitter.copies import copy_view, operand
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.pipelined import pipelined
@@ -56,14 +57,14 @@ from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
 from tile2cu.emitter.sections import block_indices, located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
-from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, rings, staging_tiles, store_dims
+from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles
 from tile2cu.emitter.view import StatementView
 
-# Of names in an elementwise loop that do not speak for themselves.
 _KERNELS = {
     WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
     START_KERNELS: "a kernel after this one that waits for it by itself may start",
 }
+# Of names in an elementwise loop that do not speak for themselves.
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
@@ -251,7 +252,7 @@ class Statements:
         """An operation on tiles: one call."""
         match op:
             case Copy():
-                return StatementView("call", self._copy(op), comments=self._copy_comments(op))
+                return copy_view(op, self)
             case Fill() if op.dst.buffer.scope is Scope.LOCAL and op.dst.whole and op.dst.buffer.rank == 1:
                 return StatementView("line", {"text": self._fill_local(op)})
             case Fill():
@@ -279,7 +280,7 @@ class Statements:
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
 
     @property
-    def _threads(self) -> str:
+    def threads(self) -> str:
         """How many threads share an operation: the block's, or a group's."""
         return f"threads[{self._group or 0}]" if self.settled.launch.shares else "threads"
 
@@ -291,8 +292,8 @@ class Statements:
         return "tl::sync_readers<threads>()" if ends_reads else "tl::sync_consumers<threads>()"
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
-        arguments = f"{self._operand(op.src, op.dst)}, {self._operand(op.dst, op.src)}"
-        template = "" if op.src.buffer.scope is Scope.FRAGMENT else self._threads
+        arguments = f"{operand(op.src, op.dst, self)}, {operand(op.dst, op.src, self)}"
+        template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
 
     def _effect(self, stmt: Effect) -> StatementView:
@@ -323,7 +324,7 @@ class Statements:
         if op.src.scope is Scope.FRAGMENT:
             arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
         name = f"{name}_reversed" if op.reverse else name
-        return {"name": name, "template": f"{op.dim}, {self._threads}", "arguments": arguments}
+        return {"name": name, "template": f"{op.dim}, {self.threads}", "arguments": arguments}
 
     def _scalar(self, stmt: Store | Let | Locate | Declare | Assign | Atomic) -> str:
         """An assignment or declaration of one value."""
@@ -369,103 +370,12 @@ class Statements:
         yield
         self.printer.packet, self.printer.any_order = None, False
 
-    def _copy(self, op: Copy) -> Mapping[str, str]:
-        view = self.maps.get(id(op))
-        if view is not None:
-            return self._tma_copy(op, view)
-        if id(op) in self.staged:
-            arguments = f"{self._operand(op.src, op.dst)}, {self.staged[id(op)].name}"
-            return {"name": "load", "template": "", "arguments": arguments}
-        if op.block is not None:
-            return self._copy_to_block(op, op.block)
-        fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
-        src, dst = self._operand(op.src, op.dst), self._operand(op.dst, op.src)
-        if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
-            src = f"tl::{op.evict}({src})"
-        operands = [src, dst]
-        once: tuple[Expr, ...] | None = self.facts.get(op, "once")
-        if once:
-            operands.append(" && ".join(f"{self.printer.text(extent)} == 1" for extent in once))
-        return {
-            "name": self.facts[op, "call"] + ("" if once is None else "_once"),
-            "template": "" if fragment else self._threads,
-            "arguments": ", ".join(operands),
-        }
-
-    def _copy_to_block(self, op: Copy, block: Expr) -> Mapping[str, str]:
-        """A copy to another block of the cluster; with a barrier it arrives there."""
-        arguments = [self.printer.index(block), self._operand(op.src, op.dst), self._operand(op.dst, op.src)]
-        if op.remote is not None:
-            assert isinstance(op.remote.buffer, Buffer)
-            arguments.append(self.printer.element(op.remote.buffer, op.remote.indices))
-        return {"name": "copy_to_block", "template": self._threads, "arguments": ", ".join(arguments)}
-
-    def _copy_comments(self, op: Copy) -> tuple[str, ...]:
-        """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
-        if op.reason:
-            return (f"{op.reason.replace('`', '')}  [{self.facts.rule(op, 'reason')}]",)
-        if self.facts.get(op, "once") is not None:
-            return self._once_comments(op)
-        if self.facts[op, "call"] != "tma_store":
-            return ()
-        rule = self.facts.rule(op, "call")
-        if op.transposed:
-            return (
-                "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
-                f"TMA has read it  [{rule}]",
-            )
-        until = (
-            "TMA reads them while the block goes on"
-            if self.facts.get(op, "read_later")
-            else "returns when TMA has read them"
-        )
-        return (
-            "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "
-            f"{until}  [{rule}]",
-        )
-
-    def _once_comments(self, op: Copy) -> tuple[str, ...]:
-        """What the first of the copies says that read what nothing reads again."""
-        copies = [stmt for stmt in walk_stmts(self.settled.launch.body) if isinstance(stmt, Copy)]
-        if next(stmt for stmt in copies if self.facts.get(stmt, "once") is not None) is not op:
-            return ()
-        return (
-            f"copy_async_once: where no other block reads it, L2 gives it up first  [{self.facts.rule(op, 'once')}]",
-        )
-
-    def _tma_copy(self, op: Copy, view: TensorMap) -> Mapping[str, str]:
-        """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
-        call = self.facts[op, "call"]
-        region = op.dst if op.begun or call == "tma_store" else op.src
-        place = f"tl::at({', '.join(self.printer.index(part.start) for part in region.ranges)})"
-        if call == "tma_store":
-            tile = self.printer.tile(op.src.buffer)
-            tile = f"tl::transposed({tile})" if op.transposed else tile
-            tiles = f"{tile}, {self.printer.names(self.facts[op, 'staging'])}"
-            name = "tma_store_start" if self.facts.get(op, "read_later") else call
-            return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
-        if op.begun:
-            return {"name": call, "template": "", "arguments": f"{self.tile(op.src)}, {view.name}, {place}"}
-        if op.barrier is not None:
-            assert isinstance(op.barrier.buffer, Buffer)
-            barrier = self.printer.element(op.barrier.buffer, op.barrier.indices)
-            arguments = f"{view.name}, {place}, {self.tile(op.dst)}, {barrier}"
-            arguments += f", tl::blocks<{op.blocks:#b}>" if op.blocks else ""
-            return {"name": "copy_to_blocks" if op.awaited else "tma_copy", "template": "", "arguments": arguments}
-        tile = self.printer.tile(op.dst.buffer)
-        own = [ring for ring in rings(self.settled, self.printer) if ring.tile is op.dst.buffer]
-        arrival = f"{own[0].name}.acquire({self.printer.turn_of(op.dst.buffer)})" if own else "full"
-        arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", self.facts.get(op, "for_blocks")
-        if shared is None:
-            return {"name": call, "template": "", "arguments": arguments}
-        return {"name": "tma_load_for", "template": "", "arguments": f"tl::blocks<{shared:#b}>, {arguments}"}
-
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
         value = "" if op.is_clear else ", " + self.printer.text(op.value, buffer.dtype)
         return {
             "name": "clear" if op.is_clear else "fill",
-            "template": self._threads if buffer.scope is Scope.SHARED else "",
+            "template": self.threads if buffer.scope is Scope.SHARED else "",
             "arguments": self.tile(op.dst) + value,
         }
 
@@ -479,7 +389,7 @@ class Statements:
         arguments += ["tl::accumulate"] * (not op.clear)
         if self.facts[op, "workspace"] > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
-        template = f"{op.dim}, {self._threads}" if op.src.scope is Scope.SHARED else str(op.dim)
+        template = f"{op.dim}, {self.threads}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
         name += "_own" * bool(self.facts.get(op, "own"))
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
@@ -597,42 +507,6 @@ class Statements:
             if static_value(part.extent) != static_value(extent):
                 text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
         return text
-
-    def _operand(self, region: Region, other: Region) -> str:
-        """A region as an operand of tl::copy: a tile, or a place in a tensor."""
-        buffer = region.buffer
-        if buffer.scope is not Scope.GLOBAL:
-            return self.tile(region)
-        kept = _kept_dimensions(region, other)
-        starts = [self.printer.index(part.start) for part in region.ranges]
-        view = self.printer.names(buffer.name)
-        if len(kept) < len(starts):
-            inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
-            view = f"{view}({', '.join(inside)})"
-        return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
-
-
-def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
-    """The tensor's dimensions that the other side's dimensions run along, aligned from the right."""
-    own = other.ranges[-2:] if other.buffer.scope is Scope.SHARED else other.ranges  # of a plane, its rows and columns
-    wanted = [static_value(part.extent) for part in own] if other.buffer.scope is not Scope.GLOBAL else []
-    if not wanted or len(wanted) == len(region.kept):
-        return region.kept
-    kept: list[int] = []
-    dim = len(region.ranges) - 1
-    for extent in reversed(wanted):
-        while dim >= 0 and static_value(region.ranges[dim].extent) != extent:
-            dim -= 1
-        kept.insert(0, dim)
-        dim -= 1
-    if kept and kept[0] < 0:
-        raise Tile2CuError(
-            "T2C-E003",
-            f"`{region.buffer.name}` and `{other.buffer.name}` do not line up",
-            region.span,
-            help="give both sides the same number of dimensions that are larger than 1",
-        )
-    return tuple(kept)
 
 
 def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:

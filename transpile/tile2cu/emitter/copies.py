@@ -1,0 +1,155 @@
+"""How a copy reads: between memories of a block, to another block, by TMA."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.program import Buffer, Copy, Region, Scope, walk_stmts
+from tile2cu.emitter.tma import TensorMap, rings, store_dims
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+
+def copy_view(op: Copy, statements: "Statements") -> StatementView:
+    """A copy: one call, and what the reader has to know about it."""
+    return StatementView("call", _call(op, statements), comments=_comments(op, statements))
+
+
+def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
+    view = statements.maps.get(id(op))
+    if view is not None:
+        return _by_tma(op, view, statements)
+    if id(op) in statements.staged:
+        arguments = f"{operand(op.src, op.dst, statements)}, {statements.staged[id(op)].name}"
+        return {"name": "load", "template": "", "arguments": arguments}
+    if op.block is not None:
+        return _to_block(op, op.block, statements)
+    fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
+    src, dst = operand(op.src, op.dst, statements), operand(op.dst, op.src, statements)
+    if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
+        src = f"tl::{op.evict}({src})"
+    operands = [src, dst]
+    once: tuple[Expr, ...] | None = statements.facts.get(op, "once")
+    if once:
+        operands.append(" && ".join(f"{statements.printer.text(extent)} == 1" for extent in once))
+    return {
+        "name": statements.facts[op, "call"] + ("" if once is None else "_once"),
+        "template": "" if fragment else statements.threads,
+        "arguments": ", ".join(operands),
+    }
+
+
+def _to_block(op: Copy, block: Expr, statements: "Statements") -> Mapping[str, str]:
+    """A copy to another block of the cluster; with a barrier it arrives there."""
+    arguments = [
+        statements.printer.index(block),
+        operand(op.src, op.dst, statements),
+        operand(op.dst, op.src, statements),
+    ]
+    if op.remote is not None:
+        assert isinstance(op.remote.buffer, Buffer)
+        arguments.append(statements.printer.element(op.remote.buffer, op.remote.indices))
+    return {"name": "copy_to_block", "template": statements.threads, "arguments": ", ".join(arguments)}
+
+
+def _comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
+    """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
+    if op.reason:
+        return (f"{op.reason.replace('`', '')}  [{statements.facts.rule(op, 'reason')}]",)
+    if statements.facts.get(op, "once") is not None:
+        return _once_comments(op, statements)
+    if statements.facts[op, "call"] != "tma_store":
+        return ()
+    rule = statements.facts.rule(op, "call")
+    if op.transposed:
+        return (
+            "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
+            f"TMA has read it  [{rule}]",
+        )
+    until = (
+        "TMA reads them while the block goes on"
+        if statements.facts.get(op, "read_later")
+        else "returns when TMA has read them"
+    )
+    return (
+        "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "
+        f"{until}  [{rule}]",
+    )
+
+
+def _once_comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
+    """What the first of the copies says that read what nothing reads again."""
+    copies = [stmt for stmt in walk_stmts(statements.settled.launch.body) if isinstance(stmt, Copy)]
+    if next(stmt for stmt in copies if statements.facts.get(stmt, "once") is not None) is not op:
+        return ()
+    return (
+        f"copy_async_once: where no other block reads it, L2 gives it up first  [{statements.facts.rule(op, 'once')}]",
+    )
+
+
+def _by_tma(op: Copy, view: TensorMap, statements: "Statements") -> Mapping[str, str]:
+    """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
+    call = statements.facts[op, "call"]
+    region = op.dst if op.begun or call == "tma_store" else op.src
+    place = f"tl::at({', '.join(statements.printer.index(part.start) for part in region.ranges)})"
+    if call == "tma_store":
+        tile = statements.printer.tile(op.src.buffer)
+        tile = f"tl::transposed({tile})" if op.transposed else tile
+        tiles = f"{tile}, {statements.printer.names(statements.facts[op, 'staging'])}"
+        name = "tma_store_start" if statements.facts.get(op, "read_later") else call
+        return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
+    if op.begun:
+        return {"name": call, "template": "", "arguments": f"{statements.tile(op.src)}, {view.name}, {place}"}
+    if op.barrier is not None:
+        assert isinstance(op.barrier.buffer, Buffer)
+        barrier = statements.printer.element(op.barrier.buffer, op.barrier.indices)
+        arguments = f"{view.name}, {place}, {statements.tile(op.dst)}, {barrier}"
+        arguments += f", tl::blocks<{op.blocks:#b}>" if op.blocks else ""
+        return {"name": "copy_to_blocks" if op.awaited else "tma_copy", "template": "", "arguments": arguments}
+    tile = statements.printer.tile(op.dst.buffer)
+    own = [ring for ring in rings(statements.settled, statements.printer) if ring.tile is op.dst.buffer]
+    arrival = f"{own[0].name}.acquire({statements.printer.turn_of(op.dst.buffer)})" if own else "full"
+    arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", statements.facts.get(op, "for_blocks")
+    if shared is None:
+        return {"name": call, "template": "", "arguments": arguments}
+    return {"name": "tma_load_for", "template": "", "arguments": f"tl::blocks<{shared:#b}>, {arguments}"}
+
+
+def operand(region: Region, other: Region, statements: "Statements") -> str:
+    """A region as an operand of tl::copy: a tile, or a place in a tensor."""
+    buffer = region.buffer
+    if buffer.scope is not Scope.GLOBAL:
+        return statements.tile(region)
+    kept = _kept_dimensions(region, other)
+    starts = [statements.printer.index(part.start) for part in region.ranges]
+    view = statements.printer.names(buffer.name)
+    if len(kept) < len(starts):
+        inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
+        view = f"{view}({', '.join(inside)})"
+    return f"{view}.tile({', '.join(starts[dim] for dim in kept)})"
+
+
+def _kept_dimensions(region: Region, other: Region) -> tuple[int, ...]:
+    """The tensor's dimensions that the other side's dimensions run along, aligned from the right."""
+    own = other.ranges[-2:] if other.buffer.scope is Scope.SHARED else other.ranges  # of a plane, its rows and columns
+    wanted = [static_value(part.extent) for part in own] if other.buffer.scope is not Scope.GLOBAL else []
+    if not wanted or len(wanted) == len(region.kept):
+        return region.kept
+    kept: list[int] = []
+    dim = len(region.ranges) - 1
+    for extent in reversed(wanted):
+        while dim >= 0 and static_value(region.ranges[dim].extent) != extent:
+            dim -= 1
+        kept.insert(0, dim)
+        dim -= 1
+    if kept and kept[0] < 0:
+        raise Tile2CuError(
+            "T2C-E003",
+            f"`{region.buffer.name}` and `{other.buffer.name}` do not line up",
+            region.span,
+            help="give both sides the same number of dimensions that are larger than 1",
+        )
+    return tuple(kept)
