@@ -83,13 +83,14 @@ def gemm_hybrid(
                         T.copy(A[by * block_M, (start + ko) * block_K], A_shared)
                         T.copy(B[(start + ko) * block_K, bx * block_N], B_shared)
                         T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-                    if whole:
-                        # The ReLU is fused: C never goes to memory without it.
-                        for i, j in T.Parallel(block_M, block_N):
-                            C_local[i, j] = T.max(C_local[i, j], 0)
-                        T.copy(C_local, C[by * block_M, bx * block_N])
-                    else:
+                    if not whole:
                         T.copy(C_local, parts[number * cut + place, 0, 0])
+                    # The ReLU is fused: C never goes to memory without it. In no branch, in which ptxas 12.4 would wait
+                    # for each product (C7515).
+                    for i, j in T.Parallel(block_M, block_N):
+                        C_local[i, j] = T.max(C_local[i, j], 0)
+                    if whole:
+                        T.copy(C_local, C[by * block_M, bx * block_N])
 
         # add
         # grid dims: (rows of the cut tiles, `strip` at a time)

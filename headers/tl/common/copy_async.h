@@ -88,8 +88,8 @@ TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from,
   copy_async<threads>(in_bytes(from), bytes, reads);
 }
 
-// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again. Two loops, since
-// a policy that is chosen at run time costs more than none.
+// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again. Two loops,
+// since a policy that is chosen at run time costs more than none.
 template <int threads, class From, class To>
 TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
   const int64_t bytes = from.view.extent[0] * from.view.stride[0] * int64_t(sizeof(typename From::type));

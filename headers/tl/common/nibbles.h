@@ -209,8 +209,8 @@ template <class Numbers> TL_DEVICE uint32_t entry(const NibbleWords<Numbers>& x,
   const PlacedNibbles<Numbers>&a = x.bits.a, &b = x.bits.b;
   return static_cast<uint32_t>((number & a.mask) << a.shift | (number & b.mask) << b.shift) & 0xffff;
 }
-// Products that are halves, not rounded, and 0 or from 2^-14 on; others are in no table, as the bit in the lower byte says.
-// In integers and floats, since the compiler computes these where they are constant.
+// Products that are halves, not rounded, and 0 or from 2^-14 on; others are in no table, as the bit in the lower byte
+// says. In integers and floats, since the compiler computes these where they are constant.
 template <class Numbers, bool scaled> TL_DEVICE uint32_t entry(const NibbleHalves<Numbers, scaled>& x, int number) {
   const uint32_t half_bits = entry(NibbleWords<Numbers>{x.bits}, number), exponent = half_bits >> 10 & 31;
   const int digits = int(half_bits & 0x3ff) + (exponent > 0 ? 0x400 : 0);

@@ -52,7 +52,9 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
 
 
 def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
-    """Whether nothing but a sum over the last dimension reads them: then no order of theirs matters."""
+    """Whether nothing but a sum over the last dimension reads a fragment: then no order of theirs matters."""
+    if sums.scope is not Scope.FRAGMENT:
+        return False
     inside = {id(stmt) for stmt in walk_stmts(op.body)}
     for stmt in context.statements:
         if stmt is op or id(stmt) in inside or isinstance(stmt, Loop | If | While) or sums not in buffers_read(stmt):
