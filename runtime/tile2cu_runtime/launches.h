@@ -15,6 +15,14 @@ struct Extent {
   uint32_t x, y, z;
 };
 
+// cudaLaunchConfig_t. Its attributes may let a kernel start early; here one runs after the other.
+struct Config {
+  Extent grid, block;
+  size_t shared_bytes;
+  void *stream, *attributes;
+  unsigned attribute_count;
+};
+
 struct Memory {
   void* start;
   size_t bytes;
@@ -160,6 +168,9 @@ int __cudaLaunchKernel(void*, tile2cu::Extent, tile2cu::Extent, void**, size_t, 
 int cudaLaunchKernel(const void* function, tile2cu::Extent grid, tile2cu::Extent block, void** arguments,
                      size_t shared_bytes, void*) {
   return tile2cu::launch_kernel(function, grid, block, arguments, shared_bytes);
+}
+int cudaLaunchKernelExC(const tile2cu::Config* config, const void* function, void** arguments) {
+  return tile2cu::launch_kernel(function, config->grid, config->block, arguments, config->shared_bytes);
 }
 int cudaFuncSetAttribute(const void*, int, int) { return 0; }
 int cudaGetLastError() { return 0; }

@@ -31,9 +31,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(11)
 EVERY = [text for chip in ("sm_90a", "sm_100a") for text in texts(ROOT / "emitted/cuda" / chip) if text.sizes]
 # TMA of 2 to 5 dimensions, A in registers, both majors, named barriers, registers handed over, products in flight, a
-# ring that goes on from tile to tile, tiles from a queue.
+# ring that goes on from tile to tile, tiles from a queue, a kernel that may start before the one before it ends.
 FEW = {
-    "causal-attention", "sm_90a-attention_varlen", "sm_90a-chunk_state", "sm_90a-gemm_persistent", "sm_90a-mla_decode",
+    "causal-attention", "sm_90a-attention_varlen", "sm_90a-chunk_state", "sm_90a-gemm_hybrid", "sm_90a-mla_decode",
     "sm_90a-w2a8_gemm",
     "sm_100a-gemm_relu",
 }  # fmt: skip
