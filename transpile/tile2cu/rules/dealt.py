@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, overwrites, variables, viewed
-from tile2cu.core.expr import Binary, Load, static_value, walk
+from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -20,13 +20,13 @@ from tile2cu.core.program import (
     Reduction,
     Scope,
     Stmt,
-    Store,
     While,
     walk_stmts,
 )
 from tile2cu.core.schedule import Dealt, Pipeline, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
+from tile2cu.rules.late_sums import adds_to
 from tile2cu.rules.overlap import OTHER_REGISTERS, share
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
 
@@ -191,7 +191,7 @@ def _running_sum(
         if len(users) != 1 or users[0] not in between or (reduce.src.rank, reduce.dim) != (2, 1):
             continue
         (update,) = users
-        total = _adds_to(update, reduce.dst)
+        total = adds_to(update, reduce.dst)
         if total is None or any(_touches(op, total) for op in (*own, *late) if op is not update):
             continue
         starts = [op for op in outside if total in buffers_written(op)]
@@ -202,28 +202,6 @@ def _running_sum(
 
 def _touches(op: Stmt, tile: Buffer) -> bool:
     return tile in buffers_read(op) | buffers_written(op)
-
-
-def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
-    """The tile t for which a loop is t = t * f + part, or t = t + part; None for other loops."""
-    if not isinstance(op, Parallel) or len(op.body) != 1 or not isinstance(op.body[0], Store):
-        return None
-    store = op.body[0]
-    total, added = store.buffer, Load(part.dtype, part, store.indices)
-    if (total.scope, total.rank, total.dtype) != (Scope.FRAGMENT, 1, part.dtype):
-        return None
-    if store.op:
-        return total if store.op == "+" and store.value == added else None
-    if not isinstance(store.value, Binary) or store.value.op != "+" or added not in (store.value.lhs, store.value.rhs):
-        return None
-    scaled = store.value.lhs if store.value.rhs == added else store.value.rhs
-    factors = [scaled.lhs, scaled.rhs] if isinstance(scaled, Binary) and scaled.op == "*" else [scaled]
-    own = Load(total.dtype, total, store.indices)
-    if own not in factors:
-        return None
-    factors.remove(own)
-    loaded = {each.buffer for factor in factors for each in walk(factor) if isinstance(each, Load)}
-    return total if not loaded & {total, part} else None
 
 
 def _is_zeroed(op: Stmt, tile: Buffer) -> bool:

@@ -76,20 +76,36 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _total(stmt: Stmt, adds: Stmt) -> Buffer | None:
-    """What a loop over rows adds the sums of rows to: total = total * factor + sum."""
-    if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.clear and isinstance(adds, Parallel)):
+    """What a loop over rows adds the sums of rows to."""
+    if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.clear):
         return None
-    store = adds.body[0] if len(adds.body) == 1 else None
-    fragments = stmt.src.scope is Scope.FRAGMENT and stmt.dst.scope is Scope.FRAGMENT
-    if not fragments or not isinstance(store, Store) or store.op or store.indices != adds.vars:
+    return adds_to(adds, stmt.dst) if stmt.src.scope is Scope.FRAGMENT else None
+
+
+def adds_to(op: Stmt, part: Buffer) -> Buffer | None:
+    """The fragment t for which a loop over rows is t = t * f + part, or t = t + part; None for other loops.
+
+    All threads that hold a row have the same f, whatever they have of its sum.
+    """
+    if not isinstance(op, Parallel) or len(op.body) != 1 or not isinstance(op.body[0], Store):
         return None
-    value, part = store.value, Load(stmt.dst.dtype, stmt.dst, adds.vars)
-    if not isinstance(value, Binary) or value.op != "+" or value.rhs != part or store.buffer.dtype != stmt.dst.dtype:
+    store = op.body[0]
+    total, added = store.buffer, Load(part.dtype, part, op.vars)
+    if total.dtype != part.dtype or store.indices != op.vars:
         return None
-    product, total = value.lhs, Load(store.buffer.dtype, store.buffer, adds.vars)
-    if not isinstance(product, Binary) or product.op != "*" or product.lhs != total:
+    if any((tile.scope, tile.rank) != (Scope.FRAGMENT, 1) for tile in (total, part)):
         return None
-    return store.buffer if _is_of_row(product.rhs, adds, (store.buffer, stmt.dst)) else None
+    if store.op:
+        return total if store.op == "+" and store.value == added else None
+    if not isinstance(store.value, Binary) or store.value.op != "+" or added not in (store.value.lhs, store.value.rhs):
+        return None
+    scaled = store.value.lhs if store.value.rhs == added else store.value.rhs
+    factors = [scaled.lhs, scaled.rhs] if isinstance(scaled, Binary) and scaled.op == "*" else [scaled]
+    own = Load(total.dtype, total, op.vars)
+    if own not in factors:
+        return None
+    factors.remove(own)
+    return total if all(_is_of_row(factor, op, (total, part)) for factor in factors) else None
 
 
 def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
