@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::hand_over(S_own, S_shared);
     tl::announce<threads>(tl::turn_handed_over, k);
     // mla_decode.py:85  T.reduce_sum(acc_s, scores_sum, dim=1)
-    tl::sum_own<1>(acc_s, scores_sum);
+    tl::reduce_sum_own<1>(acc_s, scores_sum);
   };
   auto take_over_S = [&](int k) {
     tl::await<threads>(tl::turn_handed_over, k);

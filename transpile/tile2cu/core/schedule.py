@@ -92,10 +92,14 @@ class PlainTurns:
 
 
 @dataclass(frozen=True)
-class LateSum:
-    """A sum that runs on from turn to turn: in the turns each thread adds its own elements, after them lanes meet."""
+class RunningSum:
+    """A sum of rows over all turns: in them each thread adds its own elements, after them lanes meet.
+
+    `reduce` has a turn's, `update` adds it to the total.
+    """
 
     reduce: Reduce
+    update: Parallel
     total: Buffer
 
     def __str__(self) -> str:
@@ -147,15 +151,6 @@ class InFlight:
         tiles = self.written if self.copied is None else (self.copied.src.buffer,)
         names = ", ".join(tile.name for tile in tiles)
         return f"{self.product.c.buffer.name} of the turn before, while {names} is written"
-
-
-@dataclass(frozen=True)
-class RunningSum:
-    """A sum of rows over all turns, of which each thread keeps a part: `reduce` has a turn's, `update` adds it."""
-
-    reduce: Reduce
-    update: Parallel
-    total: Buffer
 
 
 @dataclass(frozen=True, kw_only=True)

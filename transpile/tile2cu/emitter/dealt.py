@@ -154,15 +154,9 @@ def _hand_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
     handed.append((parts["own"], names(dealt.tile.name)))
     lines = [_line(f"tl::hand_over({fragment}, {place});", line) for fragment, place in handed]
     event = _line(f"tl::announce<threads>(tl::turn_handed_over, {parts['turn']});", line)
-    body = (*between, replace(copy, gap=store.gap), *lines, event, *_own_sums(dealt, statements))
+    own = statements.body((dealt.running.reduce,)) if dealt.running is not None else ()  # nobody waits for them
+    body = (*between, replace(copy, gap=store.gap), *lines, event, *own)
     return _part(parts["hand_over"], parts["turn"], body, parts["variable"])
-
-
-def _own_sums(dealt: Dealt, statements: "Statements") -> Iterator[StatementView]:
-    """What a thread has of the turn's sums: nobody waits for them."""
-    if dealt.running is not None:
-        (view,) = statements.body((dealt.running.reduce,))
-        yield replace(view, parts={**view.parts, "name": "sum_own"})
 
 
 def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import LateSum, Overlap, PlainTurns
+from tile2cu.core.schedule import Overlap, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
@@ -65,7 +65,7 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
 
 def _late_sum(loop: Loop, statements: "Statements") -> str:
     """The text that adds up what lanes have of a sum, behind the turns; empty where each turn does it."""
-    late: LateSum | None = statements.facts.get(loop, "late_sum")
+    late: RunningSum | None = statements.facts.get(loop, "late_sum")
     if late is None:
         return ""
     layout = statements.layouts[statements.facts[late.reduce.src, "layout"]]

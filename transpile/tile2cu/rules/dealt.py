@@ -62,7 +62,7 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
     meet for every reduction. Here each computes all of them in its turns, while the other one multiplies, and hands the
     last product's operand over through the shared tile that the user has for it.
 
-    Gives: what each does, and when.
+    Gives: what each does, and when; of a sum that runs on, that each thread has its own part of it.
     """
     if warpgroups(context.launch) != _GROUPS or not on_wgmma(context) or not is_at_top(op, context):
         return
@@ -72,6 +72,8 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
     found = _dealt(pipeline, context)
     if isinstance(found, Dealt):
         yield op, "dealt", found
+        if found.running is not None:
+            yield found.running.reduce, "own", True
     else:
         yield rejected(op, "turns dealt to warpgroups", found.because)
 

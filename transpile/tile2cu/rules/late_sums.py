@@ -18,7 +18,7 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import LateSum, Overlap
+from tile2cu.core.schedule import Overlap, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _ATTENTION = """
@@ -60,17 +60,20 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
     Each thread adds up its own elements, `total = total * factor + part`, from zero on; as that is linear and the
     factor the same for all threads of a row, their totals add up to the row's.
 
-    Gives: the reduction, and what it is added to.
+    Gives: the sum, and that its reduction leaves each thread its own part.
     """
     overlap: Overlap | None = context.facts.get(op, "overlap")
     if overlap is None or context.facts.get(op, "plain_turns") is None:
         return
     for place, stmt in enumerate(overlap.between[:-1]):
-        total = _total(stmt, overlap.between[place + 1])
-        if total is None or not isinstance(stmt, Reduce) or not _only_there(total, stmt, op, context):
+        update = overlap.between[place + 1]
+        total = _total(stmt, update)
+        if total is None or not isinstance(stmt, Reduce) or not isinstance(update, Parallel):
+            continue
+        if not _only_there(total, stmt, op, context):
             continue
         if context.facts[stmt.src, "layout"].along(stmt.dim).warps == 1:
-            yield op, "late_sum", LateSum(stmt, total)
+            yield op, "late_sum", RunningSum(stmt, update, total)
             yield stmt, "own", True
             return
 

@@ -1,6 +1,5 @@
 // What two warpgroups hand to each other through shared memory, where each takes every other turn of a loop.
 #pragma once
-#include "../reduce.h"
 #include "tma_copy.h"
 #include "tma_pipeline.h"
 
@@ -54,14 +53,8 @@ template <class Tile, class T, class Layout> TL_DEVICE void take_over(const Tile
   }
 }
 
-// What this thread has of each row's sum; tl::add_up has the whole. Who: any thread.
-template <int dim, class T, class Layout, class U, class ResultLayout>
-TL_DEVICE void sum_own(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
-  reduce_own<ReduceSum, dim>(from, to);
-}
-
-// Sums of rows of which each thread of two warpgroups has a part: all get the whole. `between` takes the parts from one
-// to the other. Who: every thread of both.
+// Sums of rows of which each thread of two warpgroups has a part, by tl::reduce_sum_own: all get the whole. `between`
+// takes the parts from one to the other. Who: every thread of both.
 template <int threads, class T, class Layout, class Tile>
 TL_DEVICE void add_up(Fragment<T, Layout>& sums, Tile& between) {
   static_assert(Layout::rank == 1, "a value a row, which four neighbouring lanes share");
