@@ -21,8 +21,9 @@
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16,
-// attention_backward.py:188), dK (float16, attention_backward.py:202), dV (float16, attention_backward.py:203) and dQ
-// (float16, attention_backward.py:210).
+// attention_backward.py:188), dsT_cast (float16, attention_backward.py:194), dK (float16, attention_backward.py:202),
+// dV (float16, attention_backward.py:203) and dQ (float16, attention_backward.py:210). tl::exp2 is the hardware's
+// approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>

@@ -23,7 +23,7 @@ extern "C" {
 // tokens and groups may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. N
 // must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes
 // to outside are dropped.
-// Products accumulate in float32.
+// Products accumulate in float32. Rounded to nearest even: C (float16, gemm_batched.py:76).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -22,6 +22,8 @@ extern "C" {
 //   V    out  float16  (batch, seq_len, heads, dim)     row-major
 //
 // batch, seq_len and heads may be any size from 0. All accesses stay inside the tensors; there are no guards.
+// Rounded to nearest even: Q (float16, rope.py:35), Q (float16, rope.py:36), K (float16, rope.py:37) and K (float16,
+// rope.py:38).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

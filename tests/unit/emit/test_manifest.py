@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tile2cu import emit
@@ -55,6 +56,24 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))
     added = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])["numerics"]["order"]
     assert added == ["atomic additions: in any order, which may change the last bits from run to run"]
+
+
+def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
+    """Not copies alone: elements of loops, values with names, and arithmetic of 16 bits."""
+    body = """for i in T.Parallel(64):
+                    half = T.cast(A[bx, i], "float16")
+                    B[i] = half * T.cast(3.0, "float16")
+                    B[i] = T.exp2(A[bx, i])
+                    B[i] = T.max(B[i], half)"""
+    kernel = re.sub(r'"float32"\),\n +B: .*?\n    \)', '"float32"), B: T.Tensor((64,), "float16"))', KERNEL, flags=re.S)
+    kernel = kernel.replace("for i in T.Parallel(64):\n                B[bx, i, 0] = A[bx, i]", body)
+    (tmp_path / "small.py").write_text(kernel)
+    files = emit(tmp_path / "small.py")["small"].files
+    numerics = json.loads(files["small.json"])["numerics"]
+    first = next(number for number, line in enumerate(kernel.splitlines(), 1) if "half = " in line)
+    assert numerics["rounded"] == [f"half to float16, line {first}", f"B to float16, line {first + 2}"]
+    assert numerics["computed"] == [f"B in float16, line {first + 1}"]
+    assert "tl::exp2 is the hardware's approximation. tl::max of NaN" in files["small.h"].replace("\n// ", " ")
 
 
 def test_a_tensor_without_elements_that_tma_would_load_is_refused() -> None:

@@ -199,11 +199,20 @@ def _numerics(launches: tuple[Settled, ...]) -> str:
     if found.reductions:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:
-        places = [f"{name} ({dtype}, {file}:{line})" for name, dtype, line in found.rounded]
-        parts.append(f"Rounded to nearest even: {listed(places)}.")
+        parts.append(f"Rounded to nearest even: {_places(found.rounded, file)}.")
+    if found.computed:
+        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed, file)}.")
+    if found.approximated:
+        names = listed([f"tl::{name}" for name in found.approximated])
+        one = len(found.approximated) == 1
+        parts.append(f"{names} {'is' if one else 'are'} the hardware's approximation{'' if one else 's'}.")
     if found.extrema:
         parts.append(f"tl::{listed(list(found.extrema))} of NaN and a number is the number.")
     return " ".join(parts)
+
+
+def _places(found: tuple[tuple[str, str, int], ...], file: str) -> str:
+    return listed([f"{name} ({dtype}, {file}:{line})" for name, dtype, line in found])
 
 
 def _paragraph(text: str) -> list[str]:

@@ -168,6 +168,7 @@ def _numerics(launches: tuple[Settled, ...]) -> dict[str, Any]:
     return {
         "accumulate": {"products": list(found.products), "reductions": list(found.reductions)},
         "rounded": [f"{name} to {dtype}, line {line}" for name, dtype, line in found.rounded],
+        "computed": [f"{name} in {dtype}, line {line}" for name, dtype, line in found.computed],
         "approximated": list(found.approximated),
         "order": list(found.order),
     }

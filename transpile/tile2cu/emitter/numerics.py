@@ -4,28 +4,47 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import expressions
-from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Call, walk
-from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Reduce, Reduction, Scan, Scope, Stmt, walk_stmts
+from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.expr import Binary, Call, Expr, walk
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    AtomicTile,
+    Copy,
+    Declare,
+    Gemm,
+    Let,
+    Reduce,
+    Reduction,
+    Scan,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
 from tile2cu.emitter.settled import Settled
 
 # headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
 _APPROXIMATED = frozenset({"exp2", "rsqrt"})
 _SUMS = (Reduction.SUM, Reduction.ABSSUM)
+# What gives one of its arguments, a constant, or the same bits: nothing is rounded.
+_EXACT = frozenset(("cast", "reinterpret", "if_then_else", "infinity", "max", "min", "abs"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:
     """The numerics of a kernel; element types by name.
 
-    `rounded` are copies into a narrower type: (tensor or tile, type, Python line). `extrema` are the functions of
-    floating-point numbers that prefer a number to NaN. `order` says in which order what is summed, a sentence for each
-    kind of sum.
+    `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what
+    operations give whose results are of 16 bits or fewer. `extrema` are the functions of floating-point numbers that
+    prefer a number to NaN. `order` says in which order what is summed, a sentence for each kind of sum.
     """
 
     products: tuple[str, ...]
     reductions: tuple[str, ...]
     rounded: tuple[tuple[str, str, int], ...]
+    computed: tuple[tuple[str, str, int], ...]
     extrema: tuple[str, ...]
     approximated: tuple[str, ...]
     order: tuple[str, ...]
@@ -34,20 +53,59 @@ class Numerics:
 def numerics(launches: tuple[Settled, ...]) -> Numerics:
     """The numerics of a kernel's settled launches."""
     stmts = [stmt for settled in launches for stmt in walk_stmts(settled.launch.body)]
-    rounded = (
-        (op.dst.buffer.name, str(op.dst.buffer.dtype), op.span.line)
-        for op in stmts
-        if isinstance(op, Copy) and _narrows(op.src.buffer.dtype, op.dst.buffer.dtype)
-    )
     calls = list(_float_calls(stmts))
     return Numerics(
         products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
         reductions=tuple(sorted({op.dst.dtype.name for op in stmts if isinstance(op, Reduce)})),
-        rounded=tuple(dict.fromkeys(rounded)),
+        rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
+        computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         approximated=tuple(sorted({name for name in calls if name in _APPROXIMATED or name.startswith("fast_")})),
         order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
     )
+
+
+def _rounded(stmt: Stmt) -> Iterator[tuple[str, str, int]]:
+    """What takes values of a wider type in a statement."""
+    if isinstance(stmt, Copy | AtomicTile):
+        if _narrows(stmt.src.buffer.dtype, stmt.dst.buffer.dtype):
+            yield stmt.dst.buffer.name, str(stmt.dst.buffer.dtype), stmt.span.line
+        return
+    name, dtype, value = _result(stmt)
+    if value is None:
+        return
+    if _narrows(value.dtype, dtype):
+        yield name, str(dtype), stmt.span.line
+    for part in walk(value):
+        if isinstance(part, Call) and part.function == "cast" and _narrows(part.args[0].dtype, part.dtype):
+            yield name, str(part.dtype), stmt.span.line
+
+
+def _computed(stmt: Stmt) -> Iterator[tuple[str, str, int]]:
+    """What a statement computes in a narrow type."""
+    name, dtype, value = _result(stmt)
+    if value is None:
+        return
+    if isinstance(stmt, Store | Assign) and stmt.op and _is_narrow(dtype):
+        yield name, str(dtype), stmt.span.line
+    for part in walk(value):
+        operates = isinstance(part, Binary) and part.op in _ARITHMETIC
+        operates |= isinstance(part, Call) and part.function not in _EXACT
+        if operates and _is_narrow(part.dtype):
+            yield name, str(part.dtype), stmt.span.line
+
+
+def _result(stmt: Stmt) -> tuple[str, DType, Expr | None]:
+    """What a statement about single values gives a value, its type, and the value."""
+    match stmt:
+        case Store() | Atomic():
+            return stmt.buffer.name, stmt.buffer.dtype, stmt.value
+        case Let() | Assign():
+            return stmt.var.name, stmt.var.dtype, stmt.value
+        case Declare():
+            return stmt.var.name, stmt.var.dtype, stmt.init
+        case _:
+            return "", FLOAT32, None
 
 
 def _order(settled: Settled) -> Iterator[str]:
@@ -84,3 +142,7 @@ def _adds_atomically(op: object) -> bool:
 
 def _narrows(src: DType, dst: DType) -> bool:
     return src.is_float and dst.is_float and dst.bits < src.bits
+
+
+def _is_narrow(dtype: DType) -> bool:
+    return dtype.is_float and dtype.bits <= 16
