@@ -159,3 +159,29 @@ def test_a_number_or_an_expression_of_tiles_is_added_to_each_element(tmp_path: P
     np.testing.assert_array_equal(count, 7)
     np.testing.assert_array_equal(x, np.minimum(np.maximum(before + 1, v * 2 + 1), v))
     np.testing.assert_array_equal(total, v[[0, 16, 32]].sum(axis=0))
+
+
+def test_threads_that_hold_the_same_element_update_memory_once_in_branches_and_loops(tmp_path: Path) -> None:
+    statements = """
+        x = T.alloc_fragment((16, 64), "float32")
+        best = T.alloc_fragment((16,), "float32")
+        T.copy(X[bx * 16, 0], x)
+        T.reduce_max(x, best, dim=1)
+        for i in T.Parallel(16):
+            if bx * 16 + i < 40:
+                T.atomic_add(Count[0], 1)
+                if best[i] > 2:
+                    T.atomic_add(Count[1], 1)
+                else:
+                    best[i] = 2
+            for j in T.serial(2):
+                if bx * 16 + i < 40:
+                    T.atomic_add(Count[2 + j], 1)
+            best[i] += 1
+        T.copy(best, Y[bx * 16])
+    """
+    params = 'X: T.Tensor((40, 64), "float32"), Count: T.Tensor((4,), "int32"), Y: T.Tensor((40,), "float32")'
+    x, count = RNG.integers(-60, 4, (40, 64)).astype(np.float32), np.zeros(4, np.int32)
+    largest = load_body(tmp_path, statements, params, grid="3")(x, count) - 1
+    np.testing.assert_array_equal(largest, np.maximum(x.max(axis=1), 2))
+    np.testing.assert_array_equal(count, [40, (x.max(axis=1) > 2).sum(), 40, 40])

@@ -107,6 +107,7 @@ class Statements:
         self.staged: dict[int, StagedTile] = {}
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
         self._group: int | None = None  # of threads, whose statements are printed
+        self._replicated: str | None = None  # the layout of a loop whose elements several threads hold, and all compute
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -210,10 +211,19 @@ class Statements:
 
     def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
+        if self._replicated is not None and _writes_memory_alone(stmt):
+            return self._by_its_owner(stmt, above)
         view = self._bare_view(stmt)
         own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
         comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
         return replace(view, line=view.line or stmt.span.line, comments=tuple(comments))
+
+    def _by_its_owner(self, stmt: Stmt, above: list[str]) -> StatementView:
+        """What only one of the threads does that hold the same element of the loop around."""
+        layout, self._replicated = self._replicated, None
+        view = self.statement(stmt, above)
+        self._replicated = layout
+        return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
@@ -417,9 +427,9 @@ class Statements:
         dot: DotOfFour | None = self.facts.get(op, "dot_of_four")
         any_order = self.facts.get(op, "any_order") is True
         with self._packets(op.vars[-1] if vector > 1 else None, any_order=any_order):
+            self._replicated = layout if owners == "stores" else None
             body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
-        if owners == "stores":
-            body = tuple(_guarded(view, stmt, layout) for view, stmt in zip(body, op.body, strict=True))
+            self._replicated = None
         packets = [f"{self._elements_at_a_time(op)}  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
         if any_order:
             rule = self.facts.rule(op, "any_order")
@@ -509,9 +519,9 @@ class Statements:
         return text
 
 
-def _guarded(view: StatementView, stmt: Stmt, layout: str) -> StatementView:
-    """A store to memory, or a line of print, that only one of the threads holding an element does."""
+def _writes_memory_alone(stmt: Stmt) -> bool:
+    """Whether all that a statement does is to write memory or to print."""
+    if isinstance(stmt, If):
+        return group_of(stmt) is None and all(map(_writes_memory_alone, (*stmt.then, *stmt.orelse)))
     memory = isinstance(stmt, Store | Atomic) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
-    if memory or isinstance(stmt, Print):
-        return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
-    return view
+    return memory or isinstance(stmt, Print)
