@@ -121,10 +121,16 @@ static_assert(sizeof(Shared) == 58368, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
-// of pT, pT_cast, dsT, dsT_cast, dv, dk, dq:
+// of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
 // pT_cast, dsT_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using pT_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
+// of dv, dk:
+// here the same as pT_layout: the sizes are equal
+using dv_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<4, 1>>;
+// of dq:
+// here the same as pT_layout: the sizes are equal
+using dq_layout = tl::MmaAccumulator<block_N, dim, tl::Warps<4, 1>>;
 
 // gradients
 // grid dims: (#blocks of keys, heads, batch)
@@ -155,7 +161,9 @@ __global__ void __launch_bounds__(threads)
   auto& delta = tl::shared<Shared>().delta;
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
-  tl::Fragment<float, pT_layout> pT, dsT, dv, dk, dq;
+  tl::Fragment<float, pT_layout> pT, dsT;
+  tl::Fragment<float, dv_layout> dv, dk;
+  tl::Fragment<float, dq_layout> dq;
   tl::Fragment<tl::half, pT_layout> pT_cast, dsT_cast;
 
   // attention_backward.py:163-166

@@ -48,10 +48,13 @@ static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 90 per thread for tiles -----------------------------------------------------------------------------
-// of acc_s, acc_s_cast, acc_o:
+// of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<8, 1>>;
+// of acc_o:
+// here the same as acc_s_layout: the sizes are equal
+using acc_o_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<8, 1>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
@@ -79,7 +82,8 @@ __global__ void __launch_bounds__(threads)
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
 
-  tl::Fragment<float, acc_s_layout> acc_s, acc_o;
+  tl::Fragment<float, acc_s_layout> acc_s;
+  tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
@@ -126,12 +130,12 @@ __global__ void __launch_bounds__(threads)
 
     // attention_backward.py:77-80
     tl::copy(acc_s, acc_s_cast);
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
     tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
   }
 
   // attention_backward.py:82-87
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
+  tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
   tl::copy(logsum, Lse(bz, by, tl::all).tile(bx * block_M));

@@ -53,10 +53,16 @@ static_assert(sizeof(Shared) == 57344, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
-// of state, scores, scores_cast, o:
+// of state:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
-// scores_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using state_layout = tl::MmaAccumulator<dim, block_V, tl::Warps<4, 1>>;
+// of scores, scores_cast:
+// here the same as state_layout: the sizes are equal
+// scores_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
+using scores_layout = tl::MmaAccumulator<chunk, chunk, tl::Warps<4, 1>>;
+// of o:
+// here the same as state_layout: the sizes are equal
+using o_layout = tl::MmaAccumulator<chunk, block_V, tl::Warps<4, 1>>;
 
 // grid dims: (parts of dim_v, heads, batch)
 template <class RowStart>
@@ -78,8 +84,10 @@ __global__ void __launch_bounds__(threads)
   auto& state_shared = tl::shared<Shared>().state_shared;
   const int bv = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
 
-  tl::Fragment<float, state_layout> state, scores, o;
-  tl::Fragment<tl::half, state_layout> scores_cast;
+  tl::Fragment<float, state_layout> state;
+  tl::Fragment<float, scores_layout> scores;
+  tl::Fragment<float, o_layout> o;
+  tl::Fragment<tl::half, scores_layout> scores_cast;
 
   // linear_attention.py:46  T.clear(state)
   tl::clear(state);
@@ -102,7 +110,7 @@ __global__ void __launch_bounds__(threads)
     // linear_attention.py:54-59  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
-    tl::parallel(state_layout{},
+    tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
     tl::clear(o);
     tl::gemm(scores_cast, V_shared[c % num_stages], o);
@@ -117,7 +125,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:66-68
-    tl::parallel(state_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
+    tl::parallel(o_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
     tl::copy(o, O(b, tl::all, h, tl::all).tile(t, bv * block_V));
   }
 

@@ -130,11 +130,17 @@ static_assert(sizeof(Shared) == 75776, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
-// of pT, pT_cast, dsT, dsT_cast, dv, dk, dq:
+// of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64  [layout.gemm.wgmma-accumulator]
 // pT_cast, dsT_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using pT_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
+// of dv, dk:
+// here the same as pT_layout: the sizes are equal
+using dv_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
+// of dq:
+// here the same as pT_layout: the sizes are equal
+using dq_layout = tl::WgmmaAccumulator<block_N, dim, threads / 128>;
 
 // gradients
 // grid dims: (#blocks of keys, heads, batch)
@@ -196,7 +202,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     return pipeline.produce(turns, load);
   }
 
-  tl::Fragment<float, pT_layout> pT, dsT, dv, dk, dq;
+  tl::Fragment<float, pT_layout> pT, dsT;
+  tl::Fragment<float, dv_layout> dv, dk;
+  tl::Fragment<float, dq_layout> dq;
   tl::Fragment<tl::half, pT_layout> pT_cast, dsT_cast;
 
   // attention_backward.py:165-166

@@ -55,11 +55,15 @@ static_assert(sizeof(Shared) == 66560, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 106 per thread for tiles ----------------------------------------------------------------------------
-// of acc_s, acc_s_cast, acc_o, Q_local:
+// of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
 // w + 15 of each 64  [layout.gemm.wgmma-accumulator]
-// acc_s_cast, Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+// acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
+// of acc_o, Q_local:
+// here the same as acc_s_layout: the sizes are equal
+// Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
@@ -115,8 +119,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     return tl::produce<threads>(turns, load);
   }
 
-  tl::Fragment<float, acc_s_layout> acc_s, acc_o;
-  tl::Fragment<tl::half, acc_s_layout> acc_s_cast, Q_local;
+  tl::Fragment<float, acc_s_layout> acc_s;
+  tl::Fragment<float, acc_o_layout> acc_o;
+  tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
+  tl::Fragment<tl::half, acc_o_layout> Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   // attention_backward.py:46-48
@@ -158,7 +164,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto prepare_acc_o = [&] {
     // attention_backward.py:77-79
     tl::copy(acc_s, acc_s_cast);
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
   };
   auto start_acc_o = [&](int k) {
     // attention_backward.py:80  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
@@ -192,7 +198,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // attention_backward.py:82-87
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
+  tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) = tl::divide(acc_o(i, j), logsum(i)); });
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale; });
   // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
   // has read them  [epilogue.copy.tma-store]

@@ -61,11 +61,15 @@ static_assert(sizeof(Shared) == 164864, "the sizes above have changed: emit agai
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 202 per thread for tiles ----------------------------------------------------------------------------
-// of acc_s, acc_s_cast, acc_o, Q_local:
+// of acc_s, acc_s_cast:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
-// acc_s_cast, Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+// acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
+// of acc_o, Q_local:
+// here the same as acc_s_layout: the sizes are equal
+// Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
@@ -135,8 +139,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::take_registers<consumer_registers>();
 
-  tl::Fragment<float, acc_s_layout> acc_s, acc_o;
-  tl::Fragment<tl::half, acc_s_layout> acc_s_cast, Q_local;
+  tl::Fragment<float, acc_s_layout> acc_s;
+  tl::Fragment<float, acc_o_layout> acc_o;
+  tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
+  tl::Fragment<tl::half, acc_o_layout> Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   // attention_varlen.py:67-68
@@ -181,7 +187,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto prepare_acc_o = [&] {
     // attention_varlen.py:103-105
     tl::copy(acc_s, acc_s_cast);
-    tl::parallel(acc_s_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
   };
   auto start_acc_o = [&](int k) {
     // attention_varlen.py:106  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
@@ -215,7 +221,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
 
   // attention_varlen.py:108  for i, j in T.Parallel(block_M, dim):
-  tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+  tl::parallel(acc_o_layout{}, [&](auto i, auto j) {
     if (bx * block_M + i < length) {
       // attention_varlen.py:110  Output[start + i, by, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
       Output(start + i, by, j) = tl::cast<tl::half>(logsum(i) > 0.0f ? tl::divide(acc_o(i, j), logsum(i)) : 0.0f);

@@ -72,11 +72,14 @@ static_assert(sizeof(Shared) == 76800, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
-// of weights, weights_cast, y:
+// of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64  [layout.copy.same]
 // weights_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
+// of y:
+// here the same as weights_layout: the sizes are equal
+using y_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of a loop:
 // (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each  [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
@@ -150,7 +153,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     return pipeline.produce(turns, load);
   }
 
-  tl::Fragment<float, weights_layout> weights, y;
+  tl::Fragment<float, weights_layout> weights;
+  tl::Fragment<float, y_layout> y;
   tl::Fragment<tl::half, weights_layout> weights_cast;
   tl::Fragment<float, dA_m_layout> dA_m;
   tl::Fragment<float, dA_k_layout> dA_k, dt_k;
@@ -175,7 +179,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   first_tiles.wait();  // until TMA has filled C_shared and State_shared
   // chunk_scan.py:89-91  What the state before the chunk gives.
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
-  tl::parallel(weights_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
+  tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
   // dA_shared, decayed_shared and dt_shared were written by other threads: a barrier before they are used again
   // [sync.shared.hazard]
@@ -199,7 +203,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       // chunk_scan.py:108  if k == m // block_K:
       if (k == m / block_K) {
         // chunk_scan.py:110  What came before decays from the tile's start to each of its tokens.
-        tl::parallel(weights_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(dA_m(i) * log2e - start); });
+        tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(dA_m(i) * log2e - start); });
       }
 
       // chunk_scan.py:112-114

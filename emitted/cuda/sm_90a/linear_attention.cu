@@ -56,11 +56,17 @@ static_assert(sizeof(Shared) == 58368, "the sizes above have changed: emit again
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
-// of state, scores, scores_cast, o:
+// of state:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64  [layout.gemm.wgmma-accumulator]
-// scores_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using state_layout = tl::WgmmaAccumulator<dim, block_V, threads / 128>;
+// of scores, scores_cast:
+// here the same as state_layout: the sizes are equal
+// scores_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
+using scores_layout = tl::WgmmaAccumulator<chunk, chunk, threads / 128>;
+// of o:
+// here the same as state_layout: the sizes are equal
+using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 
 // grid dims: (parts of dim_v, heads, batch)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
@@ -96,8 +102,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
   if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
 
-  tl::Fragment<float, state_layout> state, scores, o;
-  tl::Fragment<tl::half, state_layout> scores_cast;
+  tl::Fragment<float, state_layout> state;
+  tl::Fragment<float, scores_layout> scores;
+  tl::Fragment<float, o_layout> o;
+  tl::Fragment<tl::half, scores_layout> scores_cast;
 
   // linear_attention.py:46  T.clear(state)
   tl::clear(state);
@@ -111,7 +119,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // linear_attention.py:54-59  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
-    tl::parallel(state_layout{},
+    tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
     tl::clear(o);
     tl::gemm(scores_cast, V_shared[c % num_stages], o);
@@ -128,7 +136,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:66-68
-    tl::parallel(state_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
+    tl::parallel(o_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
     tl::copy(o, O(b, tl::all, h, tl::all).tile(t, bv * block_V));
   }
 

@@ -63,9 +63,9 @@ LAYOUTS = st.lists(st.one_of(accumulators(), operands(), wgmma_accumulators(), b
 def cpp(layout: FragmentLayout) -> str:
     """The type as the emitter writes it."""
     writer = object.__new__(Layouts)
-    writer.names, writer.users, writer.reasons = {}, {}, {}
+    writer.aliases = []
     writer.settled = SimpleNamespace(launch=SimpleNamespace(body=(), threads=0))  # type: ignore[assignment]
-    return writer.cpp(layout)
+    return writer._named(layout)
 
 
 def printed(layouts: list[FragmentLayout], folder: Path, headers: Path) -> list[Any]:

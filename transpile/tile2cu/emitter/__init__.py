@@ -196,7 +196,7 @@ def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
 def _launch_view(written: Written) -> LaunchView:
     settled, printer, maps = written.settled, written.printer, written.maps
     layouts = Layouts(settled, printer)
-    statements = Statements(settled, printer, layouts.names, maps)
+    statements = Statements(settled, printer, layouts, maps)
     persistent = persistent_in(settled)
     leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
     return LaunchView(

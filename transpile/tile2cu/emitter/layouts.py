@@ -1,7 +1,9 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
+from dataclasses import dataclass, field
 from math import prod
 
+from tile2cu.core.expr import Expr
 from tile2cu.core.layout import (
     SLICES,
     Blocked,
@@ -24,42 +26,82 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import Declaration, Section
 
 
+@dataclass(frozen=True)
+class _Alias:
+    """A name for a layout, as tiles of one shape have it. Extents are spelled as the user does."""
+
+    name: str
+    layout: FragmentLayout
+    extents: tuple[str, ...]
+    reason: str
+    users: list[Buffer] = field(default_factory=list)
+
+
 class Layouts:
-    """Names for the layouts of fragments and loops, in order of first use."""
+    """Names for the layouts of fragments and loops, in order of first use.
+
+    Tiles whose extents have other names have a name of their own for the same layout: numbers may meet by chance.
+    """
 
     def __init__(self, settled: Settled, printer: Printer) -> None:
         self.settled = settled
         self.printer = printer
-        self.names: dict[FragmentLayout, str] = {}
-        self.users: dict[FragmentLayout, list[Buffer]] = {}
-        self.reasons: dict[FragmentLayout, str] = {}
+        self.aliases: list[_Alias] = []
         for tile in settled.launch.tiles:
-            if tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
-                self._add(settled.facts[tile, "layout"], tile.name, settled.facts.rule(tile, "layout"))
-                self.users[settled.facts[tile, "layout"]].append(tile)
+            if tile.scope is Scope.FRAGMENT and (layout := settled.facts.get(tile, "layout")) is not None:
+                extents = self._spelled(tile.shape)
+                alias = self._find(layout, extents) or self._add(
+                    layout, extents, tile.name, settled.facts.rule(tile, "layout")
+                )
+                alias.users.append(tile)
         for op in walk_stmts(settled.launch.body):
-            if isinstance(op, Parallel):
-                name = "".join(var.name for var in op.vars)
-                self._add(settled.facts[op, "layout"], name, settled.facts.rule(op, "layout"))
+            if isinstance(op, Parallel) and self._of(settled.facts[op, "layout"]) is None:
+                layout, name = settled.facts[op, "layout"], "".join(var.name for var in op.vars)
+                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, "layout"))
 
-    def _add(self, layout: FragmentLayout, wish: str, reason: str) -> None:
-        if layout not in self.names:
-            self.names[layout] = self.printer.names.fresh(f"{wish}_layout")
-            self.users[layout] = []
-            self.reasons[layout] = reason
+    def of_tile(self, tile: Buffer) -> str:
+        """The name of a fragment's layout."""
+        return next(alias.name for alias in self.aliases if any(user is tile for user in alias.users))
+
+    def of_loop(self, op: Parallel) -> str:
+        """The name of a loop's layout: that of tiles of its shape, if there are such."""
+        layout: FragmentLayout = self.settled.facts[op, "layout"]
+        alias = self._find(layout, self._spelled(op.extents)) or self._of(layout)
+        assert alias is not None, "every loop's layout has a name"
+        return alias.name
+
+    def _add(self, layout: FragmentLayout, extents: tuple[str, ...], wish: str, reason: str) -> _Alias:
+        alias = _Alias(self.printer.names.fresh(f"{wish}_layout"), layout, extents, reason)
+        self.aliases.append(alias)
+        return alias
+
+    def _find(self, layout: FragmentLayout, extents: tuple[str, ...]) -> _Alias | None:
+        """The name of a layout at a shape; a slice is said by what it is a slice of, whatever its shape."""
+        same = (alias for alias in self.aliases if alias.layout == layout)
+        return next((alias for alias in same if alias.extents == extents or isinstance(layout, Slice)), None)
+
+    def _of(self, layout: FragmentLayout) -> _Alias | None:
+        """The first name of a layout."""
+        return next((alias for alias in self.aliases if alias.layout == layout), None)
+
+    def _spelled(self, extents: tuple[Expr, ...]) -> tuple[str, ...]:
+        return tuple(map(self.printer.index, extents))
 
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
-        ordered = sorted(self.names, key=lambda layout: isinstance(layout, Slice))
+        ordered = sorted(self.aliases, key=lambda alias: isinstance(alias.layout, Slice))
         registers = tile_registers(self.settled)
         title = f"registers: {registers} per thread for tiles" if registers else "how loops are spread over the threads"
-        return Section(rule_line(title), tuple(self._alias(layout) for layout in ordered))
+        return Section(rule_line(title), tuple(map(self._declared, ordered)))
 
-    def _alias(self, layout: FragmentLayout) -> Declaration:
-        users = ", ".join(self.printer.names(tile.name) for tile in self.users[layout])
-        about = f"{self._about(layout)}  [{self.reasons[layout]}]"
-        text = f"using {self.names[layout]} = {self.cpp(layout)};"
-        comments = [f"of {users}:" if users else "of a loop:", about, *self._operand_about(layout)]
+    def _declared(self, alias: _Alias) -> Declaration:
+        users = ", ".join(self.printer.names(tile.name) for tile in alias.users)
+        first = self._of(alias.layout)
+        about = f"{self._about(alias.layout)}  [{alias.reason}]"
+        if first is not None and first is not alias:
+            about = f"here the same as {first.name}: the sizes are equal"
+        text = f"using {alias.name} = {self._type(alias.layout, alias.extents)};"
+        comments = [f"of {users}:" if users else "of a loop:", about, *self._operand_about(alias)]
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:
@@ -73,47 +115,47 @@ class Layouts:
             "own, its warp w rows 16 w to 16 w + 15 of each 64"
         )
 
-    def _operand_about(self, layout: FragmentLayout) -> tuple[str, ...]:
+    def _operand_about(self, alias: _Alias) -> tuple[str, ...]:
         """Why a product's result may be the next one's operand."""
         operands = [op.a.buffer for op in walk_stmts(self.settled.launch.body) if isinstance(op, Gemm)]
-        names = [self.printer.names(tile.name) for tile in self.users[layout] if any(tile is a for a in operands)]
-        if not names or not isinstance(layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
+        names = [self.printer.names(tile.name) for tile in alias.users if any(tile is a for a in operands)]
+        if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
         return (f"{', '.join(names)}: an accumulator's registers are the A operand's, lane for lane: no shuffle",)
 
-    def cpp(self, layout: FragmentLayout) -> str:
-        """The C++ type of a layout; sizes that a tile names keep their names."""
+    def _type(self, layout: FragmentLayout, extents: tuple[str, ...]) -> str:
+        """The C++ type of a layout."""
         match layout:
             case MmaAccumulator() | MmaOperandA():
-                rows, cols = self._extents(layout)
+                rows, cols = extents
                 kind = "MmaAccumulator" if isinstance(layout, MmaAccumulator) else "MmaOperandA"
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
             case MmaOperandB():
-                rows, cols = self._extents(layout)
+                rows, cols = extents
                 kind = "MmaTransposedOperandB" if layout.transposed else "MmaOperandB"
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
             case MfmaAccumulator() | MfmaOperandA():
-                rows, cols = self._extents(layout)
+                rows, cols = extents
                 kind = "MfmaAccumulator" if isinstance(layout, MfmaAccumulator) else "MfmaOperandA"
                 shape = ", tl::Mfma16x16Double" if layout.run == 1 else ""
                 interleave = f", tl::Interleave<{layout.interleave}>" if layout.interleave > 1 or shape else ""
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"
             case WgmmaAccumulator():
-                rows, cols = self._extents(layout)
+                rows, cols = extents
                 groups = self._warpgroups(layout.along_m)
                 if layout.along_n > 1:
                     groups += f", {self._warpgroups(layout.along_n)}"
                 return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
             case Blocked():
-                extents, threads = ", ".join(self._extents(layout)), ", ".join(map(str, layout.threads))
-                return f"tl::Blocked<tl::Shape<{extents}>, tl::Shape<{threads}>, {layout.vector}>"
+                shape, threads = ", ".join(extents), ", ".join(map(str, layout.threads))
+                return f"tl::Blocked<tl::Shape<{shape}>, tl::Shape<{threads}>, {layout.vector}>"
             case Replicated():
-                return f"tl::Replicated<tl::Shape<{', '.join(self._extents(layout))}>>"
+                return f"tl::Replicated<tl::Shape<{', '.join(extents)}>>"
             case Slice():
                 return self._slice(layout)
             case SplitColumns():
-                of = self.names.get(layout.of) or self.cpp(layout.of)
-                return f"tl::SplitColumns<{of}, {self._extents(layout)[2]}>"
+                of = self._named(layout.of)
+                return f"tl::SplitColumns<{of}, {extents[2]}>"
             case _:
                 raise TypeError(f"no C++ type for {layout}")
 
@@ -125,18 +167,16 @@ class Layouts:
     def _slice(self, layout: Slice) -> str:
         """A row or column slice, of a layout that has a name if there is one."""
         kind, _ = SLICES[len(layout.of.shape), layout.kept]
-        for whole, name in self.names.items():
+        for alias in self.aliases:
+            whole = alias.layout
             if len(whole.shape) == len(layout.of.shape) and slice_of(whole, layout.kept) == layout:
-                return f"{kind}<{name}>"
-        return f"{kind}<{self.cpp(layout.of)}>"
+                return f"{kind}<{alias.name}>"
+        return f"{kind}<{self._named(layout.of)}>"
 
-    def _extents(self, layout: FragmentLayout) -> tuple[str, ...]:
-        for tile in self.users.get(layout, []):
-            return tuple(self.printer.index(extent) for extent in tile.shape)
-        for op in walk_stmts(self.settled.launch.body):
-            if isinstance(op, Parallel) and self.settled.facts[op, "layout"] == layout:
-                return tuple(self.printer.index(extent) for extent in op.extents)
-        return tuple(map(str, layout.shape))
+    def _named(self, layout: FragmentLayout) -> str:
+        """A layout's name, or else its type, in numbers."""
+        alias = self._of(layout)
+        return alias.name if alias is not None else self._type(layout, tuple(map(str, layout.shape)))
 
 
 def _has_registers(tile: Buffer) -> bool:

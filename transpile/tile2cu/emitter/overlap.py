@@ -68,7 +68,7 @@ def _late_sum(loop: Loop, statements: "Statements") -> str:
     late: RunningSum | None = statements.facts.get(loop, "late_sum")
     if late is None:
         return ""
-    layout = statements.layouts[statements.facts[late.reduce.src, "layout"]]
+    layout = statements.layouts.of_tile(late.reduce.src)
     about = f"// until here each thread's own elements  [{statements.facts.rule(loop, 'late_sum')}]"
     return f"tl::sum_lanes<{layout}, {late.reduce.dim}>({statements.printer.tile(late.total)});  {about}"
 

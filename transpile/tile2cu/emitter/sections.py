@@ -4,8 +4,9 @@ import functools
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
+from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.layout import Warps
+from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -179,6 +180,7 @@ def pasted(source: Pasted, file: str) -> Section:
 def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:
     """The register tiles, those of one type in one declaration; and private arrays."""
     groups: dict[str, list[str]] = {}
+    same: dict[tuple[DType, FragmentLayout], list[str]] = {}  # what C++ takes for one type stands together
     local: list[Declaration] = []
     addressed = [part.buffer for part in _parts(settled) if isinstance(part, Address)]
     dealt = dealt_in(settled)
@@ -187,10 +189,11 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
         if tile.of is not None:
             local += _own_view(tile, printer)
         elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
-            kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.names[settled.facts[tile, 'layout']]}>"
+            kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.of_tile(tile)}>"
             groups.setdefault(kind, []).append(printer.names(tile.name))
             if tile in kept:
                 groups[kind].append(printer.names(f"{tile.name}_taken"))
+            same.setdefault((tile.dtype, settled.facts[tile, "layout"]), []).append(kind)
         elif tile.scope is Scope.LOCAL:
             extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
             aligned = "alignas(16) " if tile in addressed else ""
@@ -198,7 +201,7 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     if any(isinstance(part, Call) and part.function == "random.start" for part in _parts(settled)):
         local.append(Declaration("tl::Philox random;", ("each thread's own",)))
     if dealt is not None:
-        kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.names[settled.facts[dealt.store.src.buffer, 'layout']]}>"
+        kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.of_tile(dealt.store.src.buffer)}>"
         operands = operands_of(dealt, printer)
         groups.setdefault(kind, []).extend((operands.own, operands.taken))
         if dealt.held is not None:
@@ -206,7 +209,8 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
             extents = ", ".join(map(printer.index, tile.shape))
             kind = f"tl::Fragment<{tile.dtype.cpp}, tl::WgmmaAccumulator<{extents}, 1>>"
             local.append(Declaration(f"{kind} {operands.held};", (f"{printer.names(tile.name)} in registers",)))
-    return (*(Declaration(f"{kind} {', '.join(names)};") for kind, names in groups.items()), *local)
+    kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
+    return (*(Declaration(f"{kind} {', '.join(groups[kind])};") for kind in kinds), *local)
 
 
 def _own_view(tile: Buffer, printer: Printer) -> Iterator[Declaration]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Const, Load, Var, static_value, walk
-from tile2cu.core.layout import Blocked, FragmentLayout
+from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     START_KERNELS,
     WAIT_FOR_KERNELS,
@@ -52,6 +52,7 @@ from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrappe
 from tile2cu.emitter.copies import copy_view, operand
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
 from tile2cu.emitter.sections import block_indices, located, touched
@@ -91,7 +92,7 @@ class Statements:
         self,
         settled: Settled,
         printer: Printer,
-        layouts: Mapping[FragmentLayout, str],
+        layouts: Layouts,
         maps: Mapping[int, TensorMap],
     ) -> None:
         self.settled = settled
@@ -416,7 +417,7 @@ class Statements:
             return self._transposed(op)
         vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
         used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
-        layout = self.layouts[self.facts[op, "layout"]]
+        layout = self.layouts.of_loop(op)
         parts = {
             "name": "parallel_once" if owners == "once" else "parallel",
             "vector": str(vector) if vector > 1 else "",

@@ -1,0 +1,25 @@
+"""Layouts have the names of the sizes that tiles have, not of those that are equal by chance."""
+
+from pathlib import Path
+
+import pytest
+
+from tile2cu import emit
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "attention.py"
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [("cuda:sm_80", "Mma"), ("cuda:sm_90a", "Wgmma"), ("hip:gfx942", "Mfma")],
+)
+def test_tiles_of_equal_numbers_keep_their_own_sizes(target: str, kind: str) -> None:
+    """A block of as many keys as a head has elements: the scores are (block_M, block_N), the output (block_M, dim)."""
+    bindings = {"dim": 64, "block_N": 64, "threads": 256 if "hip" in target else 128}
+    files = emit(EXAMPLE, target=target, **bindings)["attention"].files
+    text = next(text for name, text in files.items() if name.endswith((".cu", ".hip")))
+    assert f"using acc_s_layout = tl::{kind}Accumulator<block_M, block_N, " in text
+    assert f"using acc_o_layout = tl::{kind}Accumulator<block_M, dim, " in text
+    assert "Fragment<float, acc_o_layout> acc_o;" in text
+    assert "tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });" in text
+    assert text.count("// here the same as acc_s_layout: the sizes are equal") == 1
