@@ -57,15 +57,17 @@ def attention(
             T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
-            # With a window a row may see no key of the first turns. Less than any score, and finite: never inf - inf.
-            T.fill(scores_max, -1e30 if window else -T.infinity(accum_dtype))
+            if window:
+                # A row may see no key of the first turns. Less than any score, and finite: never inf - inf.
+                T.fill(scores_max, -1e30)
+            else:
+                T.fill(scores_max, -T.infinity(accum_dtype))
 
-            # A causal block stops at its last query: all later keys are masked.
-            loop_range = (
-                T.min(T.ceildiv(seq_len, block_N), T.ceildiv((bx + 1) * block_M, block_N))
-                if is_causal
-                else T.ceildiv(seq_len, block_N)
-            )
+            if is_causal:
+                # A causal block stops at its last query: all later keys are masked.
+                loop_range = T.min(T.ceildiv(seq_len, block_N), T.ceildiv((bx + 1) * block_M, block_N))
+            else:
+                loop_range = T.ceildiv(seq_len, block_N)
 
             # With a window it starts at the first key that its first query sees.
             first = T.max(0, bx * block_M - window + 1) // block_N if window else 0

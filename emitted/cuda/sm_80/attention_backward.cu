@@ -61,7 +61,6 @@ using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 // (T128 threads, V4 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
 using delta_layout = tl::RowsOf<o_layout>;
 
-// prepare
 // grid dims: (#blocks of queries, heads, batch)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)
@@ -132,7 +131,6 @@ using dv_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<4, 1>>;
 // here the same as pT_layout: the sizes are equal
 using dq_layout = tl::MmaAccumulator<block_N, dim, tl::Warps<4, 1>>;
 
-// gradients
 // grid dims: (#blocks of keys, heads, batch)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)
@@ -241,7 +239,6 @@ constexpr int threads = 128;
 // (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each  [layout.free.flat]
 using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
-// round_dQ
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {

@@ -72,7 +72,6 @@ using acc_o_layout = tl::MmaAccumulator<block_H, dim, tl::Warps<1, 1>>;
 // (T32 threads, V2 values each) -> (16); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
-// split
 // grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
@@ -185,7 +184,6 @@ using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // value  [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<32>, 4>;
 
-// combine
 // grid dims: (group, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,

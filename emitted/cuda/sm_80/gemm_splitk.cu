@@ -48,7 +48,6 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 
-// multiply
 // grid dims: (#blocks along N, #blocks along M, parts of K)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)
@@ -102,7 +101,6 @@ constexpr int threads = 128;
 // (T128 threads, V8 values each) -> (8, 128); 4 x 32 threads with 4 consecutive elements each  [layout.free.flat]
 using total_layout = tl::Blocked<tl::Shape<8, 128>, tl::Shape<4, 32>, 4>;
 
-// add
 // grid dims: (#blocks along N, #blocks along M)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)

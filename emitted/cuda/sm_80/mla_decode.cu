@@ -87,7 +87,6 @@ using acc_o_layout = tl::MmaAccumulator<block_H, dim, tl::Warps<1, 8>>;
 // (T256 threads, V4 values each) -> (64); 16 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
-// attend
 // grid dims: (parts of the cache, tiles of heads, batch)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)
@@ -227,7 +226,6 @@ using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // (T128 threads, V4 values each) -> (512); 128 threads with 4 consecutive elements each  [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 4>;
 
-// combine
 // grid dims: (heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,

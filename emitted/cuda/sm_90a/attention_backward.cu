@@ -62,7 +62,6 @@ using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 // (T128 threads, V4 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
 using delta_layout = tl::RowsOf<o_layout>;
 
-// prepare
 // grid dims: (#blocks of queries, heads, batch)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)
@@ -142,7 +141,6 @@ using dv_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // here the same as pT_layout: the sizes are equal
 using dq_layout = tl::WgmmaAccumulator<block_N, dim, threads / 128>;
 
-// gradients
 // grid dims: (#blocks of keys, heads, batch)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
@@ -278,7 +276,6 @@ constexpr int threads = 128;
 // (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each  [layout.free.flat]
 using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
-// round_dQ
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {

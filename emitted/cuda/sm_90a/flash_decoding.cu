@@ -78,7 +78,6 @@ using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, threads / 128>;
 // (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
-// split
 // grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
@@ -210,7 +209,6 @@ using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // value  [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<32>, 4>;
 
-// combine
 // grid dims: (group, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,

@@ -55,7 +55,6 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
-// multiply
 // grid dims: (#blocks along N, #blocks along M, parts of K)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
@@ -117,7 +116,6 @@ constexpr int threads = 128;
 // (T128 threads, V8 values each) -> (8, 128); 4 x 32 threads with 4 consecutive elements each  [layout.free.flat]
 using total_layout = tl::Blocked<tl::Shape<8, 128>, tl::Shape<4, 32>, 4>;
 
-// add
 // grid dims: (#blocks along N, #blocks along M)
 template <class RowStart>
 __global__ void __launch_bounds__(threads)

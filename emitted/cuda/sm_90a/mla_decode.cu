@@ -90,7 +90,6 @@ using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, 1, threads / 128>;
 // (T256 threads, V2 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
-// attend
 // grid dims: (parts of the cache, tiles of heads, batch)
 // Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)

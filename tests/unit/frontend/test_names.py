@@ -91,6 +91,32 @@ def test_comments_and_places(body: Callable[..., Program]) -> None:
     assert loop.span.text[loop.span.column - 1 : loop.span.end_column - 1] == "for k in T.serial(3):"
 
 
+def test_comments_of_what_is_computed_before_stay_in_their_paragraph(body: Callable[..., Program]) -> None:
+    """What they are about is in no statement: above the next paragraph they would mislead."""
+    program = body(
+        """
+        S = T.alloc_shared((block_M, 32), "float32")
+
+        # a number that is not used
+        x = 5
+
+        # of the copy
+        y = 0
+        T.copy(A[bx, y], S)
+
+        # a value that a run gives
+        z = bx * 2
+
+        T.fill(S, z)
+        """
+    )
+    assert [(type(stmt).__name__, stmt.comments) for stmt in program.launches[0].body] == [
+        ("Copy", ("of the copy",)),
+        ("Let", ("a value that a run gives",)),
+        ("Fill", ()),
+    ]
+
+
 def test_comments_of_parameters(trace: Callable[..., Program]) -> None:
     program = trace(
         '''

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Gemm, Program, syncs_grid, walk_stmts
+from tile2cu.core.program import Gemm, Launch, Program, syncs_grid, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer
@@ -32,7 +32,7 @@ from tile2cu.emitter.sections import (
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
-from tile2cu.emitter.tma import block_threads, map_notes, persistent_in, tensor_maps
+from tile2cu.emitter.tma import TensorMap, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, StatementView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -88,13 +88,17 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
+def _word(launch: Launch) -> str:
+    """The comment of one word above a launch, which is no sentence but its kernel's name."""
+    return next((line.strip() for line in reversed(launch.comments) if _WORD.fullmatch(line.strip())), "")
+
+
 def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...]:
     """The launches with the namespaces of their kernels: a comment of one word above a launch, or its number."""
     if len(launches) == 1:
         return launches
     names = Names(used)
-    wishes = [[line.strip() for line in each.launch.comments if _WORD.fullmatch(line.strip())] for each in launches]
-    words = [wish[-1] if wish else f"kernel_{number}" for number, wish in enumerate(wishes, 1)]
+    words = [_word(each.launch) or f"kernel_{number}" for number, each in enumerate(launches, 1)]
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 
@@ -206,9 +210,7 @@ def _launch_view(written: Written) -> LaunchView:
         shared=shared(settled, printer),
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
         layouts=layouts.section(),
-        comments=tuple(
-            line for text in (*settled.launch.comments, *map_notes(settled, maps)) for line in wrapped(text)
-        ),
+        comments=_above(settled, maps),
         template="class RowStart" if aligned_when(settled) else "",
         bounds=_bounds(settled, leading=bool(leading)),
         cluster=", ".join(map(str, settled.launch.cluster)),
@@ -220,6 +222,12 @@ def _launch_view(written: Written) -> LaunchView:
         each_tile=each_tile(statements),
         drawn="queue.drawn(++round)" if persistent is not None and persistent.queue else "",
     )
+
+
+def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
+    """The comments above a kernel: the user's, and what its declaration does not say."""
+    own = (line for line in settled.launch.comments if line.strip() != _word(settled.launch))
+    return tuple(line for text in (*own, *map_notes(settled, maps)) for line in wrapped(text))
 
 
 def _end(settled: Settled) -> Iterator[StatementView]:

@@ -223,6 +223,12 @@ def leading_comments(node: cst.CSTNode) -> tuple[str, ...]:
             return ()
 
 
+def stands_apart(node: cst.CSTNode) -> bool:
+    """Whether an empty line stands above a statement and its comments."""
+    lines: Sequence[cst.EmptyLine] = getattr(node, "leading_lines", ())
+    return len(lines) > 0 and lines[0].comment is None
+
+
 def trailing_comment(node: cst.CSTNode) -> str:
     """The comment at the end of a statement's line; for a compound statement, of its header."""
     match node:

@@ -144,6 +144,15 @@ class Recorder:
         """Comments that wait for the next statement."""
         self._pending += comments
 
+    @property
+    def waiting(self) -> int:
+        """How many comments wait for the next statement."""
+        return len(self._pending)
+
+    def forget(self, waiting: int) -> None:
+        """Drop the comments that came after the first `waiting`: what they are about is not in the program."""
+        del self._pending[waiting:]
+
     def take(self) -> Place:
         """The current place with all waiting comments, which are then used up."""
         assert self._span is not None, "a statement is emitted outside of any statement of the file"

@@ -17,7 +17,7 @@ from tile2cu.frontend.lets import let
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.lower import debug, extern
 from tile2cu.frontend.operators import truth
-from tile2cu.frontend.parse import footer_comments, leading_comments, trailing_comment
+from tile2cu.frontend.parse import footer_comments, leading_comments, stands_apart, trailing_comment
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
@@ -32,8 +32,15 @@ from tile2cu.frontend.values import (
 
 
 def trace_body(cx: Context, body: cst.BaseSuite, env: Env) -> Return | None:
-    """Trace the statements of a block; comments after its last statement wait for the next one."""
+    """Trace the statements of a block; comments after its last statement wait for the next one.
+
+    So do those of an assignment that gives the program nothing, but not across an empty line.
+    """
+    waiting: int | None = None
     for node in statements(body):
+        if waiting is not None and stands_apart(node):
+            cx.recorder.forget(waiting)
+        waiting = cx.recorder.waiting if isinstance(node, cst.SimpleStatementLine) else None
         flow = trace_statement(cx, node, env)
         if flow is not None:
             return flow
