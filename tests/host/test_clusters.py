@@ -313,24 +313,27 @@ T.copy(C_local, C[by * 128, bx * 128])
 """
 
 
-# the cluster, the grid, and the operand that its blocks share
+# the cluster, the grid, the operand that its blocks share, and the order of the clusters
+BY_ROWS = "tl::panel_order_of_clusters<{}, tl::Panels::rows, {}>"
 ALONG = {
-    "columns": ("(2, 1, 1)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)", "A"),
-    "rows": ("(1, 4)", "T.ceildiv(N, 128), T.ceildiv(M, 512) * 4", "B"),
-    "both": ("(2, 2)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 256) * 2", ""),
+    "columns": ("(2, 1, 1)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)", "A", BY_ROWS.format(12, "2, 1")),
+    "rows": ("(1, 4)", "T.ceildiv(N, 128), T.ceildiv(M, 512) * 4", "B", BY_ROWS.format(12, "1, 4")),
+    "both": ("(2, 2)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 256) * 2", "", BY_ROWS.format(12, "2, 2")),
+    "asked": ("(1, 2)", "T.ceildiv(N, 128), T.ceildiv(M, 256) * 2", "B", BY_ROWS.format(2, "1, 2")),
 }
 
 
 @pytest.mark.parametrize("along", ALONG)
 def test_the_blocks_of_a_pipelined_product_share_what_they_load_alike(along: str, tmp_path: Path) -> None:
-    """A producer warp and all; where blocks lie along two axes, each loads for itself."""
-    cluster, grid, shared = ALONG[along]
-    kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "cluster": cluster, "grid": grid, "threads": 128})
+    """A producer warp and all; where blocks lie along two axes, each loads for itself. Clusters go in panels."""
+    cluster, grid, shared, order = ALONG[along]
+    body = ("T.use_swizzle(2)" if along == "asked" else "") + PLAIN
+    kernel = load(tmp_path, body, **{**GEMM_OF, "cluster": cluster, "grid": grid, "threads": 128})
     for m, n, k in ((200, 264, 200), (1, 8, 8), (520, 136, 96)):
         a, b, c = product_operands(m, n, k)
         kernel(a, b, c)
         np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
-    assert "tl::is_producer<threads>()" in kernel.source
+    assert "tl::is_producer<threads>()" in kernel.source and order in kernel.source
     found = [name for name in "AB" if f", {name}_map, tl::at(" in kernel.source]
     assert found == list(shared) and ("tl::sync_cluster()" in kernel.source) == bool(shared)
 

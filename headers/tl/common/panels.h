@@ -18,23 +18,42 @@ template <int dies> TL_DEVICE unsigned place_on_its_die(unsigned block, unsigned
   return die * least + (die < longer ? die : longer) + block / dies;
 }
 
-// Blocks that run at the same time should share operands in L2, so they go through the grid in panels of up to `most`
-// rows (or columns) of tiles: down the panel first, then along it; every other panel runs backwards, where the last
-// one ended. Panels shorter than `most` are of two: blocks that run at once then have all tiles of their rows anyway,
-// and what counts is what neighbours share (measured on an H200: docs/hopper.md). On a chip of several dies, each with
-// an L2, panels are what the blocks of one die do, and as broad as asked for. Each tile is taken by one block,
-// whatever the grid. Any thread.
-template <int most, Panels across = Panels::rows, int dies = 1> TL_DEVICE BlockTile panel_order() {
-  static_assert(most > 0, "a panel has at least one row of tiles");
-  const unsigned block = place_on_its_die<dies>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
-  const unsigned length = across == Panels::rows ? gridDim.x : gridDim.y;  // of a panel, in tiles
-  const unsigned breadth = across == Panels::rows ? gridDim.y : gridDim.x;
-  const unsigned panel = dies == 1 && length < most && most > 2 ? 2 : most;
-  const unsigned index = block / (panel * length), place = block % (panel * length);
+// Where tile `number` is, if panels of `panel` rows (or columns) go through `columns` x `rows` tiles: down the panel
+// first, then along it; every other panel runs backwards, where the last one ended.
+template <Panels across>
+TL_DEVICE BlockTile tile_in_panels(unsigned number, unsigned columns, unsigned rows, unsigned panel) {
+  const unsigned length = across == Panels::rows ? columns : rows;  // of a panel, in tiles
+  const unsigned breadth = across == Panels::rows ? rows : columns;
+  const unsigned index = number / (panel * length), place = number % (panel * length);
   const unsigned left = breadth - index * panel, width = left < panel ? left : panel;  // the last panel may be narrower
   const unsigned step = place / width, along = index % 2 == 0 ? step : length - 1 - step;
   const int far = static_cast<int>(index * panel + place % width), near = static_cast<int>(along);
   return across == Panels::rows ? BlockTile{near, far} : BlockTile{far, near};
+}
+
+// Blocks that run at the same time should share operands in L2, so they go through the grid in panels of up to `most`
+// rows (or columns) of tiles. Panels shorter than `most` are of two: blocks that run at once then have all tiles of
+// their rows anyway, and what counts is what neighbours share (measured on an H200: docs/hopper.md). On a chip of
+// several dies, each with an L2, panels are what the blocks of one die do, and as broad as asked for. Each tile is taken
+// by one block, whatever the grid. Any thread.
+template <int most, Panels across = Panels::rows, int dies = 1> TL_DEVICE BlockTile panel_order() {
+  static_assert(most > 0, "a panel has at least one row of tiles");
+  const unsigned block = place_on_its_die<dies>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
+  const unsigned length = across == Panels::rows ? gridDim.x : gridDim.y;
+  return tile_in_panels<across>(block, gridDim.x, gridDim.y, dies == 1 && length < most && most > 2 ? 2 : most);
+}
+
+// The same where blocks run in clusters of `wide` x `high`, of which the grid is made: panels are of whole clusters,
+// whose blocks lie as they do in the grid. Any thread.
+template <int most, Panels across, int wide, int high> TL_DEVICE BlockTile panel_order_of_clusters() {
+  static_assert(most > 0, "a panel has at least one row of tiles");
+  constexpr unsigned thick = across == Panels::rows ? high : wide;  // a cluster, in tiles
+  const unsigned columns = gridDim.x / wide, rows = gridDim.y / high;
+  const unsigned length = across == Panels::rows ? gridDim.x : gridDim.y;
+  const unsigned panel = (length < most && most > 2 ? 2 : most) / thick;
+  const unsigned cluster = blockIdx.x / wide + blockIdx.y / high * columns;
+  const BlockTile first = tile_in_panels<across>(cluster, columns, rows, panel > 0 ? panel : 1);
+  return {first.x * wide + int(blockIdx.x % wide), first.y * high + int(blockIdx.y % high)};
 }
 
 // A block's place in a grid of up to three dimensions.

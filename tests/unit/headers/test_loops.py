@@ -99,6 +99,27 @@ def test_panels_are_a_serpentine(
     np.testing.assert_array_equal(tiles, expected)
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(1, 1), (3, 5), (5, 3), (8, 7)])
+@pytest.mark.parametrize(("wide", "high"), [(1, 2), (2, 1), (2, 4)])
+def test_panels_of_clusters_keep_their_blocks_together(
+    kernels: Callable[[str], Kernels], wide: int, high: int, columns: int, rows: int
+) -> None:
+    """Up to 6 rows of tiles, 2 of a short panel, but whole clusters; the panels of clusters are a serpentine."""
+    grid = (columns * wide, rows * high)
+    run = kernels("loops")(f"clusters_{wide}_{high}", Written(shape=(grid[1], grid[0]), dtype=np.int32), *grid)
+    panel = max((6 if grid[0] >= 6 else 2) // high, 1)
+    expected = np.empty_like(run.written[0])
+    clusters = iter(range(columns * rows))
+    for first in range(0, rows, panel):
+        along = range(columns) if first // panel % 2 == 0 else reversed(range(columns))
+        for x, y in [(x, y) for x in along for y in range(first, min(first + panel, rows))]:
+            cluster = next(clusters)
+            for i, j in np.ndindex(high, wide):
+                block = cluster % columns * wide + j + (cluster // columns * high + i) * grid[0]
+                expected[y * high + i, x * wide + j] = block
+    np.testing.assert_array_equal(run.written[0], expected)
+
+
 def test_blocks_that_run_on_one_die_share_operands(kernels: Callable[[str], Kernels]) -> None:
     """Nine blocks at once on the first of four dies: as the grid comes they need 9 columns and 2 rows of tiles."""
     run = kernels("loops")("order_on_dies", Written(shape=(16, 33), dtype=np.int32), 33, 16)

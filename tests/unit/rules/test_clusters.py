@@ -34,6 +34,7 @@ def of(cluster: int = 2, target: str = "cuda:sm_90a", **words: str) -> list[str]
 def test_what_all_blocks_load_alike_is_shared() -> None:
     assert of() == of(cluster=4) == ["A_shared"]
     assert of(before="first = 3 * 64", row="first") == ["A_shared"]
+    assert of(before="T.use_swizzle(8)") == ["A_shared"], "an order of whole clusters"
     assert of(cluster=1) == []
 
 
@@ -44,7 +45,6 @@ def test_what_all_blocks_load_alike_is_shared() -> None:
         {"before": "first = bx * 64", "row": "first"},
         {"before": "first = bx // 2 * 64 + 64", "row": "first"},
         {"turns": "bx + 1"},
-        {"before": "T.use_swizzle(8)"},
         {"before": "first = T.alloc_var('int32', 0)", "row": "first"},
     ],
     ids=str,

@@ -371,7 +371,12 @@ def _block_order(settled: Settled) -> tuple[str, str] | None:
             f"the hardware deals blocks to {dies} dies in turn, each with its own L2: each die takes a stretch of the "
             f"tiles, in panels of {panel} {kind}, so that its operands meet there{reason}"
         )
-    about = f"blocks take their tiles in panels of up to {panel} {kind}, so that their operands meet in L2{reason}"
+    cluster = settled.launch.cluster
+    who = "clusters" if cluster else "blocks"
+    about = f"{who} take their tiles in panels of up to {panel} {kind}, so that their operands meet in L2{reason}"
+    if cluster:
+        wide, high, _ = cluster
+        return f"panel_order_of_clusters<{panel}, tl::Panels::{kind}, {wide}, {high}>", about
     return f"panel_order<{panel}, tl::Panels::{kind}>", about
 
 

@@ -14,7 +14,6 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     Stmt,
-    Swizzle,
     is_cluster_barrier,
     walk_stmts,
 )
@@ -99,10 +98,9 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _is_simple(op: Loop, context: Context) -> bool:
-    """Whether the turns go through one ring, in order, in blocks whose indices are the grid's."""
+    """Whether the turns go through one ring, in order."""
     plain = not around(context.launch.body, op) and not any(isinstance(each, Break) for each in walk_stmts(op.body))
-    ordered = any(isinstance(each, Swizzle) for each in context.statements)
-    return plain and not ordered and context.facts.get(op, "overlap") is None and dealt_of(context) is None
+    return plain and context.facts.get(op, "overlap") is None and dealt_of(context) is None
 
 
 def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:

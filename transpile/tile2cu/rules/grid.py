@@ -34,6 +34,8 @@ _LEAST = 4
 def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
     """Blocks of a two-dimensional grid of products run in panels of tile rows, so that their operands meet in L2.
 
+    Where they run in clusters, these do, whole.
+
     Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
     """
     if is_specialised(context):
@@ -84,7 +86,7 @@ def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
 
 def _is_plain(launch: Launch, context: Context) -> bool:
     """Whether the grid has rows and columns of tiles, whose order nothing else decides."""
-    ordered = launch.cluster or any(isinstance(op, Swizzle) for op in context.statements)
+    ordered = any(isinstance(op, Swizzle) for op in context.statements)
     return len(launch.grid) == 2 and not ordered and longest_axis(launch, context) is None
 
 

@@ -140,3 +140,18 @@ extern "C" tl_status order_on_dies(void* Y, int x, int y) {
 extern "C" tl_status order_columns(void* Y, int x, int y) {
   return tl::launch(order<2, tl::Panels::columns>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
+
+template <int wide, int high> __global__ void order_of_clusters(int* Y_data) {
+  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, int(gridDim.y), int(gridDim.x));
+  const auto tile = tl::panel_order_of_clusters<6, tl::Panels::rows, wide, high>();
+  Y(tile.y, tile.x) = int(blockIdx.x + blockIdx.y * gridDim.x);
+}
+extern "C" tl_status clusters_1_2(void* Y, int x, int y) {
+  return tl::launch(order_of_clusters<1, 2>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+}
+extern "C" tl_status clusters_2_1(void* Y, int x, int y) {
+  return tl::launch(order_of_clusters<2, 1>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+}
+extern "C" tl_status clusters_2_4(void* Y, int x, int y) {
+  return tl::launch(order_of_clusters<2, 4>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+}
