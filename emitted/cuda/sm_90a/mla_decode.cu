@@ -57,7 +57,7 @@ struct Shared {
     // in the same memory afterwards; acc_o on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
     tl::StagingTile<tl::half, block_H, dim, tl::Swizzle128B> acc_o_staging;
   };
-  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
   // 131,072 bytes in 2 slots; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
@@ -86,6 +86,10 @@ using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, 1>;
 // (T256 threads, V128 values each) -> (64, 512); warpgroup g holds all rows and columns 256 g to 256 g + 255, its
 // warp w rows 16 w to 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, 1, threads / 128>;
+// of Q_pe_local:
+// here the same as acc_s_layout: the sizes are equal
+// Q_pe_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
+using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
@@ -165,9 +169,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_scale_taken, scores_sum,
       scores_sum_taken, logsum;
+  tl::Fragment<tl::half, Q_pe_local_layout> Q_pe_local;
   tl::Fragment<tl::half, acc_s_layout> S_own, S_taken;
-  // Q_pe_shared in registers
-  tl::Fragment<tl::half, tl::WgmmaAccumulator<block_H, pe_dim, 1>> Q_pe_local;
 
   // mla_decode.py:59-61
   tl::fill(acc_o, 0.0f);
@@ -175,10 +178,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::fill(scores_max, -tl::infinity<float>);
 
   first_tiles.wait();  // until TMA has filled Q_shared and Q_pe_shared
-  // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // the same in all turns: read from registers, it leaves shared memory's bandwidth to the others
-  // [pipeline.loop.dealt-turns]
+  // mla_decode.py:58  Every turn multiplies the same Q_pe_shared: read once, and kept in registers
+  // [pipeline.gemm.held-operand]
   tl::copy(Q_pe_shared, Q_pe_local);
+
+  // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     auto arriving = pipeline.arrivals(k);  // panel by panel, as TMA fills them
     // mla_decode.py:75-76

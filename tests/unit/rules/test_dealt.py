@@ -53,12 +53,38 @@ def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
     assert context.facts.get(dealt.second, "barrier") is None and context.facts.get(dealt.store, "barrier") is None
 
 
-@pytest.mark.parametrize(("width", "held"), [(128, True), (512, False)])
-def test_an_operand_that_is_the_same_in_all_turns_is_in_registers_where_it_fits(width: int, held: bool) -> None:
+@pytest.mark.parametrize(
+    ("width", "more", "operands"),
+    [
+        (128, 0, ["Q_local"]),
+        (512, 0, ["Q_shared"]),
+        (128, 64, ["Q_local", "R_local"]),
+        (256, 64, ["Q_local", "R_local"]),
+        (256, 128, ["Q_shared", "R_local"]),
+    ],
+)
+def test_operands_that_are_the_same_in_all_turns_are_in_registers_where_they_fit(
+    width: int, more: int, operands: list[str]
+) -> None:
+    """The last product's first, then those before it as far as registers are left."""
     body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0).replace("128", str(width))
+    if more:
+        product = next(line for line in body.splitlines() if "T.gemm(Q_shared" in line)
+        second = (
+            product.replace("Q_shared", "R_shared").replace("KV_shared", "W_shared").replace("clear_accum=True, ", "")
+        )
+        tiles = [
+            f'R_shared = T.alloc_shared((64, {more}), "float16")',
+            f'W_shared = T.alloc_shared((64, {more}), "float16")',
+        ]
+        load = "    T.copy(Z[k * 64, 0], KV_shared)"
+        body = "\n".join([*tiles, "T.copy(Z[0, 512], R_shared)", body])
+        body = body.replace(load, f"{load}\n    T.copy(Z[k * 64, 512], W_shared)").replace(
+            product, f"{product}\n{second}"
+        )
     context = settled(body, threads=256, target="cuda:sm_90a")
     dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
-    assert dealt.held == (dealt.products[0] if held else None)
+    assert [op.a.buffer.name for op in dealt.products] == operands
 
 
 @pytest.mark.parametrize("after", ["", "T.copy(sums, A[0:64, 0])"])

@@ -159,8 +159,7 @@ class Dealt:
 
     A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
     does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
-    warpgroup to the other with the tile. `held` is one of the products whose first operand, the same in all turns, is
-    in registers. Of the `running` sum each thread keeps a part; its update is one of `late`.
+    warpgroup to the other with the tile. Of the `running` sum each thread keeps a part; its update is one of `late`.
     What `again` are of `between`, computing values a row from those that are handed, both do.
     """
 
@@ -170,7 +169,6 @@ class Dealt:
     late: tuple[Stmt, ...]
     second: Gemm
     handed: tuple[Buffer, ...]
-    held: Gemm | None = None
     running: RunningSum | None = None
     again: tuple[Stmt, ...] = ()
 

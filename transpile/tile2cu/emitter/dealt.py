@@ -1,6 +1,6 @@
 """A loop whose turns two warpgroups take in alternation: its parts as lambdas, each once, and who runs which when."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -24,7 +24,6 @@ class Operands:
 
     own: str
     taken: str
-    held: str  # of the product whose first operand is in registers; empty without one
 
 
 def dealt_in(settled: Settled) -> Dealt | None:
@@ -36,8 +35,7 @@ def dealt_in(settled: Settled) -> Dealt | None:
 def operands_of(dealt: Dealt, printer: Printer) -> Operands:
     """The names of the operand's fragments, after the shared tile's."""
     base = _base(dealt.tile)
-    held = printer.names(f"{_base(dealt.held.a.buffer)}_local") if dealt.held is not None else ""
-    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"), held)
+    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"))
 
 
 def second_part(dealt: Dealt, pipeline: Pipeline, settled: Settled) -> int:
@@ -73,8 +71,7 @@ def dealt_turns(dealt: Dealt, turns: Mapping[str, str], statements: "Statements"
         "keep": "\n".join(f"tl::copy({names(t.name)}, {names(f'{t.name}_taken')});" for t in values_kept(dealt)),
     }
     body = (
-        *_hold(dealt, operands, statements),
-        _start_first(dealt, operands, parts, statements),
+        _start_first(dealt, parts, statements),
         _hand_over(dealt, parts, statements),
         _take_over(dealt, parts, statements),
         *([_prepare(dealt, parts, statements)] if dealt.late else []),
@@ -121,26 +118,13 @@ def _line(text: str, line: int = 0, comments: tuple[str, ...] = ()) -> Statement
     return StatementView("line", {"text": text}, line, comments)
 
 
-def _hold(dealt: Dealt, operands: Operands, statements: "Statements") -> Iterator[StatementView]:
-    """The copy of the operand that is in registers."""
-    if dealt.held is not None:
-        tile = statements.printer.names(dealt.held.a.buffer.name)
-        why = "the same in all turns: read from registers, it leaves shared memory's bandwidth to the others"
-        text = f"tl::copy({tile}, {operands.held});"
-        yield _line(text, dealt.held.span.line, tuple(wrapped(f"{why}  [{_rule(statements)}]", BODY_WIDTH)))
-
-
-def _start_first(dealt: Dealt, operands: Operands, parts: Mapping[str, str], statements: "Statements") -> StatementView:
+def _start_first(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
     """The first products, each of which waits for the panels of its tile."""
     line = dealt.products[0].span.line
-    arriving = []
-    for op, view in zip(dealt.products, statements.body(dealt.products), strict=True):
-        arguments = view.parts["arguments"]
-        if op is dealt.held:
-            arguments = f"{operands.held}, {arguments.partition(', ')[2]}"
-        arriving.append(
-            replace(view, parts={**view.parts, "name": "gemm_start", "arguments": f"{arguments}, arriving"})
-        )
+    arriving = [
+        replace(view, parts={**view.parts, "name": "gemm_start", "arguments": f"{view.parts['arguments']}, arriving"})
+        for view in statements.body(dealt.products)
+    ]
     head = _line(f"auto arriving = pipeline.arrivals({parts['turn']});  // panel by panel, as TMA fills them", line)
     return _part(parts["start_first"], parts["turn"], (head, *arriving), parts["variable"])
 

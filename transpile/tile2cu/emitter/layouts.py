@@ -1,7 +1,6 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
 from dataclasses import dataclass, field
-from math import prod
 
 from tile2cu.core.expr import Expr
 from tile2cu.core.layout import (
@@ -235,7 +234,6 @@ def tile_registers(settled: Settled) -> int:
     size, dealt = 0, dealt_in(settled)
     if dealt is not None:  # the operands, a warpgroup's own and the other's
         size += 2 * settled.facts[dealt.store.src.buffer, "layout"].registers * dealt.tile.dtype.bytes
-        size += prod(dealt.held.a.buffer.static_shape) // 128 * 2 if dealt.held is not None else 0
     for tile in filter(_has_registers, settled.launch.tiles):
         layout: FragmentLayout | None = settled.facts.get(tile, "layout")
         size += layout.registers * tile.dtype.bytes if layout is not None else 0

@@ -204,11 +204,6 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
         kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.of_tile(dealt.store.src.buffer)}>"
         operands = operands_of(dealt, printer)
         groups.setdefault(kind, []).extend((operands.own, operands.taken))
-        if dealt.held is not None:
-            tile = dealt.held.a.buffer
-            extents = ", ".join(map(printer.index, tile.shape))
-            kind = f"tl::Fragment<{tile.dtype.cpp}, tl::WgmmaAccumulator<{extents}, 1>>"
-            local.append(Declaration(f"{kind} {operands.held};", (f"{printer.names(tile.name)} in registers",)))
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
     return (*(Declaration(f"{kind} {', '.join(groups[kind])};") for kind in kinds), *local)
 

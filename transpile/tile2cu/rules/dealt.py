@@ -12,7 +12,6 @@ from tile2cu.core.program import (
     Fill,
     Gemm,
     If,
-    Launch,
     Let,
     Loop,
     Parallel,
@@ -27,7 +26,7 @@ from tile2cu.core.schedule import Dealt, Pipeline, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
 from tile2cu.rules.late_sums import adds_to
-from tile2cu.rules.overlap import OTHER_REGISTERS, share
+from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
 
 _LATENT = """
@@ -123,21 +122,19 @@ def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
         return handed
     again = _again(between, handed, lets)
     handed = tuple(tile for tile in handed if not any(tile in buffers_written(op) for op in again))
-    left = share(context.launch) - OTHER_REGISTERS - _registers(store.src.buffer, sum_, context.launch)
-    if left < 0:
-        return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
-    held = next((op for op in reversed(products) if _can_be_held(op, left, pipeline)), None)
-    return Dealt(
+    found = Dealt(
         products=products,
         between=between,
         store=store,
         late=late,
         second=second,
         handed=handed,
-        held=held,
         running=running,
         again=again,
     )
+    if registers_left(found, context.launch) < 0:
+        return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
+    return found
 
 
 def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
@@ -210,19 +207,6 @@ def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
     return isinstance(op, Fill) and overwrites(op, tile) and static_value(op.value) == 0
 
 
-def _can_be_held(op: Gemm, registers: int, pipeline: Pipeline) -> bool:
-    """Whether a product's first operand is the same in all turns, and as a fragment takes so many registers at most.
-
-    From shared memory wgmma would read as much of it in a turn as of the second operand, and shared memory bounds both.
-    """
-    tile = op.a.buffer
-    if not op.a.whole or op.transpose_a or tile.scope is not Scope.SHARED or tile.dtype.bits != 16:
-        return False
-    rows, cols = tile.static_shape
-    changes = any(tile in buffers_written(each) for each in (*pipeline.loads, *pipeline.body))
-    return not changes and rows * cols // _WARPGROUP // 2 <= registers
-
-
 def _not_alone(
     own: tuple[Stmt, ...], store: Copy, products: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
 ) -> str:
@@ -289,9 +273,3 @@ def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> 
     others = [op for op in context.statements if op not in users and not isinstance(op, Loop | If | While)]
     elsewhere = any(tile in buffers_written(op) | buffers_read(op) for op in others)
     return tile.of is None and not viewed(context.launch, tile) and not elsewhere
-
-
-def _registers(first: Buffer, second: Buffer, launch: Launch) -> int:
-    """What a thread spends on the results of the products, the first also as operands of 16 bits."""
-    (m, n), (rows, cols) = first.static_shape, second.static_shape
-    return m * n // _WARPGROUP * 3 // 2 + rows * cols // launch.threads

@@ -190,7 +190,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
         each = context.threads // _WARPGROUP // _sharing(op, context)
         yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n, copies=each)
         if op.a.buffer.scope is Scope.FRAGMENT:
-            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n)
+            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n * each)
 
 
 @rule(

@@ -5,9 +5,9 @@ from math import prod
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt
-from tile2cu.core.schedule import FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
+from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import on_wgmma, warpgroups
@@ -37,7 +37,8 @@ _MASKED = _ATTENTION.replace(
     "    T.copy(S, P)\n",
 )
 _LESSONS = "measured on an H200: docs/hopper.md"
-_REGISTERS = 64 * 1024 // 128  # of a multiprocessor, for each thread of a warpgroup
+_WARPGROUP = 128
+_REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup
 _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
 _PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
@@ -103,25 +104,50 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     examples=(Example(_ATTENTION, 11, "held", "Q_shared", target="cuda:sm_90a"),),
 )
 def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns overlap, an operand that no turn changes is read from shared memory once and stays in registers.
+    """Where turns overlap or are dealt, an operand that no turn changes is read once and stays in registers.
 
     The product then reads one tile of shared memory, not two. The operand is a tile that the producer loads before the
     turns and that nothing else reads; its registers have to fit.
 
     Gives: of the product, the tile. The launch is then decided anew with a fragment in its place.
     """
-    found: Overlap | None = context.facts.get(op, "overlap")
     first: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
-    if found is None or first is None or found.first.transpose_a:
+    overlap: Overlap | None = context.facts.get(op, "overlap")
+    dealt: Dealt | None = context.facts.get(op, "dealt")
+    if first is None or (overlap is None and dealt is None):
         return
-    tile, product = found.first.a.buffer, found.first
-    if isinstance(first.reader, Copy) and first.reader.dst.buffer is tile:
-        yield product, "held", first.reader.src.buffer.name  # as it was decided before, or as the user wrote it
+    room = share(context.launch) - _FEWEST_OTHERS - _registers_of(context.launch, context)
+    if dealt is not None:
+        room = registers_left(dealt, context.launch)
+    for product in (overlap.first,) if overlap is not None else reversed(dealt.products if dealt is not None else ()):
+        copied = _copied_from(product, first, context)
+        if copied is not None:
+            yield product, "held", copied.name  # as it was decided before, or as the user wrote it
+        elif _can_be_held(product, first, context) and _words_of(product, context) <= room:
+            yield product, "held", product.a.buffer.name
+            return
+
+
+def _copied_from(product: Gemm, first: FirstTiles, context: Context) -> Buffer | None:
+    """The tile of which a product's first operand is a copy in registers."""
+    copies = (op for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is product.a.buffer)
+    tiles = [load.dst.buffer for load in first.loads]
+    return next((op.src.buffer for op in copies if op.src.buffer in tiles), None)
+
+
+def _can_be_held(product: Gemm, first: FirstTiles, context: Context) -> bool:
+    """Whether a product's first operand is a tile of 16 bits that is loaded once, and for this product alone."""
+    tile = product.a.buffer
     readers = [stmt for stmt in context.statements if not isinstance(stmt, Loop) and tile in buffers_read(stmt)]
-    words = tile.dtype.bytes * prod(tile.static_shape) // context.launch.threads // 4
-    held = any(load.dst.buffer is tile for load in first.loads) and product.a.whole and readers == [product]
-    if held and tile.dtype.bytes == 2 and _fit(_registers_of(context.launch, context) + words, context.launch):
-        yield product, "held", tile.name
+    loaded = any(load.dst.buffer is tile for load in first.loads)
+    return loaded and readers == [product] and product.a.whole and not product.transpose_a and tile.dtype.bytes == 2
+
+
+def _words_of(product: Gemm, context: Context) -> int:
+    """What a thread spends on a product's first operand, in registers of 4 bytes."""
+    tile = product.a.buffer
+    warps: Warps = context.facts[product, "warps"]
+    return prod(tile.static_shape) * tile.dtype.bytes // 4 // (_WARPGROUP * warps.m // 4)
 
 
 @rule(
@@ -156,6 +182,15 @@ def share(launch: Launch) -> int:
     groups = warpgroups(launch)
     started_with = _REGISTERS // (groups + 1) // 8 * 8 * (groups + 1)
     return min((started_with - _PRODUCER_REGISTERS) // groups // 8 * 8, _MOST_REGISTERS)
+
+
+def registers_left(dealt: Dealt, launch: Launch) -> int:
+    """What a thread has left beside the products' results, the first one's also as operands, and held operands."""
+    first, second = dealt.store.src.buffer, dealt.second.c.buffer
+    held = {op.a.buffer for op in dealt.products if op.a.buffer.scope is Scope.FRAGMENT}
+    own = prod(first.static_shape) * 3 // 2 + sum(prod(tile.static_shape) // 2 for tile in held)
+    spent = own // _WARPGROUP + prod(second.static_shape) // launch.threads
+    return share(launch) - OTHER_REGISTERS - spent
 
 
 def _fit(tiles: int, launch: Launch) -> bool:
