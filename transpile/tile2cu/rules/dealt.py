@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, overwrites, variables, viewed
-from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -16,16 +15,15 @@ from tile2cu.core.program import (
     Loop,
     Parallel,
     Reduce,
-    Reduction,
     Scope,
     Stmt,
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline, RunningSum
+from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
-from tile2cu.rules.late_sums import adds_to
+from tile2cu.rules.late_sums import running_sums
 from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
 
@@ -68,7 +66,7 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is None or not _meets_in_shared(pipeline):
         return
-    found = _dealt(pipeline, context)
+    found = _dealt(op, pipeline, context)
     if isinstance(found, Dealt):
         yield op, "dealt", found
         if found.running is not None:
@@ -92,7 +90,7 @@ def _meets_in_shared(pipeline: Pipeline) -> bool:
     return len(products) > 1 and split is not None and split.n == _GROUPS
 
 
-def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
+def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused:
     """How the turns are dealt; or why they are not."""
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
@@ -113,7 +111,7 @@ def _dealt(pipeline: Pipeline, context: Context) -> Dealt | _Refused:
         return _Refused(refused)
     if any(not isinstance(op, Parallel) for op in late) or _moves_over(late, own) or _use((*late, second), lets):
         return _Refused(f"what is done to `{sum_.name}` cannot wait for the end of the turn")
-    running = _running_sum(between, own, late, pipeline, context)
+    running = next(running_sums(between, loop, context), None)
     if running is not None:
         between = tuple(op for op in between if op not in (running.reduce, running.update))
         late = (running.update, *late)
@@ -172,39 +170,6 @@ def _is_by_rows(op: Stmt) -> bool:
     """Whether a statement meets nothing but fragments of one value a row."""
     tiles = buffers_read(op) | buffers_written(op)
     return isinstance(op, Copy | Parallel) and all(tile.rank == 1 and tile.scope is Scope.FRAGMENT for tile in tiles)
-
-
-def _running_sum(
-    between: tuple[Stmt, ...], own: tuple[Stmt, ...], late: tuple[Stmt, ...], pipeline: Pipeline, context: Context
-) -> RunningSum | None:
-    """A sum of rows that a turn only scales and adds to: no lane or warpgroup needs the others' parts before the end.
-
-    It starts from zero, as all its parts do, and is read after the loop alone.
-    """
-    inside = {id(op) for op in walk_stmts(pipeline.body)}
-    outside = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
-    for reduce in between:
-        if not isinstance(reduce, Reduce) or reduce.kind is not Reduction.SUM or not reduce.clear:
-            continue
-        users = [op for op in (*own, *late, *outside) if op is not reduce and _touches(op, reduce.dst)]
-        if len(users) != 1 or users[0] not in between or (reduce.src.rank, reduce.dim) != (2, 1):
-            continue
-        (update,) = users
-        total = adds_to(update, reduce.dst)
-        if total is None or any(_touches(op, total) for op in (*own, *late) if op is not update):
-            continue
-        starts = [op for op in outside if total in buffers_written(op)]
-        if len(starts) == 1 and isinstance(update, Parallel) and _is_zeroed(starts[0], total):
-            return RunningSum(reduce, update, total)
-    return None
-
-
-def _touches(op: Stmt, tile: Buffer) -> bool:
-    return tile in buffers_read(op) | buffers_written(op)
-
-
-def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
-    return isinstance(op, Fill) and overwrites(op, tile) and static_value(op.value) == 0
 
 
 def _not_alone(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, overwrites, viewed
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -16,7 +16,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    walk_stmts,
 )
 from tile2cu.core.schedule import Overlap, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -65,27 +64,45 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
     overlap: Overlap | None = context.facts.get(op, "overlap")
     if overlap is None or context.facts.get(op, "plain_turns") is None:
         return
-    for place, stmt in enumerate(overlap.between[:-1]):
-        update = overlap.between[place + 1]
-        total = _total(stmt, update)
-        if total is None or not isinstance(stmt, Reduce) or not isinstance(update, Parallel):
-            continue
-        if not _only_there(total, stmt, op, context):
-            continue
-        if context.facts[stmt.src, "layout"].along(stmt.dim).warps == 1:
-            yield op, "late_sum", RunningSum(stmt, update, total)
-            yield stmt, "own", True
+    for found in running_sums(overlap.between, op, context):
+        if context.facts[found.reduce.src, "layout"].along(found.reduce.dim).warps == 1:
+            yield op, "late_sum", found
+            yield found.reduce, "own", True
             return
 
 
-def _total(stmt: Stmt, adds: Stmt) -> Buffer | None:
-    """What a loop over rows adds the sums of rows to."""
-    if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.clear):
-        return None
-    return adds_to(adds, stmt.dst) if stmt.src.scope is Scope.FRAGMENT else None
+def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Iterator[RunningSum]:
+    """Sums of rows that the turns only scale and add to: no lane or warpgroup needs the others' parts before the end.
+
+    `between` are statements of each turn, a sum's reduction and its update among them. It starts from zero before the
+    loop, as all its parts do, and the loop uses it there alone; what is added is used nowhere else.
+    """
+    body = context.launch.body
+    before = body[: body.index(loop)]
+    for place, reduce in enumerate(between):
+        if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
+            continue
+        users = [op for op in _operations(body) if reduce.dst in _touched(op) and op is not reduce]
+        update = next((op for op in between[place:] if isinstance(op, Parallel) and users == [op]), None)
+        total = _adds_to(update, reduce.dst) if update is not None else None
+        if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
+            continue
+        inside = [op for op in _operations(loop.body) if total in _touched(op)]
+        starts = [op for op in _operations(before) if total in buffers_written(op)]
+        if inside == [update] and len(starts) == 1 and starts[0] in before and _is_zeroed(starts[0], total):
+            yield RunningSum(reduce, update, total)
 
 
-def adds_to(op: Stmt, part: Buffer) -> Buffer | None:
+def _sums_rows(op: Reduce) -> bool:
+    of_rows = op.src.scope is Scope.FRAGMENT and (op.src.rank, op.dim) == (2, 1)
+    return of_rows and op.kind is Reduction.SUM and op.clear
+
+
+def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
+    return isinstance(op, Fill) and overwrites(op, tile) and static_value(op.value) == 0
+
+
+def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
     """The fragment t for which a loop over rows is t = t * f + part, or t = t + part; None for other loops.
 
     All threads that hold a row have the same f, whatever they have of its sum.
@@ -118,17 +135,6 @@ def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
         or (isinstance(part, Call) and part.function in OF_THREAD)
         for part in walk(factor)
     )
-
-
-def _only_there(total: Buffer, reduce: Reduce, loop: Loop, context: Context) -> bool:
-    """Whether the sum starts from zero before the loop, which uses it there alone; its part is used nowhere else."""
-    before = context.launch.body[: context.launch.body.index(loop)]
-    starts = [stmt for stmt in walk_stmts(before) if total in _touched(stmt)]
-    zero = len(starts) == 1 and isinstance(starts[0], Fill) and static_value(starts[0].value) == 0
-    inside = [stmt for stmt in _operations(loop.body) if total in _touched(stmt)]
-    parts = [stmt for stmt in _operations(context.launch.body) if reduce.dst in _touched(stmt)]
-    views = viewed(context.launch, total) or viewed(context.launch, reduce.dst)
-    return zero and not views and len(inside) == 1 and len(parts) == 2
 
 
 def _operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
