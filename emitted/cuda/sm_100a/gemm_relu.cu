@@ -10,9 +10,8 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_relu.py:30). tl::max of NaN and a number is
 // the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -47,7 +46,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_100a has 232,448 bytes of shared mem
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            tl::half* __restrict__ C_data, int M, int K, int N) {

@@ -42,7 +42,7 @@ constexpr float softmax_scale = 0.125f;
 // attention_backward.py:107  softmax_scale * 1.44269504
 constexpr float scale = 0.18033688f;
 // queries a block of the kernels before and after
-// attention_backward.py:111  64
+// attention_backward.py:111
 constexpr int block_P = 64;
 
 // ==== prepare ========================================================================================================

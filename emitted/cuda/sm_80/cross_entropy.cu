@@ -23,7 +23,7 @@ namespace cross_entropy_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_N = 4096;
-// cross_entropy.py:14  1.44269504
+// cross_entropy.py:14
 constexpr float log2e = 1.44269504f;
 // 4 warps
 constexpr int threads = 128;
@@ -46,7 +46,7 @@ using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 8>;
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
 // of a loop:
-// (T128 threads, V1 values each) -> (1); 1 thread with 1 consecutive elements each; 128 threads hold the same value
+// (T128 threads, V1 values each) -> (1); 1 thread with one element each; 128 threads hold the same value
 // [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
 // of a loop:

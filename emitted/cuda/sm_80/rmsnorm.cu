@@ -66,12 +66,14 @@ __global__ void __launch_bounds__(threads)
   tl::Fragment<tl::half, weights_layout> weights;
 
   // rmsnorm.py:39-42
+  // evict_last: caches keep it longest, as it is soon read again
   tl::copy(tl::evict_last(X.tile(bx * block_M, 0)), x);
   tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
   // 8 warps hold a part each: exchanged in shared memory, two barriers inside  [select.reduce.workspace]
   tl::reduce_sum<1>(squares, sum_squares, sum_squares_workspace);
 
   // rmsnorm.py:44-48
+  // evict_first: caches give it up first, as nothing reads it again
   tl::copy(tl::evict_first(X.tile(bx * block_M, 0)), x);
   tl::copy(tl::evict_last(W.tile(0)), weights);
   tl::parallel(x_layout{}, [&](auto i, auto j) {

@@ -117,7 +117,7 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = K % 16 == 0 && K / 4 % 16 == 0 && N % 4 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
+  const auto chosen = K % 64 == 0 && N % 4 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),
                             static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, K, N);

@@ -77,7 +77,8 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
@@ -88,9 +89,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
 
-  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
   const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
   const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
   // Blocks stay, one a multiprocessor, and take tile after tile, in turns: a tile's first loads run under the end
@@ -100,6 +101,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
     if (tl::thread() != threads) return;
+    // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile += gridDim.x, ++round) {
       const auto block = tl::place_of(tile, tiles);
       const int bx = block.x, by = block.y, bz = block.z;
@@ -110,6 +112,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // attention.py:57  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
       tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
 
+      // one turn at a time, as slots are freed
       TL_NO_UNROLL
       for (int k = 0; k < turns; ++k) {
         // attention.py:76-77

@@ -43,7 +43,7 @@ constexpr float softmax_scale = 0.125f;
 // attention_backward.py:107  softmax_scale * 1.44269504
 constexpr float scale = 0.18033688f;
 // queries a block of the kernels before and after
-// attention_backward.py:111  64
+// attention_backward.py:111
 constexpr int block_P = 64;
 
 // ==== prepare ========================================================================================================
@@ -142,7 +142,8 @@ using dv_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 using dq_layout = tl::WgmmaAccumulator<block_N, dim, threads / 128>;
 
 // grid dims: (#blocks of keys, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
@@ -257,8 +258,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
   // has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(dk, dk_staging, dK_map, tl::at(bz, bx * block_M, by, 0));
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(dv, dv_staging, dV_map, tl::at(bz, bx * block_M, by, 0));
 }
 

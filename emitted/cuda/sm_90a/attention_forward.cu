@@ -69,7 +69,8 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)

@@ -18,7 +18,7 @@
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
 // tokens, heads, tokens_k, batch and max_seqlen may be any size from 0. No tensor's shape gives batch and max_seqlen:
-// callers pass it by name. Reads from outside a tensor give zero, writes to outside are dropped.
+// callers pass them by name. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
 // attention_varlen.py:103) and Output (float16, attention_varlen.py:110). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -75,7 +75,8 @@ using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (#blocks of queries of the longest sequence, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
@@ -243,7 +244,7 @@ extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens
   if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // A tensor that TMA moves has elements
+  // TMA has no map of a tensor without elements
   if (heads > 0 && heads / group == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }

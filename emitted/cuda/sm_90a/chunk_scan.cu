@@ -7,14 +7,14 @@
 //
 // All within one chunk, where dA is dA_cumsum.
 //
-//   CB         in   float16  (batch, tl::ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
-//   x          in   float16  (batch, seqlen, heads, headdim)                                           row-major
-//   dt         in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)               row-major
-//   dA_cumsum  in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)               row-major
-//   C          in   float16  (batch, seqlen, groups, dstate)                                           row-major
-//   States     in   float16  (batch, tl::ceildiv(seqlen, chunk_size), heads, headdim, dstate)          row-major
-//   D          in   float16  (heads)                                                                   row-major
-//   Y          out  float16  (batch, seqlen, heads, headdim)                                           row-major
+//   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
+//   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major
+//   dt         in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)               row-major
+//   dA_cumsum  in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)               row-major
+//   C          in   float16  (batch, seqlen, groups, dstate)                                       row-major
+//   States     in   float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)          row-major
+//   D          in   float16  (heads)                                                               row-major
+//   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, chunk_scan.py:86), weights_cast
@@ -35,7 +35,7 @@ constexpr int block_M = 64;
 constexpr int block_N = 64;
 // tokens a turn
 constexpr int block_K = 64;
-// chunk_scan.py:33  1.44269504
+// chunk_scan.py:33
 constexpr float log2e = 1.44269504f;
 // chunk_scan.py:68  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
@@ -91,7 +91,8 @@ using dA_m_layout = tl::RowsOf<weights_layout>;
 using dA_k_layout = tl::ColsOf<weights_layout>;
 
 // grid dims: (heads, #tiles of a chunk, batch * chunks)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap States_map,

@@ -13,14 +13,14 @@ extern "C" {
 //
 // All within one chunk, where dA is dA_cumsum.
 //
-//   CB         in   float16  (batch, tl::ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
-//   x          in   float16  (batch, seqlen, heads, headdim)                                           row-major
-//   dt         in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)               row-major
-//   dA_cumsum  in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)               row-major
-//   C          in   float16  (batch, seqlen, groups, dstate)                                           row-major
-//   States     in   float16  (batch, tl::ceildiv(seqlen, chunk_size), heads, headdim, dstate)          row-major
-//   D          in   float16  (heads)                                                                   row-major
-//   Y          out  float16  (batch, seqlen, heads, headdim)                                           row-major
+//   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
+//   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major
+//   dt         in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)               row-major
+//   dA_cumsum  in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)               row-major
+//   C          in   float16  (batch, seqlen, groups, dstate)                                       row-major
+//   States     in   float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)          row-major
+//   D          in   float16  (heads)                                                               row-major
+//   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, chunk_scan.py:86), weights_cast

@@ -4,11 +4,11 @@
 //
 // chunk_state: States[p, n] = sum over tokens t of x[t, p] * dt[t] * exp(dA_cumsum[last] - dA_cumsum[t]) * B[t, n].
 //
-//   B          in   float16  (batch, seqlen, groups, dstate)                                   row-major
-//   x          in   float16  (batch, seqlen, heads, headdim)                                   row-major
-//   dt         in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)       row-major
-//   dA_cumsum  in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)       row-major
-//   States     out  float16  (batch, tl::ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
+//   B          in   float16  (batch, seqlen, groups, dstate)                               row-major
+//   x          in   float16  (batch, seqlen, heads, headdim)                               row-major
+//   dt         in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)       row-major
+//   dA_cumsum  in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)       row-major
+//   States     out  float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, chunk_state.py:61) and States
@@ -29,7 +29,7 @@ constexpr int block_M = 64;
 constexpr int block_N = 128;
 // tokens a turn
 constexpr int block_K = 32;
-// chunk_state.py:29  1.44269504
+// chunk_state.py:29
 constexpr float log2e = 1.44269504f;
 // chunk_state.py:53  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
@@ -73,7 +73,8 @@ using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 using decayed_k_layout = tl::ColsOf<x_decayed_layout>;
 
 // grid dims: (heads, #tiles of a state, batch * chunks)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,

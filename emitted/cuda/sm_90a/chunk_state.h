@@ -10,11 +10,11 @@ extern "C" {
 
 // chunk_state: States[p, n] = sum over tokens t of x[t, p] * dt[t] * exp(dA_cumsum[last] - dA_cumsum[t]) * B[t, n].
 //
-//   B          in   float16  (batch, seqlen, groups, dstate)                                   row-major
-//   x          in   float16  (batch, seqlen, heads, headdim)                                   row-major
-//   dt         in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)       row-major
-//   dA_cumsum  in   float16  (batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size)       row-major
-//   States     out  float16  (batch, tl::ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
+//   B          in   float16  (batch, seqlen, groups, dstate)                               row-major
+//   x          in   float16  (batch, seqlen, heads, headdim)                               row-major
+//   dt         in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)       row-major
+//   dA_cumsum  in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)       row-major
+//   States     out  float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, chunk_state.py:61) and States

@@ -10,9 +10,9 @@
 //   Z  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. K / 2 must be a
-// multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a multiple of 8, since TMA moves rows; else
-// TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
+// M may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
+// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
+// are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, dequant.py:71). Computed in 16 bits or fewer,
 // not in float32: W_shared (float16, dequant.py:69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -55,7 +55,8 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
            const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
@@ -143,9 +144,7 @@ extern "C" tl_status dequant_gemm_supports(int M, int K, int N, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 8 != 0 || K / 2 % 16 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
-  // A tensor that TMA moves has elements
-  if (K > 0 && K / 2 == 0) return TL_INVALID_SIZE;
+  if (K % 32 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 

@@ -27,7 +27,7 @@ constexpr int block_N = 8;
 // columns a turn: whole groups
 constexpr int block_K = 2048;
 // columns that a thread multiplies in a row: 16 bytes
-// dequant.py:122  32
+// dequant.py:122
 constexpr int chunk = 32;
 // dequant.py:123  block_K // chunk
 constexpr int chunks = 64;
@@ -58,8 +58,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // [layout.free.rows-in-warps]
 using products_layout = tl::Blocked<tl::Shape<block_N, chunks, chunk>, tl::Shape<2, 64, 1>, 32>;
 // of partial, sums:
-// (T128 threads, V4 values each) -> (8, 64); 2 x 64 threads with 1 consecutive elements each
-// [layout.reduce.kept-dimension]
+// (T128 threads, V4 values each) -> (8, 64); 2 x 64 threads with one element each  [layout.reduce.kept-dimension]
 using partial_layout = tl::Blocked<tl::Shape<block_N, chunks>, tl::Shape<2, 64>, 1>;
 // of total:
 // (T128 threads, V4 values each) -> (8); 64 threads hold the same value  [layout.reduce.kept-dimension]
@@ -161,8 +160,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = K % 8 == 0 && K / 2 % 16 == 0 && K / group % 16 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>>
-                                                                                         : kernel<tl::AnyRowStart>;
+  const auto chosen =
+      K % 32 == 0 && K / group % 16 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),

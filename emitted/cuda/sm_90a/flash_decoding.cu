@@ -79,7 +79,8 @@ using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, threads / 128>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,

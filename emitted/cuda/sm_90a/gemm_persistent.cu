@@ -8,9 +8,8 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm_persistent.py:44). tl::max of NaN and a
 // number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -50,7 +49,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (blocks)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            const __grid_constant__ tl::TensorMap C_map, int M, int K, int N) {

@@ -17,9 +17,8 @@ extern "C" {
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major
 //
-// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

@@ -69,7 +69,8 @@ using scores_layout = tl::WgmmaAccumulator<chunk, chunk, threads / 128>;
 using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 
 // grid dims: (parts of dim_v, heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 // tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,

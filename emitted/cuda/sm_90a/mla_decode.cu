@@ -95,7 +95,8 @@ using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (parts of the cache, tiles of heads, batch)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap Q_pe_map,
            const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,

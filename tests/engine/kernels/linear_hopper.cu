@@ -10,9 +10,8 @@
 //   W  in   float16  (N, K)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear.py:25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -49,7 +48,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M)
-// Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers there
+// Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
+// registers there
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
            const __grid_constant__ tl::TensorMap Y_map, int K) {

@@ -131,7 +131,7 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
-  const auto chosen = K % 8 == 0 && K / 2 % 16 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
+  const auto chosen = K % 32 == 0 && N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S), static_cast<tl::half*>(Y),

@@ -1,10 +1,11 @@
 """Decisions that are more than a layout: pipelines, barriers and the ledger of storage."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
+from math import lcm, prod
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Expr, Var
+from tile2cu.core.expr import Binary, Const, Expr, Var
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Parallel, Reduce, Stmt, Store
 
@@ -268,6 +269,21 @@ class Multiple:
     def __str__(self) -> str:
         name = self.value.name if isinstance(self.value, Var) else "extent"
         return f"{name} % {self.of} == 0"
+
+
+def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:
+    """The same conditions, one of each value. That of a quotient by a number is said of what is divided, where that
+    has to be a multiple of the number anyway: K % 8 == 0 and K // 2 % 16 == 0 is K % 32 == 0.
+    """
+    found: dict[Expr, int] = {}
+    for condition in conditions:
+        found[condition.value] = lcm(found.get(condition.value, 1), condition.of)
+    for value in list(found):
+        if isinstance(value, Binary) and value.op == "//" and isinstance(value.rhs, Const) and value.lhs in found:
+            by = int(value.rhs.value)
+            if found[value.lhs] % by == 0:
+                found[value.lhs] = lcm(found[value.lhs], by * found.pop(value))
+    return tuple(Multiple(value, of) for value, of in found.items())
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import re
 from textwrap import TextWrapper
 
-from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, syncs_grid, walk_stmts
+from tile2cu.core.schedule import strictest
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
@@ -124,7 +125,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
     rows = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
-            shape = ", ".join(printer.index(extent) for extent in param.shape)
+            shape = ", ".join(printer.index(extent).replace("tl::", "") for extent in param.shape)
             order = "strided" if param.strides else "row-major"
             order += ", two a byte, the first in its lower half" if param.dtype.is_packed else ""
             rows.append((param.name, words[access_of(param, launches)], str(param.dtype), f"({shape})", order))
@@ -138,24 +139,24 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
 
 def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     """Which sizes are taken, and what happens outside of a tensor."""
-    multiples = {
-        condition.value: condition.of
-        for settled in launches
-        for tensor in tensors(settled)
-        if (condition := settled.facts.get(tensor, "tma_when")) is not None and static_value(condition.value) is None
-    }
+    wanted = (settled.facts.get(tensor, "tma_when") for settled in launches for tensor in tensors(settled))
+    rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
+    multiples = {part for each in rows for part in walk(each.value)}
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
     even = _of_whole_bytes(launches[0].program)
     free = [printer.names(size.name) for size in sizes if size not in multiples and size not in even]
     text = f"{listed(free)} may be any size from 0. " if free else ""
     if unknown:
-        text += f"No tensor's shape gives {listed(unknown)}: callers pass it by name. "
+        passed = "it" if len(unknown) == 1 else "them"
+        text += f"No tensor's shape gives {listed(unknown)}: callers pass {passed} by name. "
     if even:
         names = listed([printer.text(last) for last in even])
         text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "
-    for size, factor in multiples.items():
-        text += f"{printer.text(size)} must be a multiple of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
+    for factor in dict.fromkeys(each.of for each in rows):
+        alike = [printer.text(each.value) for each in rows if each.of == factor]
+        must = "must be a multiple" if len(alike) == 1 else "must be multiples"
+        text += f"{listed(alike)} {must} of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
     if any(syncs_grid(settled.launch.body) for settled in launches):
         text += "Blocks wait for one another: a grid that the device does not hold at once is TL_NOT_SUPPORTED. "
     for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, static_value
-from tile2cu.core.program import Buffer, Copy, Region, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
 from tile2cu.emitter.tma import TensorMap, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -61,18 +61,38 @@ def _comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
         return (f"{op.reason.replace('`', '')}  [{statements.facts.rule(op, 'reason')}]",)
     if statements.facts.get(op, "once") is not None:
         return _once_comments(op, statements)
-    if statements.facts[op, "call"] != "tma_store":
+    if statements.facts[op, "call"] == "tma_store":
+        return _store_comments(op, statements)
+    copies = (stmt for stmt in walk_stmts(statements.settled.launch.body) if isinstance(stmt, Copy))
+    is_first = op.evict and next(copy for copy in copies if copy.evict == op.evict) is op
+    return _EVICTED.get(op.evict, ()) if is_first else ()
+
+
+# headers/tl/common/tensor.h: both are hints.
+_EVICTED = {
+    "evict_first": ("evict_first: caches give it up first, as nothing reads it again",),
+    "evict_last": ("evict_last: caches keep it longest, as it is soon read again",),
+}
+
+
+def _store_comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
+    """What a store by TMA does before it returns; said of the first of several alike."""
+    facts = statements.facts
+
+    def kind(stmt: Stmt) -> tuple[bool, bool]:
+        return isinstance(stmt, Copy) and stmt.transposed, bool(facts.get(stmt, "read_later"))
+
+    stores = (stmt for stmt in walk_stmts(statements.settled.launch.body) if facts.get(stmt, "call") == "tma_store")
+    if next(store for store in stores if kind(store) == kind(op)) is not op:
         return ()
-    rule = statements.facts.rule(op, "call")
+    rule = facts.rule(op, "call")
     if op.transposed:
         return (
             "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
             f"TMA has read it  [{rule}]",
         )
     until = (
-        "TMA reads them while the block goes on"
-        if statements.facts.get(op, "read_later")
-        else "returns when TMA has read them"
+        "TMA reads them while the block goes on" if facts.get(op, "read_later") else "returns when TMA has read them"
     )
     return (
         "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tile2cu.core.accesses import variables
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program, starts_early, syncs_grid
+from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
@@ -189,7 +190,7 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
         if tensor.dtype.is_packed and static_value(tensor.shape[-1]) is None
     ]
     comment = "Two elements of 4 bits share a byte: rows are whole bytes"
-    return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
+    return (_refuse(texts, "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
 def _divisors(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
@@ -285,13 +286,14 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
 
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The refusal of run-time sizes whose rows TMA cannot reach."""
-    texts = [
-        f"{each.printer.text(condition.value)} % {condition.of} != 0"
-        for each in launches
-        for condition in run_time_rows(each.settled, each.maps)
-    ]
+    conditions = _multiples(launches)
+    texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
     comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
+
+
+def _multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
+    return strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
 
 
 def _quotients(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
@@ -299,15 +301,16 @@ def _quotients(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
 
     Where a size itself is zero nothing is loaded along it. A GPU that loads without a map says: illegal instruction.
     """
+    whole = {each.value: each.of for each in _multiples(launches)}  # refused already where a quotient has a remainder
     texts = dict.fromkeys(
         f"{each.printer.text(extent.lhs)} > 0 && {each.printer.text(extent)} == 0"
         for each in launches
         for view in distinct(each.maps)
         for extent in view.tensor.shape
         if isinstance(extent, Binary) and extent.op == "//" and static_value(extent.rhs) not in (None, 1)
-        if static_value(extent) is None
+        if static_value(extent) is None and whole.get(extent.lhs, 1) % int(static_value(extent.rhs) or 1) != 0
     )
-    about = ("A tensor that TMA moves has elements",)
+    about = ("TMA has no map of a tensor without elements",)
     return tuple(_refuse([text], "TL_INVALID_SIZE", *(() if n else about)) for n, text in enumerate(texts))
 
 

@@ -200,7 +200,8 @@ def _about(layout: FragmentLayout) -> str:
             text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
-            text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {layout.vector} consecutive elements each"
+            elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
+            text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {elements} each"
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:

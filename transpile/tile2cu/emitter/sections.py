@@ -22,7 +22,7 @@ from tile2cu.core.program import (
     is_cluster_barrier,
     walk_stmts,
 )
-from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares
+from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares, strictest
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.expressions import Printer, literal
@@ -107,10 +107,10 @@ def _taken_from(constant: Constant) -> str:
 
 
 def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declaration:
-    place = f"{settled.program.source.name}:{constant.span.line}  "
     comments = wrapped(constant.comment) if constant.comment else []
     if constant.formula:
-        comments += wrapped(place + constant.formula)
+        formula = "" if constant.formula == str(constant.value) else f"  {constant.formula}"
+        comments += wrapped(f"{settled.program.source.name}:{constant.span.line}{formula}")
     text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {literal(constant.value, constant.dtype)};"
     return Declaration(text, tuple(comments))
 
@@ -320,9 +320,7 @@ def _tensors_about(settled: Settled) -> Iterator[str]:
 def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
     """The run-time conditions under which all rows start at multiples of 16 bytes, if they are to be asked."""
     facts = (settled.facts.get(tensor, "row_start_when") for tensor in viewed_tensors(settled))
-    found = tuple(dict.fromkeys(multiple for multiple in facts if multiple is not None))
-    largest = {one.value: max(other.of for other in found if other.value == one.value) for one in found}
-    return tuple(one for one in found if largest[one.value] == one.of)
+    return strictest(multiple for multiple in facts if multiple is not None)
 
 
 def block_indices(settled: Settled, printer: Printer) -> list[Declaration]:

@@ -115,15 +115,15 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     notes = []
     if is_producer(settled):
         notes.append(
-            "Launch bounds: `threads` and the producer's; 1 block a multiprocessor at least: it may use all registers "
-            "there"
+            "Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use "
+            "all registers there"
         )
     started_with: int | None = settled.facts.get(settled.launch, "hands_over")
     if started_with is not None:
         rule = settled.facts.rule(settled.launch, "hands_over")
         notes.append(
-            f"Launch bounds: 1 block a multiprocessor, whose threads start with {started_with} registers each and hand "
-            f"some over  [{rule}]"
+            f"Launch bounds: one block on a multiprocessor, whose threads start with {started_with} registers each "
+            f"and hand some over  [{rule}]"
         )
     if any(store_dims(view) for view in maps.values()):
         notes.append("tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor")
