@@ -50,6 +50,13 @@ def test_nvcc_takes_products_whose_blocks_share_loads(nvcc: str, by_hand: bool, 
     (source,) = tmp_path.glob("*.cu")
     assert ("tl::tma_copy(" if by_hand else "tl::tma_load_for(") in source.read_text()
     compiles(nvcc, source, tmp_path)
+    # Each becomes a MEMBAR.ALL.GPU: the user's barrier of the cluster at the start has one, and ours at the end.
+    assert len(re.findall(r"\.release\.cluster|cluster\.arrive\.release", ptx_of(nvcc, source))) == 2 * by_hand
+
+
+def ptx_of(nvcc: str, text: Path) -> str:
+    command = [nvcc, "-std=c++17", "-arch=compute_90a", f"-I{ROOT / 'headers'}", "-ptx", "-o", "-", str(text)]
+    return re.sub(r"fence.mbarrier_init.release.cluster;", "", subprocess.check_output(command, text=True, timeout=300))
 
 
 def compiles(nvcc: str, text: Path, tmp_path: Path) -> None:

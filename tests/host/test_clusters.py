@@ -1,5 +1,6 @@
 """Clusters: blocks that wait for one another, load for one another, and copy to one another's shared memory."""
 
+import shutil
 from pathlib import Path
 from textwrap import indent
 
@@ -8,7 +9,7 @@ import pytest
 
 import tile2cu
 from tile2cu.core.errors import Tile2CuError
-from tile2cu_runtime import CheckError, Kernel, LaunchError, load_kernel
+from tile2cu_runtime import CheckError, Kernel, LaunchError, load_kernel, paths
 
 RNG = np.random.default_rng(0)
 FACTORY = """
@@ -257,6 +258,7 @@ def test_a_pipeline_by_hand_shares_its_loads(size: tuple[int, int, int], tmp_pat
     a, b, c = product_operands(*size)
     kernel(a, b, c)
     np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    assert kernel.source.count("tl::mbarrier_arrive_as_reader(empty[") == 2
 
 
 def test_the_engine_finds_slots_that_another_block_still_uses(tmp_path: Path) -> None:
@@ -335,13 +337,12 @@ def test_the_blocks_of_a_pipelined_product_share_what_they_load_alike(along: str
         np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
     assert "tl::is_producer<threads>()" in kernel.source and order in kernel.source
     found = [name for name in "AB" if f", {name}_map, tl::at(" in kernel.source]
-    assert found == list(shared) and ("tl::sync_cluster()" in kernel.source) == bool(shared)
+    assert found == list(shared) and "tl::sync_cluster()" not in kernel.source  # the producer stays
 
 
 MUTATIONS = {
     "the ring asks its own block only": ("num_stages, threads, 2>", "num_stages, threads>", "race|in-flight"),
     "a block is left out": ("tl::blocks<0b11>, A_map", "tl::blocks<0b01>, A_map", "deadlock"),
-    "a block ends while another tells it": ("  tl::sync_cluster();\n}", "}", "ended block"),
 }
 
 
@@ -357,6 +358,20 @@ def test_the_engine_finds_what_is_wrong_with_a_shared_ring(mutation: str, tmp_pa
     wrong = load_kernel(tmp_path / "clustered.cu", device="cpu", check=True)
     with pytest.raises(CheckError, match=match):
         wrong(*product_operands(128, 256, 200))
+
+
+def test_the_engine_finds_a_producer_that_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a ring that several blocks share: another block's consumers tell it when it may have ended."""
+    headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
+    file = headers / "tl/common/sm90/tma_pipeline.h"
+    stays = "if constexpr (blocks > 1) Ring::drain(turns);"
+    assert file.read_text().count(stays) == 1
+    file.write_text(file.read_text().replace(stays, ""))
+    monkeypatch.setattr(paths, "headers_dir", lambda: headers)
+    grid = "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)"
+    kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": grid, "threads": 128})
+    with pytest.raises(CheckError, match="ended block"):
+        kernel(*product_operands(128, 256, 200))
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_89", "hip:gfx942"])

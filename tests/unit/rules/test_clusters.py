@@ -1,9 +1,9 @@
-"""Which loads of a pipelined product the blocks of a cluster share."""
+"""Which loads of a pipelined product the blocks of a cluster share, and what arrivals at others' barriers order."""
 
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.program import Copy
+from tile2cu.core.program import Copy, Effect
 from tile2cu.rules import Context
 
 PRODUCT = """
@@ -51,3 +51,43 @@ def test_what_all_blocks_load_alike_is_shared() -> None:
 )
 def test_what_may_differ_is_not(words: dict[str, str]) -> None:
     assert of(**words) == []
+
+
+HANDED = """
+A_shared = T.alloc_shared((64, 64), "float16")
+number = T.alloc_shared((1,), "int32")
+there = T.alloc_cluster_barrier(128)
+T.copy(Z[0, bx * 64], A_shared)
+{handed}
+T.mbarrier_arrive(there, 1)
+T.mbarrier_wait_parity(there, 0)
+T.copy(A_shared, Y[0, bx * 64])
+"""
+
+
+def functions(handed: str) -> list[str]:
+    """What arrives at the other block's barrier, and what waits for it."""
+    context = settled(HANDED.format(handed=handed), target="cuda:sm_90a", cluster=2)
+    calls = [op for op in context.statements if isinstance(op, Effect) and op.call.function.startswith("mbarrier_")]
+    return [context.facts.get(op, "function") or op.call.function for op in calls]
+
+
+def test_who_only_read_arrives_as_a_reader() -> None:
+    assert functions("") == functions("number[0] = 3") == ["mbarrier_arrive_as_reader", "mbarrier_wait"]
+
+
+@pytest.mark.parametrize(
+    "handed",
+    [
+        "T.copy_cluster(A_shared, A_shared, dst_block=1)",
+        "Y[0, 0] = Y[0, 1]",
+        "Z[0, bx] = 1",
+        "T.atomic_add(X[0, 0], 1)",
+        "T.import_source('__device__ void show(__half* to);')\n"
+        'T.call_extern("handle", "show", T.access_ptr(A_shared[0, 0], "w"))',
+    ],
+    ids=str,
+)
+def test_who_may_have_written_for_others_does_not(handed: str) -> None:
+    """To the other block's tile, to a tensor that the kernel also reads, or nobody knows where."""
+    assert functions(handed) == ["mbarrier_arrive", "mbarrier_wait_cluster"]

@@ -54,7 +54,8 @@ _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_
 _OWN = (
     "any_of_block all_of_block count_of_block sync_warp barrier_sync barrier_arrive dot_4 random.start "
     "cp_async cp_async_commit cp_async_wait cp_async_arrive "
-    "mbarrier_wait mbarrier_wait_cluster mbarrier_arrive mbarrier_expect mbarrier_arrive_expect fence_async_proxy "
+    "mbarrier_wait mbarrier_wait_cluster mbarrier_arrive mbarrier_arrive_as_reader mbarrier_expect "
+    "mbarrier_arrive_expect fence_async_proxy "
     "close_stores stores_have_read stores_are_done "
     "block_rank sync_cluster cluster_arrive cluster_arrive_relaxed cluster_wait "
     "first_set nth_set wait_for_earlier_kernels let_later_kernels_start"

@@ -180,6 +180,8 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     """Who loads, how far ahead, and what becomes of the registers."""
     launch, facts = statements.settled.launch, statements.facts
     ahead = f"up to {pipeline.stages} tiles ahead, as slots are freed. It returns when it has asked for the last tile"
+    if facts.get(loop, "blocks") is not None:
+        ahead += ", and all blocks of the cluster have freed it"
     rule = f"[{facts.rule(loop, 'pipeline')}]"
     if first_loads(statements.settled):
         ahead = f"first what is loaded once, then {ahead}"

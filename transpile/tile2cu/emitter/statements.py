@@ -307,11 +307,18 @@ class Statements:
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
 
+    def _about_reader(self, stmt: Effect) -> tuple[str, ...]:
+        """Why an arrival at another block's barrier shows nothing that was written."""
+        if self.facts.get(stmt, "function") is None or stmt.call.function == "mbarrier_wait_cluster":
+            return ()
+        rule = self.facts.rule(stmt, "function")
+        return (f"it tells that tiles were read; other blocks read nothing that threads wrote  [{rule}]",)
+
     def _effect(self, stmt: Effect) -> StatementView:
         """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
         places = [part for part in walk(stmt.call) if isinstance(part, Address) and self._may_lie_outside(part)]
         condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
-        text = self.printer.text(stmt.call)
+        text = self.printer.text(replace(stmt.call, function=self.facts.get(stmt, "function") or stmt.call.function))
         if is_grid_barrier(stmt):
             about = "all blocks of the grid come here before any goes on, and see what all have written"
             return StatementView("line", {"text": f"{text};"}, stmt.span.line, (about,))
@@ -320,7 +327,7 @@ class Statements:
         if places and stmt.call.function.startswith("cp_async<"):  # fills with zeros what it does not read
             *given, count = (self.printer.argument(arg, arg.dtype) for arg in stmt.call.args)
             text, places = f"tl::{stmt.call.function}({', '.join(given)}, {condition} ? {count} : 0)", []
-        line = StatementView("line", {"text": f"{text};"}, stmt.span.line)
+        line = StatementView("line", {"text": f"{text};"}, stmt.span.line, self._about_reader(stmt))
         if not places:
             return line
         return StatementView("branch", {"condition": condition}, 0, (), (line,))

@@ -8,7 +8,7 @@ from tile2cu.rules.any_order import any_order
 from tile2cu.rules.awaited import awaited
 from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
-from tile2cu.rules.clusters import cluster, multicast, stays
+from tile2cu.rules.clusters import arrives_as_reader, cluster, multicast, stays
 from tile2cu.rules.dealt import dealt_turns
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.fences import proxy_fence
@@ -132,6 +132,7 @@ RULES: tuple[Rule, ...] = (
     shared_hazard,
     multicast,
     stays,
+    arrives_as_reader,
     proxy_fence,
     copy_through_shared,
     copy_cp_async,

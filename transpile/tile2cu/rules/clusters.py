@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, Expr, Role, Var, walk
+from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
 from tile2cu.core.prelude import around
 from tile2cu.core.program import (
     SYNC_CLUSTER,
+    Atomic,
+    AtomicTile,
     Break,
     Copy,
     Effect,
     Launch,
     Loop,
+    Scope,
     Stmt,
     is_cluster_barrier,
     walk_stmts,
@@ -118,13 +121,53 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
     examples=(Example(_OTHERS, "launch", "stays", "True", target="cuda:sm_90a"),),
 )
 def stays(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where blocks use one another's shared memory, none ends before all have come to the end.
+    """Where blocks use one another's shared memory by hand, none ends before all have come to the end.
+
+    A ring that a cluster shares needs no such barrier, which would wait until the whole GPU sees the results: its
+    producer stays until all have released its slots.
 
     Gives: that a barrier of the cluster ends the kernel, unless the user's does.
     """
-    used = any(_uses_others(op) or context.facts.get(op, "blocks") is not None for op in context.statements)
+    used = any(map(_uses_others, context.statements))
     if used and not (launch.body and is_cluster_barrier(launch.body[-1])):
         yield launch, "stays", True
+
+
+@rule(
+    "sync.cluster.arrives-as-reader",
+    phase=Phase.SYNC,
+    on=Effect,
+    source="PTX ISA, 'mbarrier.arrive': .release.cta; CUTLASS' ClusterBarrier::arrive has this scope, too",
+    examples=(
+        Example(_OTHERS, 2, "function", "mbarrier_arrive_as_reader", target="cuda:sm_90a"),
+        Example(_OTHERS, 3, "function", "mbarrier_wait", target="cuda:sm_90a"),
+    ),
+)
+def arrives_as_reader(op: Effect, context: Context) -> Iterator[Decision]:
+    """Where threads write nothing that other blocks of the cluster read, arrivals there say that tiles were read.
+
+    Those of who writes for other blocks wait until the whole GPU sees what was written before, some 1000 cycles. TMA
+    announces what it loads for others by itself.
+
+    Gives: the function that arrives at another block's barrier, or waits at one's own, as within a block.
+    """
+    within = {"mbarrier_arrive": "mbarrier_arrive_as_reader", "mbarrier_wait_cluster": "mbarrier_wait"}
+    if (_uses_others(op) or op.call.function == "mbarrier_wait_cluster") and not _passes_data(context):
+        yield op, "function", within[op.call.function]
+
+
+def _passes_data(context: Context) -> bool:
+    """Whether a thread may write what threads of other blocks read."""
+    written = frozenset().union(*map(buffers_written, context.statements))
+    read = frozenset().union(*map(buffers_read, context.statements))
+    return any(tile.scope is Scope.GLOBAL for tile in written & read) or any(map(_may_pass_data, context.statements))
+
+
+def _may_pass_data(op: Stmt) -> bool:
+    if isinstance(op, Copy) and op.block is not None:
+        return True
+    by_address = any(isinstance(part, Address) for expr in expressions(op) for part in walk(expr))
+    return by_address or isinstance(op, Atomic | AtomicTile)
 
 
 def _of_cluster(op: Stmt) -> bool:

@@ -62,7 +62,7 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
       mbarrier_init_fence();
     }
     if constexpr (blocks > 1)
-      sync_cluster();
+      show_barriers_to_cluster();
     else
       sync_threads();
   }
@@ -74,6 +74,13 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
   // Waits until tile k is there. Who: each consumer thread.
   TL_DEVICE void wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
   TL_DEVICE void wait(const RingSlot<stages>& slot) const { mbarrier_wait(barriers_.full[slot], slot.parity()); }
+  // Waits until every consumer warp, of all blocks, has released the slots of the last of `turns` tiles: a block must not
+  // end before arrivals of others. Who: the producer's threads, of which one does it.
+  TL_DEVICE void drain(int turns) const {
+    if (thread() != threads) return;
+    for (int k = turns < stages ? 0 : turns - stages; k < turns; ++k)
+      mbarrier_wait(barriers_.empty[k % stages], k / stages & 1);
+  }
   // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
   TL_DEVICE void release(int k) const { release_slot(k % stages); }
   TL_DEVICE void release(const RingSlot<stages>& slot) const { release_slot(slot); }
@@ -135,12 +142,15 @@ template <int stages, int threads, int blocks = 1> class TmaPipeline : TmaRing<s
   using Ring::wait;
 
   // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
-  // at `full`. Who: the producer's threads, of which one does it.
+  // at `full`. With several blocks it returns when none uses this one's barriers any more. Who: the producer's threads,
+  // of which one does it.
   template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
     tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(k)); });
+    if constexpr (blocks > 1) Ring::drain(turns);
   }
   // The same where a block has several loops of turns, one after the other: `slot` goes on from loop to loop.
   template <class Load> TL_DEVICE void produce(int turns, const Load& load, RingSlot<stages>& slot) const {
+    static_assert(blocks == 1, "blocks of a cluster have one loop of turns");
     tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(slot)), slot.advance(); });
   }
 

@@ -26,6 +26,15 @@ TL_DEVICE void sync_cluster() {
   cluster_arrive();
   cluster_wait();
 }
+// Shows barriers that one thread of each block has initialised, and fenced by mbarrier_init_fence, to all threads of the
+// cluster; nothing else that other blocks wrote. A barrier of the cluster that shows all would wait until the whole GPU
+// sees what was written before. Who: every thread of the cluster.
+// [PTX ISA, "Parallel Synchronization and Communication Instructions: membar, fence", fence.mbarrier_init]
+TL_DEVICE void show_barriers_to_cluster() {
+  sync_threads();
+  cluster_arrive_relaxed();
+  cluster_wait();
+}
 
 // What lies in shared memory of the block of that rank where `own` does in this one's. That block has not ended before
 // the last access. Any thread.  [PTX ISA, "Data Movement and Conversion Instructions: mapa"]
