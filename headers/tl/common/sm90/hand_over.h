@@ -1,5 +1,7 @@
 // What two warpgroups hand to each other through shared memory, where each takes every other turn of a loop.
 #pragma once
+#include "../reduce.h"
+#include "../rows_of.h"
 #include "tma_copy.h"
 #include "tma_pipeline.h"
 
@@ -55,12 +57,11 @@ template <class Tile, class T, class Layout> TL_DEVICE void take_over(const Tile
 
 // Sums of rows of which each thread of two warpgroups has a part, by tl::reduce_sum_own: all get the whole. `between`
 // takes the parts from one to the other. Who: every thread of both.
-template <int threads, class T, class Layout, class Tile>
-TL_DEVICE void add_up(Fragment<T, Layout>& sums, Tile& between) {
-  static_assert(Layout::rank == 1, "a value a row, which four neighbouring lanes share");
-  TL_UNROLL
-  for (int mask = 1; mask < 4; mask *= 2) TL_UNROLL
-  for (int r = 0; r < Layout::registers; ++r) sums.reg[r] += shuffle_xor(sums.reg[r], mask);
+template <int threads, class T, class Layout, class Between>
+TL_DEVICE void add_up(Fragment<T, Layout>& sums, Between& between) {
+  using Tile = WgmmaAccumulator<Layout::extent, 8>;  // as any tile whose rows a warpgroup holds
+  static_assert(std::is_same<Layout, RowsOf<Tile>>::value, "each warpgroup has a value of each row");
+  sum_lanes<Tile, 1>(sums);
   const bool is_first = warpgroup() == 0;
   if (is_first) hand_over(sums, between);
   sync_readers<threads>();
