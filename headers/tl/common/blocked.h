@@ -11,14 +11,17 @@ template <int extent_, int threads, int thread_stride, int vector_> struct Block
   static constexpr int rank = 1, vector = vector_, extent = extent_, turn = threads * vector;
   static constexpr int registers = (extent + turn - 1) / turn * vector;
   static_assert(extent % vector == 0, "vectors divide the extent");
+  // Unsigned: no thread's number is negative, which its quotients would have to allow for.
+  static TL_DEVICE int place() { return static_cast<int>(unsigned(thread()) / thread_stride % threads); }
   template <int dim> static TL_DEVICE int coordinate(int reg) {
-    return reg / vector * turn + thread() / thread_stride % threads * vector + reg % vector;
+    return reg / vector * turn + place() * vector + reg % vector;
   }
   static TL_DEVICE bool valid(int reg) {
     return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg) < extent;
   }
   static TL_DEVICE int replica() {
-    return thread() % thread_stride + thread() / (thread_stride * threads) * thread_stride;
+    const unsigned t = thread();
+    return static_cast<int>(t % thread_stride + t / (thread_stride * threads) * thread_stride);
   }
   TL_BOTH static constexpr Spread spread(int) { return spread_of(thread_stride, threads); }
   // Its only line is the axis itself.
@@ -43,7 +46,7 @@ template <int M_, int N_, int m, int n, int vector_> struct Blocked<Shape<M_, N_
   static TL_DEVICE constexpr int row_register(int reg) { return reg / cols::registers; }
   static TL_DEVICE constexpr int col_register(int reg) { return reg % cols::registers; }
   static TL_DEVICE bool valid(int reg) { return rows::valid(row_register(reg)) && cols::valid(col_register(reg)); }
-  static TL_DEVICE int replica() { return thread() / (m * n); }
+  static TL_DEVICE int replica() { return static_cast<int>(unsigned(thread()) / (m * n)); }
   // Who shares a row (dim 1 varies) or a column (dim 0 varies).
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(1, n) : spread_of(n, m); }
 };
@@ -60,7 +63,10 @@ template <int L, int M_, int l, int m, int n> struct BlockedPlanes {
   static TL_DEVICE constexpr int row_register(int reg) { return reg / cols::registers; }
   static TL_DEVICE constexpr int col_register(int reg) { return reg % cols::registers; }
   static TL_DEVICE bool valid(int reg) { return rows::valid(row_register(reg)) && cols::valid(col_register(reg)); }
-  static TL_DEVICE int replica() { return thread() % n + thread() / (l * m * n) * n; }
+  static TL_DEVICE int replica() {
+    const unsigned t = thread();
+    return static_cast<int>(t % n + t / (l * m * n) * n);
+  }
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(n, m) : spread_of(m * n, l); }
 };
 
@@ -83,7 +89,7 @@ struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
   static TL_DEVICE bool valid(int reg) {
     return outer::valid(reg / inner::registers) && inner::valid(reg % inner::registers);
   }
-  static TL_DEVICE int replica() { return thread() / (l * m * n); }
+  static TL_DEVICE int replica() { return static_cast<int>(unsigned(thread()) / (l * m * n)); }
   static TL_DEVICE constexpr int plane_register(int reg) {
     return reg / inner::registers * inner::rows::registers + reg % inner::registers / inner::cols::registers;
   }

@@ -13,10 +13,12 @@ template <int threads, int rows, int cols, int vector> struct Chunks {
   static_assert(cols % vector == 0, "chunks divide a row");
 
   static TL_DEVICE int row(int turn) {
+    if constexpr (rows == 1) return 0;
     if constexpr (whole_rows) return thread() / unsigned(in_row) + turn * (threads / in_row);
     return unsigned(thread() + turn * threads) / in_row;
   }
   static TL_DEVICE int col(int turn) {
+    if constexpr (rows == 1) return (thread() + turn * threads) * vector;
     if constexpr (whole_rows) return thread() % unsigned(in_row) * vector;
     return unsigned(thread() + turn * threads) % in_row * vector;
   }

@@ -35,11 +35,28 @@ TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int 
     reads.template start<bytes>(to.at(row, col), from.address(row, col),
                                 from.view.inside(0, from.offset[0] + row) ? count : 0);
 }
+// Chunks of one column of the tile, every `step` rows: one address on each side, from which the others are a fixed
+// distance away.
+template <int step, int turns, class View, class Tile, class Reads>
+TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
+  constexpr int bytes = 16, vector = bytes / static_cast<int>(sizeof(typename Tile::type));
+  const int count = bytes_inside<View, vector>(from.view, from.offset[View::last] + col);
+  const int64_t distance = from.view.stride[0] * step;
+  auto* const target = to.at(row, col);
+  auto* const source = from.address(row, col);
+  TL_UNROLL
+  for (int turn = 0; turn < turns; ++turn)
+    reads.template start<bytes>(target + turn * step * Tile::pitch, source + turn * distance,
+                                from.view.inside(0, from.offset[0] + row + turn * step) ? count : 0);
+}
 // The 16-byte path is the fast one; the narrower ones are kept small.
 template <int threads, int bytes, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to, const Reads& reads) {
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
-  if constexpr (bytes == 16) {
+  if constexpr (bytes == 16 && Pieces::whole_rows && Pieces::count % threads == 0 &&
+                rows_lie_alike<Tile, threads / Pieces::in_row>) {
+    copy_async_column<threads / Pieces::in_row, Pieces::turns>(from, to, Pieces::row(0), Pieces::col(0), reads);
+  } else if constexpr (bytes == 16) {
     TL_UNROLL
     for (int turn = 0; turn < Pieces::turns; ++turn)
       if (Pieces::valid(turn)) copy_async_chunk<bytes>(from, to, Pieces::row(turn), Pieces::col(turn), reads);

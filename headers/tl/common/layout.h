@@ -26,7 +26,8 @@ struct Spread {
 
 // Which of the groups this thread belongs to.
 TL_DEVICE int part_of(const Spread& spread) {
-  if (spread.thread_stride > 0) return thread() / spread.thread_stride % spread.warps;
+  if (spread.thread_stride > 0)
+    return static_cast<int>(unsigned(thread()) / unsigned(spread.thread_stride) % unsigned(spread.warps));
   return warp() / spread.warp_stride % spread.warps;
 }
 

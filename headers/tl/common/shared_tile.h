@@ -57,6 +57,12 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
 };
 
+// Whether every `step`-th row of a tile has its chunks at the same places: none are moved, or the swizzle's pattern,
+// which repeats after eight rows, has come round.
+template <class Tile, int step> constexpr bool rows_lie_alike = false;
+template <class T, int rows, int cols, class Swizzle, int step>
+constexpr bool rows_lie_alike<SharedTile<T, rows, cols, Swizzle>, step> = Swizzle::span == 0 || step % 8 == 0;
+
 // n consecutive elements of a tile of one dimension, from a multiple of a chunk on, in chunks that lie apart.
 template <class Tile, int n> struct InChunks {
   using type = typename Tile::type;

@@ -31,7 +31,7 @@ TL_DEVICE bool spares_l2(int64_t bytes) { return bytes <= int64_t(256) << 20; }
 template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes) {
   uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  const uint32_t address = shared_address(to) | threadIdx.y;
+  const uint32_t address = shared_address(to) + threadIdx.y;
   if constexpr (bytes == 16)
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(address), "l"(from),
                  "r"(source_bytes), "l"(policy)
