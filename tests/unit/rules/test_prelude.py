@@ -28,9 +28,10 @@ T.copy(C_local, Z[0, 0])
         ("for i in T.serial(3):\n    if bx > i:\n        row = row + i\nT.clear(C_local)", 2, True),
         ("other = T.alloc_var('int32', init=0)\nother += row\nT.fill(C_local, other)", 1, True),
         ("T.fill(C_local, row)\nrow += 1", 2, False),
+        ("T.clear(C_local)\nT.copy(C_local, Z[0, 0])", 1, False),
         ("T.clear(C_local)\nif bx > 3:\n    row += 1\n    T.fill(C_local, 1)", 2, False),
     ],
-    ids=["as it is", "assigned to", "in a loop", "read by others", "read before it changes", "among tiles"],
+    ids=["as it is", "assigned", "in a loop", "read by others", "read before", "loaded after", "among tiles"],
 )
 def test_variables_that_loads_need(above: str, moved: int, specialised: bool) -> None:
     context = settled(KERNEL.format(above=above), target="cuda:sm_90a")

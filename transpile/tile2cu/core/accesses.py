@@ -159,20 +159,21 @@ def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
 
 
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement reads; all of its body's for loops and branches."""
+    """The buffers whose elements one statement reads, for indices, too; all of its body's for loops and branches."""
+    elements = frozenset(access.buffer for access in element_accesses((stmt,)) if not access.is_store)
     match stmt:
         case Copy() | AtomicTile():
-            return frozenset((stmt.src.buffer,))
+            return elements | {stmt.src.buffer}
         case Scan():
-            return frozenset((stmt.src,))
+            return elements | {stmt.src}
         case Gemm():
-            return frozenset(region.buffer for region in stmt.regions)
+            return elements | {region.buffer for region in stmt.regions}
         case Reduce():
-            return frozenset((stmt.src,)) | (frozenset() if stmt.clear else frozenset((stmt.dst,)))
+            return elements | {stmt.src} | (set() if stmt.clear else {stmt.dst})
         case Print() if isinstance(stmt.what, Buffer):
-            return frozenset((stmt.what,))
+            return elements | {stmt.what}
         case _:
-            return frozenset(access.buffer for access in element_accesses((stmt,)) if not access.is_store)
+            return elements
 
 
 def buffers_written(stmt: Stmt) -> frozenset[Buffer]:

@@ -162,7 +162,8 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     """
     path = around(launch.body, loop)
     if not path:
-        return why_no_prelude(loaded_by(loop, loads), before(launch.body, loop))
+        above, needed = before(launch.body, loop), loaded_by(loop, loads)
+        return _why_not_first(loop, loads, above) or why_no_prelude(needed, above)
     parts = tuple(stmt for stmt in walk_stmts(launch.body) if not _arms(stmt))
     written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     above = before(launch.body, path[0])
@@ -171,6 +172,17 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
         or _why_not_twice(loop, loads, path, written)
         or why_no_prelude(needed_on(loop, loads, path), above)
     )
+
+
+def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...]) -> str:
+    """Why loads cannot run ahead of the statements `above` their loop; empty if they can."""
+    chosen = prelude(loaded_by(loop, loads), above)
+    elements = {access.buffer for stmt in (loop, *walk_stmts(chosen)) for access in own_accesses(stmt)}
+    read = _memories(elements.union(*map(buffers_read, loads)))
+    for stmt in walk_stmts(above):
+        if not _arms(stmt) and (changed := read & _memories(buffers_written(stmt))):
+            return f"`{min(changed)}` is written in line {stmt.span.line}, and would be loaded before"
+    return ""
 
 
 def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:

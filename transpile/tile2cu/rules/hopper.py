@@ -539,12 +539,21 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
+    if _read_again(op, context):
+        return False
     layout: WgmmaAccumulator = context.facts[src, "layout"]
     cols = src.static_shape[1]
     panels = cols // layout.along_n % 64 == 0
     if op.transposed:  # rows come in sixty-fours
         panels = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
     return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
+
+
+def _read_again(op: Copy, context: Context) -> bool:
+    """Whether the kernel may read what a copy stores: TMA's stores are waited for until they have read their tile."""
+    readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
+    at_top = any(stmt.span == op.span for stmt in context.launch.body)
+    return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
 
 
 def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:

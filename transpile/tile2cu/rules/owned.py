@@ -1,4 +1,4 @@
-"""Which thread touches which element of a shared tile: a thread sees what it did to its own without a barrier."""
+"""Which thread touches which element of a tile or a tensor: it sees what it did to its own without a barrier."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tile2cu.core.accesses import Access, element_accesses, own_accesses
+from tile2cu.core.bounds import Linear
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
-from tile2cu.core.program import Assign, Buffer, Declare, Let, Parallel, Stmt, Store
+from tile2cu.core.program import Assign, Buffer, Copy, Declare, Let, Parallel, Scope, Stmt, Store
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context
 from tile2cu.rules.spread import SPREAD
@@ -27,6 +28,17 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Tiled:
+    """A tensor is touched in tiles of a layout's shape that start at multiples of it: each element has its thread.
+
+    `places` says which dimension of the layout an index of the tensor runs along, None for a fixed one.
+    """
+
+    layout: FragmentLayout
+    places: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
 class Listed:
     """The elements that each thread touches, one or none of each."""
 
@@ -37,12 +49,12 @@ class Listed:
         return frozenset((thread, element) for thread, element in enumerate(self.elements) if element is not None)
 
 
-Touch = Spread | frozenset[Listed] | None  # None: nothing is known
+Touch = Spread | Tiled | frozenset[Listed] | None  # None: nothing is known
 
 
 def apart(one: Touch, other: Touch) -> bool:
     """Whether no element that a thread touches in the one way is touched by another thread in the other."""
-    if isinstance(one, Spread) or isinstance(other, Spread) or one is None or other is None:
+    if not isinstance(one, frozenset) or not isinstance(other, frozenset):
         return one is not None and one == other
     owners: dict[tuple[int, ...], set[int]] = {}
     for thread, element in (pair for listed in one for pair in listed.pairs):
@@ -52,7 +64,7 @@ def apart(one: Touch, other: Touch) -> bool:
 
 
 class Owners:
-    """What is known of a launch's accesses to shared tiles."""
+    """What is known of a launch's accesses to shared tiles, and to tensors."""
 
     def __init__(self, context: Context, uniformity: Uniformity) -> None:
         self.context = context
@@ -67,9 +79,12 @@ class Owners:
         return self._known[key]
 
     def _touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
+        if isinstance(stmt, Copy):
+            return self._copied(stmt, tile)
         if isinstance(stmt, Parallel):
             accesses = tuple(access for access in element_accesses(stmt.body) if access.buffer.memory is tile)
-            return self._spread(stmt, tile, accesses)
+            of = self._tiled if tile.scope is Scope.GLOBAL else self._spread
+            return of(stmt, tile, accesses)
         if not isinstance(stmt, _OF_ONE_THREAD):
             return None
         accesses = tuple(each for each in own_accesses(stmt) if each.buffer.memory is tile)
@@ -77,17 +92,62 @@ class Owners:
         lists = [self._listed(access, tile, active) for access in accesses]
         return frozenset(each for each in lists if each is not None) if None not in lists else None
 
+    def _copied(self, op: Copy, tile: Buffer) -> Tiled | None:
+        """Between a tensor and a whole fragment whose threads hold runs of a row: those move what they hold."""
+        region, fragment = (op.src, op.dst) if op.src.buffer is tile else (op.dst, op.src)
+        layout = self.context.facts.get(fragment.buffer, "layout") if fragment.buffer.scope is Scope.FRAGMENT else None
+        if tile.scope is not Scope.GLOBAL or not isinstance(layout, Blocked) or not fragment.whole or op.transposed:
+            return None
+        places = tuple(region.kept.index(dim) if dim in region.kept else None for dim in range(tile.rank))
+        starts = tuple(self.context.bounds.linear(part.start) for part in region.ranges)
+        same = tuple(map(static_value, region.extents)) == layout.shape
+        return Tiled(layout, places) if same and self._in_tiles(layout, places, starts) else None
+
+    def _tiled(self, op: Parallel, tensor: Buffer, accesses: tuple[Access, ...]) -> Tiled | None:
+        layout = self._whole_layout(op)
+        if layout is None or any(access.buffer is not tensor for access in accesses):
+            return None
+        patterns = {self._shifted(op, layout, access.indices) for access in accesses}
+        (places,) = patterns if len(patterns) == 1 else (None,)
+        return Tiled(layout, places) if places is not None else None
+
+    def _shifted(
+        self, op: Parallel, layout: FragmentLayout, indices: tuple[Expr, ...]
+    ) -> tuple[int | None, ...] | None:
+        """Which variable each index is, but for where its tile starts; None where they name no turn's own element."""
+        places: list[int | None] = []
+        starts: list[Linear] = []
+        for index in map(self.context.bounds.linear, indices):
+            found = [place for place, var in enumerate(op.vars) if index.terms.get(var) == 1]
+            own = op.vars[found[0]] if len(found) == 1 else None
+            places.append(found[0] if own is not None else None)
+            starts.append(Linear({atom: count for atom, count in index.terms.items() if atom != own}, index.constant))
+        named = sorted(place for place in places if place is not None)
+        fits = named == list(range(len(op.vars))) and self._in_tiles(layout, tuple(places), tuple(starts))
+        return tuple(places) if fits else None
+
+    def _in_tiles(self, layout: FragmentLayout, places: tuple[int | None, ...], starts: tuple[Linear, ...]) -> bool:
+        """Whether all threads name the same tile, which starts at multiples of the layout's shape."""
+        if layout.replicas != 1 or not all(self.uniformity.holds(atom) for start in starts for atom in start.terms):
+            return False
+        along = [(start, layout.shape[dim]) for start, dim in zip(starts, places, strict=True) if dim is not None]
+        return all(count % extent == 0 for start, extent in along for count in (start.constant, *start.terms.values()))
+
     def _spread(self, op: Parallel, tile: Buffer, accesses: tuple[Access, ...]) -> Spread | None:
+        layout = self._whole_layout(op)
+        patterns = {self._places(op, access.indices) for access in accesses if access.buffer is tile}
+        (places,) = patterns if len(patterns) == 1 else (None,)
+        alone = layout is not None and all(access.buffer is tile for access in accesses)
+        return Spread(layout, places) if layout is not None and alone and places is not None else None
+
+    def _whole_layout(self, op: Parallel) -> FragmentLayout | None:
+        """The layout of a loop, if it has the loop's extents, and each turn one thread that touches what it names."""
         layout: FragmentLayout | None = self.context.facts.get(op, "layout")
         if layout is None or layout.replicas != 1:
             return None
         if self.context.facts.get(op, "vector") == SPREAD and not isinstance(layout, Blocked):
             return None  # lanes hand packets to one another
-        extents = tuple(static_value(extent) for extent in op.extents)
-        patterns = {self._places(op, access.indices) for access in accesses if access.buffer is tile}
-        (places,) = patterns if len(patterns) == 1 else (None,)
-        whole = all(access.buffer is tile for access in accesses) and layout.shape == extents
-        return Spread(layout, places) if whole and places is not None else None
+        return layout if layout.shape == tuple(map(static_value, op.extents)) else None
 
     def _places(self, op: Parallel, indices: tuple[Expr, ...]) -> tuple[int | None, ...] | None:
         """Which variable each index is; None where they do not name a turn's own element."""

@@ -1,11 +1,20 @@
-"""Where barriers stand: before a read or write of shared memory that another thread's access must precede."""
+"""Where barriers stand: before a read or write of memory that another thread's access must precede."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from types import MappingProxyType
 
-from tile2cu.core.accesses import atomic_only, buffers_read, buffers_written, expressions, loads, shared
+from tile2cu.core.accesses import (
+    atomic_only,
+    buffers_read,
+    buffers_written,
+    expressions,
+    loads,
+    own_accesses,
+    shared,
+    touches,
+)
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
@@ -16,6 +25,7 @@ from tile2cu.core.program import (
     If,
     Launch,
     Loop,
+    Scope,
     Stmt,
     Sync,
     While,
@@ -68,7 +78,7 @@ def _both(one: Touches, other: Touches) -> Touches:
     "sync.shared.hazard",
     phase=Phase.SYNC,
     on=Launch,
-    source="PTX ISA, 'bar.sync': orders the shared-memory accesses of the threads that take part",
+    source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
     examples=(
         Example(
             'S = T.alloc_shared((64, 64), "float32")\n'
@@ -84,6 +94,7 @@ def _both(one: Touches, other: Touches) -> Touches:
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     """A barrier stands exactly where a shared tile is read after other threads wrote it, or written after they used it.
 
+    So it does for tensors that a block both writes and reads; between blocks, T.sync_grid orders them.
     Where each thread comes back to its own elements, none is needed: loops of one layout that name them alike, and
     elements that stand on nothing but the thread's number.
     Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
@@ -116,12 +127,16 @@ class _Walker:
         self.once = False
         self.own = _all_tiles(context) if context.program.own_barriers else _dealt_tile(context)
         self.handed_over = _handed_over(context)
+        self.tensors = _read_again(context)
+        self.lenient = True  # of tensors, where not all threads come
         found: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
         self.first = found.loads if found is not None else ()
 
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
-        """The shared tiles whose accesses are ordered here, by name."""
-        return {buffer.name: buffer for buffer in shared(buffers) if buffer.name not in self.own}
+        """The shared tiles whose accesses are ordered here, and tensors that the kernel reads and writes, by name."""
+        found = frozenset(buffers)
+        tensors = self.tensors & {buffer.memory for buffer in found}
+        return {buffer.name: buffer for buffer in shared(found) | tensors if buffer.name not in self.own}
 
     def written(self, stmt: Stmt) -> dict[str, Buffer]:
         """The shared tiles that a statement writes before it is done, or until a barrier that is ordered here.
@@ -230,7 +245,7 @@ class _Walker:
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
         hazards = {
             name: hazard
-            for name, hazard in hazards.items()
+            for name, hazard in self.all_come(hazards, divergent).items()
             if hazard.taken_over or self.meets_others(name, touches.get(name), name in changed, pending)
         }
         if hazards or id(stmt) in self.barriers:
@@ -263,6 +278,13 @@ class _Walker:
         written, read = self.names(pending.written), self.names(pending.read)
         found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
         return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
+
+    def all_come(self, hazards: dict[str, Hazard], divergent: If | While | None) -> dict[str, Hazard]:
+        """The hazards that end at a barrier here: where not all threads come, those of tensors are the user's."""
+        if divergent is None or not self.lenient:
+            return hazards
+        names = {tensor.name for tensor in self.tensors}
+        return {name: hazard for name, hazard in hazards.items() if name not in names}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | None) -> None:
         if divergent is not None:
@@ -304,9 +326,13 @@ class _Walker:
         if uniform or divergent is not None:
             return self.arms(stmt, pending, divergent if uniform else stmt)
         try:
+            self.lenient = False
             return self.arms(stmt, pending, stmt)
         except Tile2CuError:
+            self.lenient = True
             return self.arms(stmt, self.before_branch(stmt, pending), stmt)
+        finally:
+            self.lenient = True
 
     def arms(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
         around = self.conditions
@@ -330,11 +356,11 @@ class _Walker:
         self.barrier(stmt, hazards, None)
         return self.after_barrier(pending)
 
-    def condition(self, stmt: If | While, pending: _Pending, divergent: If | While | None) -> _Pending:
-        """The shared elements that the condition itself reads."""
+    def condition(self, stmt: If | While | Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
+        """The elements that the condition itself reads, or that the bounds of a loop do."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
-        hazards = self.hazards(shared_reads, {}, pending)
+        hazards = self.all_come(self.hazards(shared_reads, {}, pending), divergent)
         if hazards:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
@@ -342,6 +368,7 @@ class _Walker:
 
     def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
+        pending = self.condition(stmt, pending, divergent)
         if pipeline is None or pipeline.producer:
             pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
@@ -365,10 +392,26 @@ class _Walker:
         read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
         written = self.tracked(buffer for part in parts for buffer in buffers_written(part))
         hazards = self.hazards({name: read[name] for name in read.keys() - written.keys()}, {}, pending)
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(hazards, divergent).items()
+            if any(self.meets_others(name, touch, False, pending) for touch in self.reading(stmt.body, read[name]))
+        }
         if not hazards and id(stmt) not in self.barriers:
             return pending
         self.barrier(stmt, hazards, divergent)
         return self.after_barrier(pending)
+
+    def reading(self, body: tuple[Stmt, ...], buffer: Buffer) -> Iterator[Touch]:
+        """How the operations of a body, and of loops and branches in it, touch what they read."""
+        for stmt in body:
+            if isinstance(stmt, Loop | While | If):
+                if any(access.buffer.memory is buffer for access in own_accesses(stmt)):
+                    yield None
+                inner = (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else stmt.body
+                yield from self.reading(inner, buffer)
+            elif touches(buffers_read(stmt), buffer):
+                yield self.owners.touch(stmt, buffer, self.conditions)
 
     def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | None) -> _Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
@@ -377,6 +420,8 @@ class _Walker:
         hazards = {name: Hazard(name, "read") for name in slots if name in read}
         hazards |= {name: Hazard(name, "written") for name in slots if name in written}
         hazards |= self.taken_over(slots, pending)
+        first = self.tracked(buffer for load in pipeline.loads for buffer in buffers_read(load))
+        hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
@@ -420,6 +465,20 @@ def _dealt_tile(context: Context) -> frozenset[str]:
     """The tile that warpgroups hand to each other where they take turns: that has barriers of its own."""
     dealt = dealt_of(context)
     return frozenset() if dealt is None else frozenset((dealt.tile.name,))
+
+
+def _read_again(context: Context) -> frozenset[Buffer]:
+    """The tensors that the launch both writes and reads, element by element or tile by tile.
+
+    Where groups of threads have barriers of the user's, those order tensors, too.
+    """
+    if context.launch.groups > 1 or context.program.own_barriers:
+        return frozenset()
+    parts = [stmt for stmt in context.statements if not isinstance(stmt, Loop | If | While)]
+    plain = [(stmt, atomic_only(stmt)) for stmt in parts]
+    read = {buffer.memory for stmt, atomic in plain for buffer in buffers_read(stmt) - atomic}
+    written = {buffer.memory for stmt in parts for buffer in buffers_written(stmt)}
+    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
 
 
 def _handed_over(context: Context) -> frozenset[str]:

@@ -1,0 +1,139 @@
+"""What a kernel writes and reads again: through tensors, through indices and bounds that lie in shared memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(3)
+BOTH = pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+
+
+def test_a_tensor_that_other_threads_read_again(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        x = T.alloc_fragment((32, 64), "float32")
+        y = T.alloc_fragment((64, 32), "float32")
+        for turn in T.serial(2):
+            T.copy(X[turn * 32, 0], x)
+            T.copy(x, Between[turn * 32, 0])
+        for turn in T.serial(2):
+            for i, j in T.Parallel(64, 32):
+                y[i, j] = Between[turn * 32 + j, i]
+            T.copy(y, Y[0, turn * 32])
+        """,
+        'X: T.Tensor((64, 64), "float32"), Between: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")',
+    )
+    x = RNG.standard_normal((64, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, np.zeros_like(x)), x.T)
+    assert kernel.source.count("tl::sync_threads();") == 1, "tiles that each thread comes back to need none"
+    assert "// Between was written by other threads: a barrier before it is used again" in kernel.source
+
+
+def test_threads_that_come_back_to_their_own_elements_of_a_tensor_need_no_barrier(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        x = T.alloc_fragment((16, 96), "float32")
+        for turn in T.serial(2):
+            T.copy(X[bx * 16, turn * 96], x)
+            for i, j in T.Parallel(16, 96):
+                X[bx * 16 + i, turn * 96 + j] = x[i, j] + 1
+        for turn in T.serial(2):
+            for i, j in T.Parallel(16, 96):
+                Y[bx * 16 + i, turn * 96 + j] = X[bx * 16 + i, turn * 96 + j] * 2
+        """,
+        'X: T.Tensor((32, 192), "float32"), Y: T.Tensor((32, 192), "float32")',
+        grid="2",
+    )
+    x = RNG.standard_normal((32, 192)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x.copy()), (x + 1) * 2)
+    assert "sync_threads" not in kernel.source
+
+
+def test_a_branch_of_some_threads_reads_what_others_wrote(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        tx = T.get_thread_binding()
+        Between[tx] = X[tx]
+        if tx < 32:
+            Y[tx] = Between[127 - tx] + Between[tx]
+        """,
+        'X: T.Tensor((128,), "float32"), Between: T.Tensor((128,), "float32"), Y: T.Tensor((32,), "float32")',
+    )
+    x = RNG.standard_normal(128).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, np.zeros_like(x)), x[:32] + x[:95:-1])
+    assert kernel.source.count("tl::sync_threads();") == 1
+
+
+PRODUCT = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        x = T.alloc_fragment((64, 64), "float16")
+        order = T.alloc_shared((4,), "int32")
+        {before}
+        T.clear(C_local)
+        for k in T.Pipelined({turns}, num_stages=2):
+            T.copy({loaded}[0, {place} * 64], A_shared)
+            T.copy(B[0, {place} * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+        T.copy(C_local, C)
+"""
+WRITES = """for k in T.serial(4):
+            T.copy(A[0, k * 64], x)
+            for i, j in T.Parallel(64, 64):
+                x[i, j] += T.float16(1)
+            T.copy(x, More[0, k * 64])"""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("before", "turns", "loaded", "place"),
+    [
+        (WRITES, "4", "More", "k"),
+        ("T.copy(Order, order)", "4", "A", "order[k]"),
+        ("T.copy(Order, order)", "order[0]", "A", "k"),
+    ],
+    ids=["tensor", "index", "turns"],
+)
+def test_loads_come_behind_what_they_need(
+    before: str, turns: str, loaded: str, place: str, target: str, tmp_path: Path
+) -> None:
+    """A producer would load before the others have written: without one, behind a barrier."""
+    kernel = load_body(
+        tmp_path,
+        PRODUCT.format(before=before, turns=turns, loaded=loaded, place=place),
+        'A: T.Tensor((64, 256), "float16"), B: T.Tensor((64, 256), "float16"), More: T.Tensor((64, 256), "float16"), '
+        'Order: T.Tensor((4,), "int32"), C: T.Tensor((64, 64), "float32")',
+        target=target,
+    )
+    a, b = (RNG.integers(-4, 5, (64, 256)).astype(np.float16) for _ in range(2))
+    order = np.array([3, 0, 2, 1], np.int32)
+    c = kernel(a, b, np.zeros_like(a), order)
+    a, b = (a + 1 if loaded == "More" else a).astype(np.float64), b.astype(np.float64)
+    last = 192 if turns == "order[0]" else 256
+    np.testing.assert_array_equal(c, a[:, :last] @ b[:, :last].T)
+    assert "TmaPipeline" not in kernel.source and "tl::sync_threads();" in kernel.source
+
+
+def test_an_index_of_a_copy_and_the_turns_of_a_loop_lie_in_shared_memory(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        order = T.alloc_shared((4,), "int32")
+        x = T.alloc_fragment((32, 64), "float32")
+        T.copy(Order, order)
+        for k in T.serial(order[0]):
+            T.copy(X[0, order[k] * 64], x)
+            T.copy(x, Y[0, k * 64])
+        """,
+        'X: T.Tensor((32, 256), "float32"), Order: T.Tensor((4,), "int32"), Y: T.Tensor((32, 192), "float32")',
+    )
+    x, order = RNG.standard_normal((32, 256)).astype(np.float32), np.array([3, 0, 2, 1], np.int32)
+    y = kernel(x, order).reshape(32, 3, 64)
+    np.testing.assert_array_equal(y, x.reshape(32, 4, 64)[:, order[:3]])
