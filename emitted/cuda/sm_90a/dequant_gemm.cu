@@ -10,9 +10,8 @@
 //   Z  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, dequant.py:71). Computed in 16 bits or fewer,
 // not in float32: W_shared (float16, dequant.py:69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -57,14 +56,17 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 8>;
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
 // registers there
+template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
            const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
-           const tl::half* __restrict__ Z_data, int K, int N) {
+           const tl::half* __restrict__ Z_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto S = tl::tensor<tl::RowStart<16>>(S_data, tl::ragged(N), tl::ragged(K / group));
   const auto Z = tl::tensor<tl::RowStart<16>>(Z_data, tl::ragged(N), tl::ragged(K / group));
+  const auto Y = tl::tensor<RowStart>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
   auto& W_shared = tl::shared<Shared>().W_shared;
@@ -125,9 +127,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::gemm_wait<0>(Y_local);
 
   // dequant.py:71  T.copy(Y_local, Y[by * block_M, bx * block_N])
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
-  tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  // TMA reaches rows at multiples of 16 bytes; others leave from registers  [epilogue.copy.tma-store]
+  if constexpr (tl::tma_reaches<RowStart>) {
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when
+    // TMA has read them  [epilogue.copy.tma-store]
+    tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  } else {
+    tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
+  }
 }
 
 }  // namespace dequant_gemm_kernel
@@ -144,7 +151,7 @@ extern "C" tl_status dequant_gemm_supports(int M, int K, int N, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 32 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
+  if (K % 32 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
@@ -154,12 +161,14 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   const tl_status status = dequant_gemm_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
+  // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
+  const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
-                            tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
-                            tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<const tl::half*>(S),
-                            static_cast<const tl::half*>(Z), K, N);
+  return tl::launch<Shared>(
+      chosen, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
+      tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
+      tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<const tl::half*>(S),
+      static_cast<const tl::half*>(Z), static_cast<tl::half*>(Y), M, K, N);
 }
 
 #endif  // __CUDACC_RTC__

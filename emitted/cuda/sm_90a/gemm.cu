@@ -12,7 +12,7 @@
 //   Bias  in   float32   (N)     row-major
 //   C     out  float16   (M, N)  row-major
 //
-// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// M and N may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: C (float16, gemm.py:59).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -52,12 +52,16 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
 // registers there
+template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ Bias_data, int K, int N) {
+           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ Bias_data,
+           tl::half* __restrict__ C_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto Bias = tl::tensor<tl::RowStart<16>>(Bias_data, tl::ragged(N));
+  const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
@@ -101,9 +105,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) {
     C_local(i, j) = 0.5f * C_local(i, j) * (1.0f + tl::erf(C_local(i, j) * 0.70710678f));
   });
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
-  tl::tma_store(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
+  // TMA reaches rows at multiples of 16 bytes; others leave from registers  [epilogue.copy.tma-store]
+  if constexpr (tl::tma_reaches<RowStart>) {
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when
+    // TMA has read them  [epilogue.copy.tma-store]
+    tl::tma_store(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
+  } else {
+    tl::copy(C_local, C.tile(by * block_M, bx * block_N));
+  }
 }
 
 }  // namespace gemm_kernel
@@ -120,7 +129,7 @@ extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
+  if (K % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
@@ -130,11 +139,14 @@ extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* 
   const tl_status status = gemm_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
+  // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
+  const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
-      tl::tensor_map<decltype(Shared::B_shared[0])>(B, N, K),
-      tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), static_cast<const float*>(Bias), K, N);
+  return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,
+                            tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
+                            tl::tensor_map<decltype(Shared::B_shared[0])>(B, N, K),
+                            tl::tensor_map_if_aligned<decltype(Shared::C_local_staging)>(C, M, N),
+                            static_cast<const float*>(Bias), static_cast<tl::half*>(C), M, K, N);
 }
 
 #endif  // __CUDACC_RTC__

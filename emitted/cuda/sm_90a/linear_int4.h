@@ -20,9 +20,8 @@ extern "C" {
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4.py:45). Computed in 16 bits or
 // fewer, not in float32: W_shared (float16, linear_int4.py:39).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

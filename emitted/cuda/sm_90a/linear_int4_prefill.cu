@@ -13,9 +13,8 @@
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. N must be a
-// multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4_prefill.py:74). Computed in 16 bits
 // or fewer, not in float32: W_local (float16, linear_int4_prefill.py:71).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -65,12 +64,15 @@ using first_layout = tl::RowsOf<W_local_layout>;
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
 // registers there
+template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data, int K, int N) {
+           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
+           tl::half* __restrict__ Y_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // A run-time size decides where rows start: copies choose their width  [vector.tensor.row-start]
+  // A run-time size decides where rows start: the launcher chooses, or copies do  [vector.tensor.row-start]
   const auto S = tl::tensor<tl::AnyRowStart>(S_data, tl::ragged(N), tl::ragged(K / group));
+  const auto Y = tl::tensor<RowStart>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
   auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
@@ -150,9 +152,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
 
   // linear_int4_prefill.py:74  for i, j in T.Parallel(block_N, block_M):
-  // The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when TMA has
-  // read it  [epilogue.copy.tma-store]
-  tl::tma_store(tl::transposed(Y_local), Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  // TMA reaches rows at multiples of 16 bytes; others leave from registers  [epilogue.copy.tma-store]
+  if constexpr (tl::tma_reaches<RowStart>) {
+    // The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when TMA
+    // has read it  [epilogue.copy.tma-store]
+    tl::tma_store(tl::transposed(Y_local), Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  } else {
+    tl::copy(tl::transposed(Y_local), Y.tile(by * block_M, bx * block_N));
+  }
 }
 
 }  // namespace linear_int4_prefill_kernel
@@ -169,7 +176,7 @@ extern "C" tl_status linear_int4_prefill_supports(int M, int K, int N, int devic
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 32 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
+  if (K % 32 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
@@ -179,11 +186,14 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   const tl_status status = linear_int4_prefill_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
+  // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
+  const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-      tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
-      tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<const tl::half*>(S), K, N);
+  return tl::launch<Shared>(chosen, grid, threads + tl::producer_warpgroup, stream,
+                            tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
+                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
+                            tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N),
+                            static_cast<const tl::half*>(S), static_cast<tl::half*>(Y), M, K, N);
 }
 
 #endif  // __CUDACC_RTC__

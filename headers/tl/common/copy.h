@@ -197,6 +197,16 @@ template <class View, class T, class Layout> TL_DEVICE void copy(const Place<Vie
       load_fragment<1>(from, to);
   }
 }
+// Of a fragment with rows and columns, which are the place's columns and rows: element by element.
+template <class T, class Layout, class View>
+TL_DEVICE void copy(const Transposed<Fragment<T, Layout>>& from, const Place<View>& to) {
+  if (Layout::replica() != 0) return;
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) {
+    const int row = Layout::template coordinate<0>(r), column = Layout::template coordinate<1>(r);
+    if (Layout::valid(r)) to.template packet<1>(column, row) = load_elements<1, 1>(&from.tile.reg[r]);
+  }
+}
 
 // How many elements of a layout's vectors lie within a chunk of the shared tile.
 template <class Layout, class Tile> TL_BOTH constexpr int vector_in() {

@@ -10,7 +10,7 @@
 //   W  in   float16  (N, K)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// M and N may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Rounded to nearest even: Y (float16, linear.py:25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -50,9 +50,13 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use all
 // registers there
+template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const __grid_constant__ tl::TensorMap Y_map, int K) {
+           const __grid_constant__ tl::TensorMap Y_map, tl::half* __restrict__ Y_data, int M, int K, int N) {
+  // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
+  const auto Y = tl::tensor<RowStart>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& W_shared = tl::shared<Shared>().W_shared;
   auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
@@ -88,9 +92,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // linear.py:25  T.copy(Y_local, Y[by * block_M, bx * block_N])
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
-  tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  // TMA reaches rows at multiples of 16 bytes; others leave from registers  [epilogue.copy.tma-store]
+  if constexpr (tl::tma_reaches<RowStart>) {
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when
+    // TMA has read them  [epilogue.copy.tma-store]
+    tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
+  } else {
+    tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
+  }
 }
 
 }  // namespace linear_hopper_kernel
@@ -107,7 +116,7 @@ extern "C" tl_status linear_hopper_supports(int M, int K, int N, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any
-  if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
+  if (K % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
@@ -117,11 +126,13 @@ extern "C" tl_status linear_hopper(const void* X, const void* W, void* Y, int M,
   const tl_status status = linear_hopper_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
+  // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
+  const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
-                            tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-                            tl::tensor_map<decltype(Shared::W_shared[0])>(W, N, K),
-                            tl::tensor_map<decltype(Shared::Y_local_staging)>(Y, M, N), K);
+  return tl::launch<Shared>(
+      chosen, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
+      tl::tensor_map<decltype(Shared::W_shared[0])>(W, N, K),
+      tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<tl::half*>(Y), M, K, N);
 }
 
 #endif  // __CUDACC_RTC__

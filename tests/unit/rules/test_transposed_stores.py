@@ -55,6 +55,14 @@ def test_other_stores_are_not(store: str) -> None:
     assert not leaves_by_tma(store)
 
 
+def test_rows_that_only_a_run_tells_leave_either_way() -> None:
+    """Nothing else that TMA moves has rows of n elements, so that the launcher asks nothing of n."""
+    context = settled(KERNEL.format(store="Y[j, i] = C_local[i, j]", rows=64, columns=64), target="cuda:sm_90a")
+    (copy,) = (op for op in context.launch.body if isinstance(op, Copy))
+    assert str(context.facts[copy, "tma_when"]) == "n % 8 == 0"
+    assert context.facts.get(copy.dst.buffer, "tma_when") is None
+
+
 def test_parts_of_tiles_and_columns_that_do_not_come_in_sixteens_are_not() -> None:
     assert not leaves_by_tma("Z[j, i] = C_local[i, j]", rows=32)
     assert not leaves_by_tma("Z[j, i] = C_local[i, j]", columns=24)

@@ -1,11 +1,13 @@
 """How a copy reads: between memories of a block, to another block, by TMA."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
+from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.tma import TensorMap, rings, store_dims
 from tile2cu.emitter.view import StatementView
 
@@ -15,7 +17,23 @@ if TYPE_CHECKING:
 
 def copy_view(op: Copy, statements: "Statements") -> StatementView:
     """A copy: one call, and what the reader has to know about it."""
-    return StatementView("call", _call(op, statements), comments=_comments(op, statements))
+    view = StatementView("call", _call(op, statements), comments=_comments(op, statements))
+    return view if statements.facts.get(op, "tma_when") is None else _else_from_registers(view, op, statements)
+
+
+def _else_from_registers(by_tma: StatementView, op: Copy, statements: "Statements") -> StatementView:
+    """A store by TMA of rows that it may not reach; the launcher knows, and chooses between two forms of the kernel."""
+    tile = statements.printer.tile(op.src.buffer)
+    src = f"tl::transposed({tile})" if op.transposed else tile
+    parts = {"name": "copy", "template": "", "arguments": f"{src}, {operand(op.dst, op.src, statements)}"}
+    rule = statements.facts.rule(op, "tma_when")
+    return StatementView(
+        "branch",
+        {"condition": "tl::tma_reaches<RowStart>", "static": "yes"},
+        comments=(f"TMA reaches rows at multiples of 16 bytes; others leave from registers  [{rule}]",),
+        body=(replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2))),),
+        orelse=(StatementView("call", parts),),
+    )
 
 
 def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.sections import aligned_when, memories, used_sizes, viewed_tensors
+from tile2cu.emitter.sections import aligned_when, memories, rule_of_rows, used_sizes, viewed_tensors
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import TensorMap, block_threads, distinct, host_argument, persistent_in, run_time_rows
 from tile2cu.emitter.view import Declaration, HostLaunch, HostView
@@ -319,10 +319,8 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     conditions = aligned_when(settled)
     if not conditions:
         return ()
-    tensor = next(t for t in viewed_tensors(settled) if settled.facts.get(t, "row_start_when") is not None)
-    rule = settled.facts.rule(tensor, "row_start_when")
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"Rows that start at multiples of 16 bytes are moved 16 bytes at once  [{rule}]"
+    comment = f"Rows that start at multiples of 16 bytes are moved 16 bytes at once  [{rule_of_rows(settled)}]"
     text = f"const auto chosen = {' && '.join(texts)} ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;"
     return (Declaration(text, (comment,)),)
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
+from tile2cu.core.facts import Fact, Subject
 from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
     Buffer,
     Constant,
+    Copy,
     Gemm,
     If,
     Loop,
@@ -243,7 +245,8 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
 @functools.lru_cache(maxsize=8)  # asked for every tensor
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    stmts = [op for op in walk_stmts(settled.launch.body) if settled.facts.get(op, "call") not in BY_TMA]
+    facts, all_stmts = settled.facts, walk_stmts(settled.launch.body)
+    stmts = [op for op in all_stmts if facts.get(op, "call") not in BY_TMA or facts.get(op, "tma_when") is not None]
     plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If | While)]
     names = {buffer.name for stmt in plain for buffer in buffers_read(stmt) | buffers_written(stmt)}
     conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If | While) for expr in expressions(stmt)]
@@ -313,14 +316,27 @@ def _tensors_about(settled: Settled) -> Iterator[str]:
     if starts - {0}:
         yield f"RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [{rule}]"
     if 0 in starts:
-        how = "the launcher chooses" if aligned_when(settled) else "copies choose their width"
+        asked = {settled.facts.get(t, "row_start_when") is not None for t in views if not settled.facts[t, "row_start"]}
+        ways = {True: "the launcher chooses", False: "copies choose their width"}
+        how = ways[asked.pop()] if len(asked) == 1 else "the launcher chooses, or copies do"
         yield f"A run-time size decides where rows start: {how}  [{rule}]"
 
 
 def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
     """The run-time conditions under which all rows start at multiples of 16 bytes, if they are to be asked."""
-    facts = (settled.facts.get(tensor, "row_start_when") for tensor in viewed_tensors(settled))
-    return strictest(multiple for multiple in facts if multiple is not None)
+    return strictest(fact.value for fact in _asked_of_rows(settled))
+
+
+def rule_of_rows(settled: Settled) -> str:
+    """The rule that has them asked."""
+    return next(fact.rule for fact in _asked_of_rows(settled))
+
+
+def _asked_of_rows(settled: Settled) -> Iterator[Fact]:
+    """Of tensors that the kernel reaches by pointer, and of stores that go by TMA if it reaches their rows."""
+    asked: list[tuple[Subject, str]] = [(tensor, "row_start_when") for tensor in viewed_tensors(settled)]
+    asked += [(op, "tma_when") for op in walk_stmts(settled.launch.body) if isinstance(op, Copy)]
+    return (settled.facts.fact(*key) for key in asked if settled.facts.get(*key) is not None)
 
 
 def block_indices(settled: Settled, printer: Printer) -> list[Declaration]:

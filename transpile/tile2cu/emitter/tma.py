@@ -15,12 +15,16 @@ BY_TMA = ("tma_load", "tma_store", "tma_copy")  # copies through maps, by their 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type."""
+    """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type.
+
+    `when` is what a call needs not meet: then the kernel does without the map.
+    """
 
     name: str
     tensor: Buffer
     tile: str
     dims: tuple[int, ...]
+    when: Multiple | None = None
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
@@ -35,7 +39,7 @@ def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
             use = (region.buffer.name, tile, dims)
             if use not in by_use:
                 name = printer.names.fresh(f"{region.buffer.name}_map")
-                by_use[use] = TensorMap(name, region.buffer, tile, dims)
+                by_use[use] = TensorMap(name, region.buffer, tile, dims, settled.facts.get(op, "tma_when"))
             found[id(op)] = by_use[use]
     return found
 
@@ -138,7 +142,8 @@ def host_argument(view: TensorMap, printer: Printer) -> str:
     """The launcher's expression that makes a map."""
     dims = f", {store_dims(view)}" if store_dims(view) else ""
     extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
-    return f"tl::tensor_map<decltype({view.tile}){dims}>({printer.names(view.tensor.memory.name)}, {extents})"
+    call = "tensor_map" if view.when is None else "tensor_map_if_aligned"
+    return f"tl::{call}<decltype({view.tile}){dims}>({printer.names(view.tensor.memory.name)}, {extents})"
 
 
 def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:

@@ -28,7 +28,7 @@ from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.lifetimes import Lifetimes
-from tile2cu.rules.memory import POINTER_BYTES
+from tile2cu.rules.memory import POINTER_BYTES, given_multiples
 from tile2cu.rules.pipeline import dealt_of, is_at_top, lines_ahead, pipeline_of
 from tile2cu.rules.rewrite.transposed import transposing
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
@@ -230,6 +230,7 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
         *_example(8, "call", "tma_store"),
         Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
         Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
+        Example(_GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
     ),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
@@ -237,9 +238,12 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
 
     There is where a tile lies that nobody needs any more. In a loop over tiles nobody waits for TMA to read a tile
     before the next one is staged. A loop that stores a result's transpose, and nothing else, is such a copy.
+    Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
+    block stores it from registers.
 
-    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; of a
-    loop, the copy that it is. The launch is then decided anew with it.
+    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; what
+    must hold of the result's rows, in general or for this copy to go by TMA; of a loop, the copy that it is. The launch
+    is then decided anew with it.
     """
     if not is_specialised(context):
         return
@@ -259,8 +263,14 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             yield op, "staging", staging.name
             if not is_at_top(op, context):
                 yield op, "read_later", True
-            yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
+            when = rows_when(op.dst.buffer)
+            yield op.dst.buffer if _is_given(when, context) else op, "tma_when", when
     yield launch, "staging", tuple(staged)
+
+
+def _is_given(when: Multiple, context: Context) -> bool:
+    """Whether rows start where TMA reaches them in all calls that the launcher takes for its loads' sake."""
+    return static_value(when.value) is not None or given_multiples(context).get(when.value, 1) % when.of == 0
 
 
 def _beside_the_loop(context: Context) -> Iterator[Stmt]:

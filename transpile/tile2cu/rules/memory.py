@@ -108,7 +108,7 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
-    given = _given_multiples(context)
+    given = given_multiples(context)
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
         yield tensor, "row_start", min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
@@ -248,7 +248,7 @@ def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
     return aligned
 
 
-def _given_multiples(context: Context) -> dict[Expr, int]:
+def given_multiples(context: Context) -> dict[Expr, int]:
     """What the launcher lets a tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
     copies = [op for op in context.statements if isinstance(op, Copy)]
     wanted = [context.facts.get(region.buffer, "tma_when") for op in copies for region in (op.src, op.dst)]

@@ -44,4 +44,11 @@ TensorMapArgument tensor_map(const void* data, Extents... extents) {
   return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
 }
 
+// The same of a tensor that a kernel reaches without it where rows start elsewhere: then an empty map.
+template <class Like, class Along = LastDims, class... Extents>
+TensorMapArgument tensor_map_if_aligned(const void* data, Extents... extents) {
+  const auto argument = tensor_map<Like, Along>(data, extents...);
+  return argument.status == TL_NOT_SUPPORTED ? TensorMapArgument{TensorMap{}, TL_OK} : argument;
+}
+
 }  // namespace tl

@@ -214,6 +214,9 @@ TL_DEVICE void staging_is_free() {
   sync_warp();
 }
 
+// Whether TMA reaches rows of which so much is known (tl::RowStart, tl::AnyRowStart).
+template <class Start> constexpr bool tma_reaches = Start::alignment == 16;
+
 // Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
 // stages its own rows and stores them, panel after panel, and waits for no other. TMA reads `staging` until
 // tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
