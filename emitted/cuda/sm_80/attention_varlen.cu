@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (k * block_N + (block_N - 1) > diagonal || k * block_N + (block_N - 1) >= length_k) {
+    if (k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k) {
       // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) =

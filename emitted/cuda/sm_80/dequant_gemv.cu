@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(threads)
     tl::parallel<32>(products_layout{}, [&](auto i, auto c, auto j) {
       const auto nibble = tl::cast<int>(tl::nibbles_apart(packed[ko % num_stages](i, tl::quotient<2>(c * chunk + j))));
       const auto zero = tl::cast<uint8_t>(zeros[ko % num_stages](i, tl::quotient<group>(c * chunk + j)));
-      const auto w = tl::cast<tl::half>(tl::cast_small<tl::half>(nibble - tl::cast<int>(zero)));
+      const auto w = tl::cast_small<tl::half>(nibble - tl::cast<int>(zero));
       products(i, c, j) = w * tl::apart(x[ko % num_stages](c * chunk + j));
     });
     tl::reduce_sum<2>(products, partial);

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(threads)
 
   // flash_decoding.py:60-61
   const int head = by % kv_heads;
-  const int g = by / kv_heads * block_H;
+  const int g = (by / kv_heads) * block_H;
 
   // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
   // empty.
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(threads)
 
     // The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (start + (block_N - 1) >= length) {
+    if (start + block_N - 1 >= length) {
       // flash_decoding.py:79  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

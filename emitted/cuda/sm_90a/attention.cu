@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // Keys past the end of the sequence are masked: in a causal block they come after every query.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
     auto masked = [&](int k) {
-      return k * block_N + (block_N - 1) >= seq_len;
+      return k * block_N + block_N - 1 >= seq_len;
     };
     auto mask = [&](int k) {
       // attention.py:93  for i, j in T.Parallel(block_M, block_N):

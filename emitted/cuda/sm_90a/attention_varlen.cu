@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
   auto between = [&](int k) {
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (k * block_N + (block_N - 1) > diagonal || k * block_N + (block_N - 1) >= length_k) {
+    if (k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k) {
       // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) =

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // chunk_scan.py:70-72  The last tokens have the most turns: they come first, so that short ones fill the gaps at
   // the end.
   const int m = (tl::ceildiv(chunk_size, block_M) - 1 - tile / tl::ceildiv(headdim, block_N)) * block_M;
-  const int n = tile % tl::ceildiv(headdim, block_N) * block_N;
+  const int n = (tile % tl::ceildiv(headdim, block_N)) * block_N;
   const int first = chunk * chunk_size;
 
   // C_shared and State_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The

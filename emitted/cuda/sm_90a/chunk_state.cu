@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // chunk_state.py:54-56
   const int first = chunk * chunk_size;
-  const int m = tile / tl::ceildiv(dstate, block_N) * block_M;
-  const int n = tile % tl::ceildiv(dstate, block_N) * block_N;
+  const int m = (tile / tl::ceildiv(dstate, block_N)) * block_M;
+  const int n = (tile % tl::ceildiv(dstate, block_N)) * block_N;
 
   // chunk_state.py:64  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const float last = tl::cast<float>(dA_cumsum(b, head, chunk, chunk_size - 1));
   // 2 elements at a time  [vector.loop.packets]
   tl::parallel<2>(t_layout{}, [&](auto t) {
-    const auto decay = tl::cast<float>(tl::exp2((last - tl::cast<float>(dA_cumsum(b, head, chunk, t))) * log2e));
+    const auto decay = tl::exp2((last - tl::cast<float>(dA_cumsum(b, head, chunk, t))) * log2e);
     decayed_shared(t) = tl::cast<tl::half>(decay * tl::cast<float>(dt(b, head, chunk, t)));
   });
 

@@ -25,6 +25,8 @@ namespace dequant_gemm_kernel {
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
+// one slot that the product in flight reads, one that is written  [pipeline.loop.product-in-flight]
+constexpr int written_slots = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
@@ -35,7 +37,7 @@ struct Shared {
   // 4,096 bytes in 2 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
   // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[2];
+  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
   // 8,192 bytes; Y_local on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
@@ -109,7 +111,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
     // [vector.loop.store-last]
-    tl::parallel_into<8>(ij_layout{}, W_shared[ko % 2], [&](auto i, auto j) {
+    tl::parallel_into<8>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
       const auto n = tl::cast<int>(bx * block_N + i);
       const auto g = tl::quotient<group>(ko * block_K + j);
       const auto nibble = tl::cast<int>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
@@ -120,7 +122,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // dequant.py:70  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
+    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
     tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
     if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // flash_decoding.py:60-61
   const int head = by % kv_heads;
-  const int g = by / kv_heads * block_H;
+  const int g = (by / kv_heads) * block_H;
 
   // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
   // shows it to all  [pipeline.copy.first-tiles]
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (start + (block_N - 1) >= length) {
+    if (start + block_N - 1 >= length) {
       // flash_decoding.py:79  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int rows = tl::ceildiv(M, block_M);
   const int columns = tl::ceildiv(N, block_N);
   const int k_tiles = tl::ceildiv(K, block_K);
-  const int left = rows * columns % programs;
+  const int left = (rows * columns) % programs;
   const int part = 2 * left <= programs ? tl::ceildiv(k_tiles, programs / tl::max(left, 1))
                                         : k_tiles - k_tiles / (tl::ceildiv(left, programs - left) + 1);
   const int cut = k_tiles * (programs - left) >= least * programs ? left : 0;
@@ -227,9 +227,9 @@ __global__ void __launch_bounds__(threads)
   const int rows = tl::ceildiv(M, block_M);
   const int columns = tl::ceildiv(N, block_N);
   const int k_tiles = tl::ceildiv(K, block_K);
-  const int cut = rows * columns % programs;
+  const int cut = (rows * columns) % programs;
   const int number = index / strips;
-  const int row = index % strips * strip;
+  const int row = (index % strips) * strip;
   const int tile = rows * columns - cut + number;
 
   // gemm_hybrid.py:42-45  Tiles go in panels of rows, so that blocks that run at the same time share operands in
@@ -246,10 +246,10 @@ __global__ void __launch_bounds__(threads)
   tl::wait_for_earlier_kernels();
 
   // gemm_hybrid.py:112  for each in T.serial(T.ceildiv(k_tiles, first_part_of(cut, k_tiles))):
-  for (int each = 0;
-       each < tl::ceildiv(k_tiles, 2 * cut <= programs ? tl::ceildiv(k_tiles, programs / tl::max(cut, 1))
-                                                       : k_tiles - k_tiles / (tl::ceildiv(cut, programs - cut) + 1));
-       ++each) {
+  const int each_end =
+      tl::ceildiv(k_tiles, 2 * cut <= programs ? tl::ceildiv(k_tiles, programs / tl::max(cut, 1))
+                                               : k_tiles - k_tiles / (tl::ceildiv(cut, programs - cut) + 1));
+  for (int each = 0; each < each_end; ++each) {
     // gemm_hybrid.py:113  for i, j in T.Parallel(strip, block_N):
     // 4 elements at a time  [vector.loop.packets]
     tl::parallel<4>(total_layout{}, [&](auto i, auto j) { total(i, j) += parts(each * cut + number, row + i, j); });
@@ -308,9 +308,9 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
     // Rows that start at multiples of 16 bytes are moved 16 bytes at once  [vector.tensor.row-start-when]
     const auto chosen = N % 8 == 0 ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;
     const dim3 grid(
-        (tl::ceildiv(K, block_K) * (programs - tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N) % programs) >=
+        (tl::ceildiv(K, block_K) * (programs - (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs) >=
                  least * programs
-             ? tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N) % programs
+             ? (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs
              : 0) *
         strips);
     const tl_status started =

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
       if (tile < bx_end * by_end) {
         // gemm_persistent.py:32
-        const int first = tile / (12 * bx_end) * 12;
+        const int first = (tile / (12 * bx_end)) * 12;
         const int width = tl::min(12, by_end - first);
         const int place = tile % (12 * bx_end);
         const int bx = tl::floordiv(place, width);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     if (tile < bx_end * by_end) {
       // gemm_persistent.py:32
-      const int first = tile / (12 * bx_end) * 12;
+      const int first = (tile / (12 * bx_end)) * 12;
       const int width = tl::min(12, by_end - first);
       const int place = tile % (12 * bx_end);
       const int bx = tl::floordiv(place, width);

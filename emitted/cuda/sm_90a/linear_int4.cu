@@ -29,6 +29,8 @@ namespace linear_int4_kernel {
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
 // up to 4 tiles ahead of the first turn, 3 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 4;
+// one slot that the product in flight reads, one that is written  [pipeline.loop.product-in-flight]
+constexpr int written_slots = 2;
 // 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
@@ -45,7 +47,7 @@ struct Shared {
   // 16,384 bytes in 4 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
   // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[2];
+  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
@@ -121,7 +123,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // tl::cast_small: integers from -512 to 511, exactly, without the conversion unit
     // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
     // [vector.loop.store-last]
-    tl::parallel_into<8>(ij_layout{}, W_shared[ko % 2], [&](auto i, auto j) {
+    tl::parallel_into<8>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
       const auto nibble = tl::cast<uint8_t>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
       const auto scale = tl::cast<tl::half>(S(bx * block_N + i, tl::quotient<group>(ko * block_K + j)));
       return tl::cast_small<tl::half>(tl::cast<int>(nibble) - 8) * scale;
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_int4.py:40  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
+    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
     tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
     if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }

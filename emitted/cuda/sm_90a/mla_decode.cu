@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
     // The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (start + (block_N - 1) >= length) {
+    if (start + block_N - 1 >= length) {
       // mla_decode.py:73  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
                    [&](auto i, auto j) { acc_s(i, j) = start + j < length ? acc_s(i, j) : -tl::infinity<float>; });

@@ -22,6 +22,8 @@ namespace w2a8_gemm_kernel {
 constexpr int block_M = 64, block_N = 64, block_K = 128;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
+// one slot that the product in flight reads, one that is written  [pipeline.loop.product-in-flight]
+constexpr int written_slots = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
@@ -32,7 +34,7 @@ struct Shared {
   // 4,096 bytes in 2 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 4, tl::Swizzle32B> packed[num_stages];
   // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[2];
+  tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
@@ -97,14 +99,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it
     // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
     // [vector.loop.store-last]
-    tl::parallel_into<16>(ij_layout{}, W_shared[ko % 2], [&](auto i, auto j) {
+    tl::parallel_into<16>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
       return tl::cast<int8_t>((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4) & 3) - 1);
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
-    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % 2]), Y_local);
+    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
     tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
     if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }

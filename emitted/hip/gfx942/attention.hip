@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd)
     // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
     // Keys past the end of the sequence are masked: in a causal block they come after every query.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (k * block_N + (block_N - 1) >= seq_len) {
+    if (k * block_N + block_N - 1 >= seq_len) {
       // attention.py:93  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
         acc_s(i, j) = k * block_N + j < seq_len ? acc_s(i, j) : -tl::infinity<float>;

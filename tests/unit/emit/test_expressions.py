@@ -35,7 +35,13 @@ def text(expr: Expr, want: DType | None = None) -> str:
     [
         (Binary(INT32, "*", Binary(INT32, "+", BX, int_const(1)), int_const(64)), "(bx + 1) * 64"),
         (Binary(INT32, "-", BX, Binary(INT32, "-", BX, int_const(1))), "bx - (bx - 1)"),
+        (Binary(INT32, "+", BX, Binary(INT32, "-", BX, int_const(1))), "bx + bx - 1"),
+        (Binary(INT32, "+", BX, Binary(INT32, "+", I, int_const(1))), "bx + (i + 1)"),
+        (Binary(FLOAT32, "+", X, Binary(FLOAT32, "-", X, X)), "x + (x - x)"),
         (Binary(INT32, "//", BX, int_const(2)), "bx / 2"),
+        (Binary(INT32, "*", Binary(INT32, "%", BX, int_const(2)), int_const(64)), "(bx % 2) * 64"),
+        (Binary(INT32, "%", Binary(INT32, "*", BX, int_const(2)), int_const(64)), "(bx * 2) % 64"),
+        (Binary(INT32, "*", Binary(INT32, "//", BX, int_const(2)), int_const(64)), "(bx / 2) * 64"),
         (Binary(INT32, "//", Binary(INT32, "-", BX, int_const(1)), int_const(2)), "tl::floordiv(bx - 1, 2)"),
         (Binary(INT32, "%", Unary(INT32, "-", BX), int_const(2)), "tl::floormod(-bx, 2)"),
         (Call(FLOAT32, "max", (X, Const(INT32, 0))), "tl::max(x, 0.0f)"),

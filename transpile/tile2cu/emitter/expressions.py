@@ -61,9 +61,10 @@ _OWN = (
     "first_set nth_set wait_for_earlier_kernels let_later_kernels_start"
 )
 _OWN_TYPES = frozenset(_OWN.split())
-# C++ warns of these mixtures without parentheses, and people misread them.
+# (operator, operator of an operand): C++ warns of these mixtures without parentheses, or people misread them.
 _CONFUSING = frozenset(
     (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))
+    + (("*", "%"), ("%", "*"), ("//", "%"), ("%", "//"), ("*", "//"))
 )
 
 
@@ -201,9 +202,10 @@ class Printer:
     def _operand(self, operand: Expr, dtype: DType, own: int, op: str, *, is_right: bool) -> str:
         text, precedence = self._converted(operand, dtype)
         below = operand.op if isinstance(operand, Binary) else ""
-        if precedence < own or (is_right and precedence == own) or (op, below) in _CONFUSING:
-            return f"({text})"
-        return text
+        if op == "+" and below in ("+", "-") and dtype.is_int and not _of_elements(operand):
+            return text  # on either side: integers add in any order
+        confusing = (op, below) in _CONFUSING and precedence < _PRIMARY
+        return f"({text})" if precedence < own or (is_right and precedence == own) or confusing else text
 
     def _operand_type(self, expr: Binary, dtype: DType) -> DType:
         """The type in which an operator computes: its result's, or the operands' common one for a comparison."""
@@ -319,6 +321,11 @@ def _decimal(value: float) -> str:
     if value in (inf, -inf) or "." in text or "e" in text:
         return text
     return f"{text}.0"
+
+
+def _of_elements(expr: Expr) -> bool:
+    """Whether an expression differs between the elements of a loop: what is known of their distances stays so."""
+    return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in walk(expr))
 
 
 def _negative(value: Number) -> bool:

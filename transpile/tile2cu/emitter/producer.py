@@ -95,7 +95,7 @@ def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[
     first = first_loads(settled)
     given = [StatementView("line", {"text": turns["variable"]})] * bool(turns["variable"])
     each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": "turns"}
-    each |= {"compare": "<", "move": f"++{turns['turn']}"}
+    each |= {"end": "", "compare": "<", "move": f"++{turns['turn']}"}
     loop_view = StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True)
     full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
     done = StatementView("line", {"text": "before += turns;"})

@@ -24,14 +24,14 @@ from tile2cu.core.program import (
     is_cluster_barrier,
     walk_stmts,
 )
-from tile2cu.core.schedule import LongestFirst, Multiple, Pipeline, RegisterShares, strictest
+from tile2cu.core.schedule import InFlight, LongestFirst, Multiple, Pipeline, RegisterShares, strictest
 from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.storage import depth_name, loads_name, shared_view, stages_name
+from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, shared_view, stages_name
 from tile2cu.emitter.tma import BY_TMA, persistent_in, producer_loop, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
@@ -47,7 +47,7 @@ def common_sizes(settled: Settled, printer: Printer) -> Section:
 def sizes(settled: Settled, printer: Printer) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
     declared = [] if settled.namespace else [*_constants(settled, printer)]
-    declared += [*_stages(settled), *_loads(settled)]
+    declared += [*_stages(settled), *_written_slots(settled), *_loads(settled)]
     declared += _threads(settled)
     declared += [*_register_shares(settled), *_waves_per_simd(settled)]
     return Section(rule_line("sizes"), tuple(declared))
@@ -139,6 +139,17 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
         about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
         text = f"constexpr int {loads_name(settled, count)} = {count};"
         yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, 'pipeline')}]")))
+
+
+def _written_slots(settled: Settled) -> Iterator[Declaration]:
+    """The slots of tiles that a turn writes while the product of the turn before reads others."""
+    for loop in walk_stmts(settled.launch.body):
+        found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
+        if found is not None and found.written:
+            rule, slots = settled.facts.rule(loop, "in_flight"), settled.facts[found.written[0], "slots"]
+            about = f"one slot that the product in flight reads, one that is written  [{rule}]"
+            yield Declaration(f"constexpr int {WRITTEN_SLOTS} = {slots};", (about,))
+            return
 
 
 def _depth_about(loop: Loop, pipeline: Pipeline) -> str:

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
+from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Const, Load, Var, static_value, walk
+from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     START_KERNELS,
@@ -66,6 +67,8 @@ _KERNELS = {
     START_KERNELS: "a kernel after this one that waits for it by itself may start",
 }
 # Of names in an elementwise loop that do not speak for themselves.
+_OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid"))
+_IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
@@ -379,6 +382,8 @@ class Statements:
             return f"const {dtype} {name} = {value};"
         if moved_index(stmt, self.printer.packet):
             return f"const auto {name} = {self.printer.index(stmt.value)};"
+        if _has_its_type(stmt):
+            return f"const auto {name} = {value};"
         return f"const auto {name} = tl::cast<{dtype}>({value});"
 
     @contextmanager
@@ -502,12 +507,14 @@ class Statements:
         if pipeline is not None:
             return pipelined(op, pipeline, self)
         step = int(static_value(op.step) or 0)
-        name = self.printer.names(op.var.name)
+        name, stop = self.printer.names(op.var.name), self.printer.text(op.stop)
+        end = self.printer.names.fresh(f"{name}_end") if _is_long(op.stop) else ""
         parts = {
+            "end": f"const int {end} = {stop};" if end else "",
             "variable": name,
             "start": self.printer.text(op.start),
             "compare": ">" if step < 0 else "<",
-            "stop": self.printer.text(op.stop),
+            "stop": end or stop,
             "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
             "unroll": "yes" if op.kind in (LoopKind.UNROLL, LoopKind.VECTORIZED) else "",
         }
@@ -525,6 +532,21 @@ class Statements:
             if static_value(part.extent) != static_value(extent):
                 text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
         return text
+
+
+def _has_its_type(stmt: Let) -> bool:
+    """Whether the C++ of a value says the type of its packets already."""
+    value = stmt.value
+    if not isinstance(value, Call) or value.dtype != stmt.var.dtype:
+        return False
+    return value.function == "cast" or (value.function in _OF_FLOATS and value.dtype == FLOAT32)
+
+
+def _is_long(stop: Expr) -> bool:
+    """Whether where a loop stops has a name, as it is too long to read in the loop's head; turns must not change it."""
+    operations = sum(isinstance(part, Binary | Call) for part in walk(stop))
+    moves = any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in walk(stop))
+    return operations > _IN_A_HEAD and not moves
 
 
 def _writes_memory_alone(stmt: Stmt) -> bool:

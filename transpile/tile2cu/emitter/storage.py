@@ -191,12 +191,15 @@ def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Decla
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
 
 
+WRITTEN_SLOTS = "written_slots"  # the constant for tiles that a turn writes while a product in flight reads another
+
+
 def slots_of(tile: Buffer, settled: Settled) -> str:
     """How many slots a tile has: its pipeline's depth, by name, or two where a product in flight reads one."""
     for loop in walk_stmts(settled.launch.body):
         found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
         if found is not None and tile in found.written:
-            return str(settled.facts[tile, "slots"])
+            return WRITTEN_SLOTS
     return stages_name(settled, settled.facts[tile, "slots"])
 
 

@@ -1,0 +1,42 @@
+"""Where a loop stops has a name where it is long, unless a turn may move it."""
+
+from pathlib import Path
+
+from tile2cu import emit
+
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+M = T.dynamic("M")
+
+@tilelang.jit
+def small():
+    @T.prim_func
+    def body(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64) as bx:
+            x = T.alloc_var("int32", 3)
+            for each in T.serial(STOP):
+                A[each % 64] = 1.0
+                x += 1
+    return body
+"""
+
+
+def loop(stop: str, folder: Path) -> list[str]:
+    (folder / "small.py").write_text(KERNEL.replace("STOP", stop))
+    lines = [line.strip() for line in emit(folder / "small.py")["small"].files["small.cu"].splitlines()]
+    at = next(number for number, line in enumerate(lines) if line.startswith("for (int each"))
+    return lines[at - 1 : at + 1]
+
+
+def test_a_long_stop_has_a_name(tmp_path: Path) -> None:
+    stop = "T.ceildiv(T.min(M, 40) * 2, 3) + T.max(M - 5, 0) // 2"
+    named, head = loop(stop, tmp_path)
+    assert named == "const int each_end = tl::ceildiv(tl::min(M, 40) * 2, 3) + tl::max(M - 5, 0) / 2;"
+    assert head == "for (int each = 0; each < each_end; ++each) {"
+
+
+def test_a_short_one_and_one_that_moves_stand_in_the_head(tmp_path: Path) -> None:
+    assert loop("T.ceildiv(M, 3)", tmp_path)[1] == "for (int each = 0; each < tl::ceildiv(M, 3); ++each) {"
+    assert "each_end" not in loop("T.ceildiv(T.min(M, 40) * 2, x) + T.max(M - 5, 0) // 2", tmp_path)[1]
