@@ -1,0 +1,11 @@
+"""What the kernels of this folder are given: small whole numbers, which any order of sums adds up exactly."""
+
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(0)
+TARGETS = pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+
+
+def integers(*shape: int, dtype: object = np.float32, low: int = -4) -> np.ndarray:
+    return RNG.integers(low, 5, shape).astype(dtype)

@@ -1,0 +1,131 @@
+"""Where barriers stand, and what needs none, as tile compilers got it wrong before."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+from tests.host.pitfalls.inputs import integers
+
+
+def test_an_atomic_on_a_shared_element_is_seen_by_the_threads_that_read_it(tmp_path: Path) -> None:
+    statements = """
+        held = T.alloc_shared((256,), "int32")
+        tx = T.get_thread_binding()
+        held[tx ^ 1] = X[tx]
+        T.atomic_add(held[(tx * 5) % 256], tx)
+        Y[tx] = held[tx ^ 64]
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((256,), "int32"), Y: T.Tensor((256,), "int32")', threads=256)
+    x, tx = integers(256, dtype=np.int32), np.arange(256)
+    held = np.zeros(256, np.int32)
+    held[tx ^ 1] = x
+    held[(tx * 5) % 256] += tx.astype(np.int32)
+    np.testing.assert_array_equal(kernel(x), held[tx ^ 64])
+
+
+def test_what_some_lanes_exchange_needs_no_barrier_in_their_branch(tmp_path: Path) -> None:
+    statements = """
+        held = T.alloc_shared((96,), "int32")
+        tx = T.get_thread_binding()
+        held[tx] = X[tx]
+        if tx % 2 == 0:
+            old = held[tx]
+            held[tx ^ 1] = old + 1
+        Y[tx] = held[95 - tx]
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((96,), "int32"), Y: T.Tensor((96,), "int32")', threads=96)
+    x = integers(96, dtype=np.int32)
+    held = x.copy()
+    held[1::2] = x[::2] + 1
+    np.testing.assert_array_equal(kernel(x), held[::-1])
+
+
+@pytest.mark.parametrize(
+    ("second", "barriers"),
+    [
+        ("for i, j in T.Parallel(32, 64):\n            held[i, j] = held[i, j] * 2", 1),
+        ("for i, j in T.Parallel(32, 64):\n            if j > 3:\n                held[i, j] = held[i, j] * 2 + j", 1),
+        ("for i, j in T.Parallel(32, 64):\n            held[i, j] = held[i, j] + other[31 - i, j]", 2),
+        ("for j, i in T.Parallel(64, 32):\n            held[i, j] = held[i, j] * 2", 2),
+        ("for i, j in T.Parallel(32, 32):\n            held[i, j] = held[i, j] * 2", 2),
+    ],
+)
+def test_threads_that_come_back_to_their_own_elements_need_no_barrier(
+    second: str, barriers: int, tmp_path: Path
+) -> None:
+    statements = f"""
+        held, other = T.alloc_shared((32, 64), "float32"), T.alloc_shared((32, 64), "float32")
+        for i, j in T.Parallel(32, 64):
+            held[i, j] = X[i, j]
+            other[i, j] = X[i, j] + 1
+        {second}
+        T.copy(held, Y)
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 64), "float32"), Y: T.Tensor((32, 64), "float32")')
+    x = integers(32, 64)
+    expected = x.copy()
+    if "other" in second:
+        expected = x + x[::-1] + 1
+    elif "j > 3" in second:
+        expected[:, 4:] = x[:, 4:] * 2 + np.arange(4, 64)
+    else:
+        columns = 32 if "(32, 32)" in second else 64
+        expected[:, :columns] *= 2
+    np.testing.assert_array_equal(kernel(x), expected)
+    assert kernel.source.count("tl::sync_threads();") == barriers
+
+
+@pytest.mark.parametrize(
+    ("there", "barriers"), [("tx", 0), ("tx ^ 0", 0), ("(tx + 1) % 64", 1), ("tx // 2", 1), ("63 - (63 - tx)", 0)]
+)
+def test_elements_named_by_the_thread_need_a_barrier_where_they_are_another_threads(
+    there: str, barriers: int, tmp_path: Path
+) -> None:
+    statements = f"""
+        held = T.alloc_shared((64,), "float32")
+        tx = T.get_thread_binding()
+        held[tx] = X[tx]
+        there = {there}
+        Y[tx] = held[there] + 1
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")', threads=64)
+    x = integers(64)
+    np.testing.assert_array_equal(kernel(x), x[eval(there, {"tx": np.arange(64)})] + 1)
+    assert kernel.source.count("tl::sync_threads();") == barriers
+
+
+def test_a_condition_is_asked_again_after_its_element_changed(tmp_path: Path) -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        value = T.alloc_local((2,), "int32")
+        value[0] = X[tx]
+        value[1] = 7
+        if value[0] > 0:
+            value[0] = 0
+        if value[0] > 0:
+            value[1] = 1
+        Y[tx, 0] = value[0]
+        Y[tx, 1] = value[1]
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32,), "int32"), Y: T.Tensor((32, 2), "int32")', threads=32)
+    x = integers(32, dtype=np.int32)
+    np.testing.assert_array_equal(kernel(x), np.stack([np.minimum(x, 0), np.full(32, 7)], axis=1))
+
+
+def test_a_value_that_was_read_before_its_element_is_written_stays(tmp_path: Path) -> None:
+    statements = """
+        for i in T.Parallel(128):
+            at = bx * 128 + i
+            first = T.max(X[at], 1)
+            Y[at] = first / 2
+            X[at] = first * 2
+            Y[at] += first
+    """
+    params = 'X: T.Tensor((300,), "float32"), Y: T.Tensor((300,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(300, 128)")
+    x = integers(300)
+    first = np.maximum(x, 1)
+    np.testing.assert_array_equal(kernel(x), first / 2 + first)
+    np.testing.assert_array_equal(x, first * 2)
