@@ -11,6 +11,7 @@ from tile2cu.core.accesses import (
     own_accesses,
     variables,
 )
+from tile2cu.core.effects import waits_for_kernels
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import (
@@ -28,7 +29,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    waits_for_kernels,
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline

@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tile2cu.core.effects import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Gemm, Launch, Program, syncs_grid, walk_stmts
+from tile2cu.core.program import Gemm, Launch, Program, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer

@@ -3,9 +3,10 @@
 import re
 from textwrap import TextWrapper
 
+from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Buffer, Locate, Program, syncs_grid, walk_stmts
+from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.accesses import variables
+from tile2cu.core.effects import starts_early, syncs_grid
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Program, starts_early, syncs_grid
+from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.comments import rule_line
 from tile2cu.emitter.contract import access_of

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
 from tile2cu.core.dtype import DType
+from tile2cu.core.effects import is_cluster_barrier
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
 from tile2cu.core.facts import Fact, Subject
 from tile2cu.core.layout import FragmentLayout, Warps
@@ -21,7 +22,6 @@ from tile2cu.core.program import (
     Scope,
     Swizzle,
     While,
-    is_cluster_barrier,
     walk_stmts,
 )
 from tile2cu.core.schedule import InFlight, LongestFirst, Multiple, Pipeline, RegisterShares, strictest

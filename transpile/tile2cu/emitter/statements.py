@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
 from tile2cu.core.dtype import FLOAT32
+from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
-    START_KERNELS,
-    WAIT_FOR_KERNELS,
     Assert,
     Assign,
     Atomic,
@@ -44,7 +43,6 @@ from tile2cu.core.program import (
     Sync,
     While,
     group_of,
-    is_grid_barrier,
     walk_stmts,
 )
 from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline

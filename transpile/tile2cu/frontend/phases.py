@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, overwrites
+from tile2cu.core.effects import is_grid_barrier
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, walk, works_among_threads
 from tile2cu.core.program import (
     Assign,
@@ -26,7 +27,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    is_grid_barrier,
     walk_stmts,
 )
 

@@ -18,7 +18,6 @@ from tile2cu.rules.hopper import (
     producer_warp,
     share_among_warpgroups,
     tma,
-    tma_store,
     wgmma,
     wgmma_accumulator,
 )
@@ -57,6 +56,7 @@ from tile2cu.rules.shares_by_hand import registers_by_hand
 from tile2cu.rules.storage import line_swizzle, shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
+from tile2cu.rules.tma_store import tma_store
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
 __all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]

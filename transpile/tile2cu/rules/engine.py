@@ -10,23 +10,11 @@ from enum import IntEnum
 from typing import Any
 
 from tile2cu.core.bounds import Bounds
+from tile2cu.core.effects import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups, fragments
-from tile2cu.core.program import (
-    Buffer,
-    Gemm,
-    If,
-    Launch,
-    Loop,
-    Program,
-    Scope,
-    Stmt,
-    While,
-    group_of,
-    syncs_grid,
-    walk_stmts,
-)
+from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Program, Scope, Stmt, While, group_of, walk_stmts
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers

@@ -1,22 +1,19 @@
 """Hopper and later: when a block gets a producer warp, tiles move by TMA, and products run on wgmma where it is."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, seen_in_other_rows, touches
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
-from tile2cu.core.layout import SharedLayout, Warps, WgmmaAccumulator, widest_swizzle_of
-from tile2cu.core.prelude import around, before, outermost, producer_loop, why_no_way
+from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
+from tile2cu.core.prelude import around, before, outermost, why_no_way
 from tile2cu.core.program import (
     Buffer,
     Copy,
     Gemm,
-    If,
     Launch,
     Loop,
     LoopKind,
-    Parallel,
     Policy,
     Region,
     Scan,
@@ -24,14 +21,11 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Ledger, Multiple, Specialised, Staging
+from tile2cu.core.schedule import Multiple, Specialised
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.lifetimes import Lifetimes
-from tile2cu.rules.memory import POINTER_BYTES, given_multiples
-from tile2cu.rules.pipeline import dealt_of, is_at_top, lines_ahead, pipeline_of
-from tile2cu.rules.rewrite.transposed import transposing
-from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
+from tile2cu.rules.memory import POINTER_BYTES
+from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
 from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.targets import Wgmma
@@ -62,16 +56,6 @@ for tile in T.serial(bx, 64, 16):
 """
 
 
-_TRANSPOSED = """
-A_shared = T.alloc_shared((64, 64), "float16")
-C_local = T.alloc_fragment((64, 64), "float32")
-T.clear(C_local)
-for k in T.Pipelined(4, num_stages=2):
-    T.copy(Z[k * 64, 0], A_shared)
-    T.gemm(A_shared, A_shared, C_local)
-for i, j in T.Parallel(64, 64):
-    Z[bx * 64 + j, i] = C_local[i, j]
-"""
 _ROWS = """
 A_shared = T.alloc_shared((64, 64), "float16")
 row = T.alloc_shared((64,), "float32")
@@ -96,15 +80,14 @@ TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of a multiprocessor
 _BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
-_BOX_ROWS = 256  # that TMA moves at a time
-_LESSONS = "measured on an H200: docs/hopper.md"
+LESSONS = "measured on an H200: docs/hopper.md"
 
 
 @rule(
     "launch.hopper.producer-warp",
     phase=Phase.WARPS,
     on=Launch,
-    source=f"{_LESSONS}: a producer of its own is worth 3 % over the same ring without one",
+    source=f"{LESSONS}: a producer of its own is worth 3 % over the same ring without one",
     examples=(
         *_example("launch", "specialised", "one producer warp"),
         Example(_TILES, "launch", "specialised", "one producer warp", target="cuda:sm_90a"),
@@ -219,78 +202,6 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
                 yield load, "call", "tma_load"
         for line in lines_ahead(op, context.launch):
             yield rejected(line, "TMA", "its tile has one dimension, and TMA's have two", "load rows of two dimensions")
-
-
-@rule(
-    "epilogue.copy.tma-store",
-    phase=Phase.SELECT,
-    on=Launch,
-    source=f"{_LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
-    examples=(
-        *_example(8, "call", "tma_store"),
-        Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
-        Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
-        Example(_GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
-    ),
-)
-def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
-    """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
-
-    There is where a tile lies that nobody needs any more. In a loop over tiles nobody waits for TMA to read a tile
-    before the next one is staged. A loop that stores a result's transpose, and nothing else, is such a copy.
-    Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
-    block stores it from registers.
-
-    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; what
-    must hold of the result's rows, in general or for this copy to go by TMA; of a loop, the copy that it is. The launch
-    is then decided anew with it.
-    """
-    if not is_specialised(context):
-        return
-    staged: list[Staging] = []
-    for op in _beside_the_loop(context):
-        copy = transposing(op) if isinstance(op, Parallel) else op
-        if isinstance(copy, Copy) and _leaves_by_tma(copy, context):
-            staging = _placed(_staging(copy), op, staged, context)
-            if staging is None:
-                continue
-            if copy is not op:
-                if is_at_top(op, context):
-                    yield op, "copy", copy
-                continue
-            staged.append(staging)
-            yield op, "call", "tma_store"
-            yield op, "staging", staging.name
-            if not is_at_top(op, context):
-                yield op, "read_later", True
-            when = rows_when(op.dst.buffer)
-            yield op.dst.buffer if _is_given(when, context) else op, "tma_when", when
-    yield launch, "staging", tuple(staged)
-
-
-def _is_given(when: Multiple, context: Context) -> bool:
-    """Whether rows start where TMA reaches them in all calls that the launcher takes for its loads' sake."""
-    return static_value(when.value) is not None or given_multiples(context).get(when.value, 1) % when.of == 0
-
-
-def _beside_the_loop(context: Context) -> Iterator[Stmt]:
-    """The statements that stand where the producer's loop does, or in one of the bodies that it stands in.
-
-    Those in branches there count that all threads take alike.
-    """
-    found = producer_loop(context.launch, context.facts)
-    path = around(context.launch.body, found[0]) if found is not None else ()
-    uniformity = Uniformity(context.launch)
-
-    def in_branches(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        for stmt in body:
-            yield stmt
-            if isinstance(stmt, If) and stmt not in path and all(map(uniformity.holds, expressions(stmt))):
-                yield from in_branches((*stmt.then, *stmt.orelse))
-
-    yield from in_branches(context.launch.body)
-    for outer in path:
-        yield from in_branches((*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ()))
 
 
 def is_specialised(context: Context) -> bool:
@@ -540,68 +451,3 @@ def rows_refusal(tensor: Buffer) -> str:
         return ""
     aligned = tensor.dtype.bytes_of(int(last)) % POINTER_BYTES == 0
     return "" if aligned else f"rows of `{tensor.name}` do not start at multiples of {POINTER_BYTES} bytes"
-
-
-def _leaves_by_tma(op: Copy, context: Context) -> bool:
-    """Whether a copy takes a product's result to a tensor that TMA can write."""
-    src, dst = op.src.buffer, op.dst.buffer
-    if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
-        return False
-    if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
-        return False
-    if _read_again(op, context):
-        return False
-    layout: WgmmaAccumulator = context.facts[src, "layout"]
-    cols = src.static_shape[1]
-    panels = cols // layout.along_n % 64 == 0
-    if op.transposed:  # rows come in sixty-fours
-        panels = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
-    return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
-
-
-def _read_again(op: Copy, context: Context) -> bool:
-    """Whether the kernel may read what a copy stores: TMA's stores are waited for until they have read their tile."""
-    readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
-    at_top = any(stmt.span == op.span for stmt in context.launch.body)
-    return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
-
-
-def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
-    """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more; None without
-    room.
-    """
-    workspaces = workspaces_of(context)
-    for where in (None, *_left_by(op, staged, context)):
-        placed = replace(staging, where=where)
-        ledger: Ledger = ledger_of(context.launch, context, workspaces, (*staged, placed))
-        if ledger.total + (staging.layout.alignment if where is None else 0) <= ledger.limit:
-            return placed
-    return None
-
-
-def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buffer]:
-    """The shared tiles whose memory is free when `op` comes, and which this block's threads alone read.
-
-    Of a ring, all slots, when its loop is over; but not where warpgroups free their parts of a slot by themselves.
-    """
-    launch = context.launch
-    ring = producer_loop(launch, context.facts)
-    rings = ring[1].buffers if ring is not None and dealt_of(context) is None else ()
-    taken = context.facts.get(launch, "persistent") or context.facts.get(launch, "overlay")
-    if taken is not None or launch.cluster or not is_at_top(op, context):
-        return
-    copies = (each for each in context.statements if isinstance(each, Copy))
-    read_later = {each.src.buffer for each in copies if each.begun} | {each.where for each in staged}
-    lifetimes = Lifetimes(launch, {})
-    for tile in shared_tiles(launch):
-        life = lifetimes.of(tile)
-        whole = context.facts.get(tile, "slots") is None or tile in rings
-        if whole and tile not in read_later and life is not None and life.last < lifetimes.end(op):
-            yield tile
-
-
-def _staging(op: Copy) -> Staging:
-    tile, dtype = op.src.buffer, op.dst.buffer.dtype
-    shape = tile.static_shape[::-1] if op.transposed else tile.static_shape
-    layout = SharedLayout(shape, dtype.bits, swizzle=128)
-    return Staging(f"{tile.name}_staging", tile, dtype, layout, transposed=op.transposed)

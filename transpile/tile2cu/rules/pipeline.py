@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, touches, variables
+from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -18,7 +19,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    syncs_grid,
     walk_stmts,
 )
 from tile2cu.core.schedule import Dealt, Pipeline, Specialised

@@ -15,6 +15,7 @@ from tile2cu.core.accesses import (
     shared,
     touches,
 )
+from tile2cu.core.effects import awaits_stores
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
@@ -29,7 +30,6 @@ from tile2cu.core.program import (
     Stmt,
     Sync,
     While,
-    awaits_stores,
     group_of,
     walk_stmts,
 )

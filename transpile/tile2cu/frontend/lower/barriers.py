@@ -5,18 +5,16 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.core.dtype import INT32, UINT64
-from tile2cu.core.expr import Address, Call, Expr, Load, int_const
-from tile2cu.core.program import (
+from tile2cu.core.effects import (
     CLOSE_STORES,
     START_KERNELS,
     STORES_ARE_DONE,
     STORES_HAVE_READ,
     SYNC_GRID,
     WAIT_FOR_KERNELS,
-    Buffer,
-    Copy,
-    Scope,
 )
+from tile2cu.core.expr import Address, Call, Expr, Load, int_const
+from tile2cu.core.program import Buffer, Copy, Scope
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault

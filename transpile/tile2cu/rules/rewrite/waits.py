@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from tile2cu.core.effects import CLOSE_STORES, START_KERNELS, WAIT_FOR_KERNELS, awaits_stores
 from tile2cu.core.program import (
-    CLOSE_STORES,
-    START_KERNELS,
-    WAIT_FOR_KERNELS,
     Await,
     Copy,
     Effect,
@@ -18,7 +16,6 @@ from tile2cu.core.program import (
     Scope,
     SetRegisters,
     Stmt,
-    awaits_stores,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body

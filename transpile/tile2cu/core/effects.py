@@ -1,0 +1,41 @@
+"""Calls that order what others do: barriers of a grid or cluster, kernels one after another, stores by TMA."""
+
+from tile2cu.core.program import Effect, Stmt, walk_stmts
+
+SYNC_GRID = "sync_grid"
+WAIT_FOR_KERNELS = "wait_for_earlier_kernels"  # T.pdl_sync
+START_KERNELS = "let_later_kernels_start"  # T.pdl_trigger
+SYNC_CLUSTER = "sync_cluster"
+
+# Calls about the groups of stores that T.tma_copy begins; headers/tl/common/sm90/tma_copy.h has the functions.
+CLOSE_STORES, STORES_HAVE_READ, STORES_ARE_DONE = "close_stores", "stores_have_read", "stores_are_done"
+
+
+def is_grid_barrier(stmt: Stmt) -> bool:
+    """Whether it is T.sync_grid(): all blocks of the grid come there before any goes on."""
+    return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+
+
+def is_cluster_barrier(stmt: Stmt) -> bool:
+    """Whether it is T.cluster_sync(): all threads of the cluster come there before any goes on."""
+    return isinstance(stmt, Effect) and stmt.call.function == SYNC_CLUSTER
+
+
+def syncs_grid(body: tuple[Stmt, ...]) -> bool:
+    """Whether blocks wait for one another below the statements."""
+    return any(map(is_grid_barrier, walk_stmts(body)))
+
+
+def waits_for_kernels(stmt: Stmt) -> bool:
+    """Whether it is T.pdl_sync(): the kernels before this one on the stream are done."""
+    return isinstance(stmt, Effect) and stmt.call.function == WAIT_FOR_KERNELS
+
+
+def starts_early(body: tuple[Stmt, ...]) -> bool:
+    """Whether a kernel may start before the ones before it are done: all of its threads wait for them."""
+    return any(map(waits_for_kernels, body))
+
+
+def awaits_stores(stmt: Stmt) -> bool:
+    """Whether it is T.tma_store_wait."""
+    return isinstance(stmt, Effect) and stmt.call.function.startswith((STORES_HAVE_READ, STORES_ARE_DONE))
