@@ -75,9 +75,13 @@ def mla_decode(
                 T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
-                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                # Online softmax: what was summed so far is rescaled when a row's maximum grows. Any reference near the
+                # maximum will do: it stays until powers of 2 would pass 2**8, so that few turns rescale.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
+                for i in T.Parallel(block_H):
+                    grown = (scores_max[i] - scores_max_prev[i]) * scale > 8
+                    scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_H):
                     scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
                 for i, j in T.Parallel(block_H, block_N):

@@ -120,6 +120,8 @@ def test_mla_decode(splits: int, page_size: int, target: str) -> None:
             data = halves(inputs.paged_cache(random(heads), [*queries, *pool, (batch, 3), (batch,)]))
         else:
             data = halves(inputs.cache(random(heads), [*queries, (batch, 130, 128), (batch, 130, 32), (batch,)]))
+        if heads == 70:  # scores grow from token to token, so that the softmax's reference has to follow
+            data[2] = (data[2] * np.linspace(1, 12, data[2].shape[1])[:, None]).astype(data[2].dtype)
         types = ["float16"] * 4 + ["int32"] * (len(data) - 4)
         assert_close(run(kernel, data, types)[0], references.mla_decode(data, {}), 2e-3)
         assert kernel.report is not None and not kernel.report.findings

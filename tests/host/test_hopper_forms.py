@@ -156,6 +156,39 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
 
 
+@pytest.mark.parametrize("start", ["-", ""], ids=["from -inf", "from inf"])
+def test_warps_whose_maxima_stay_scale_nothing(start: str, tmp_path: Path) -> None:
+    """The first warp's maxima never change after a turn, the second's always do, the others' in every other turn.
+
+    Equal but infinite ones scale by no number.
+    """
+    factor = "for i in T.Parallel(64):\n                factor[i] = T.exp(before[i] - highest[i])\n            "
+    scales = "for i, j in T.Parallel(64, 128):\n                acc_o[i, j] *= "
+    body = LATENT.format(second=FROM_SHARED).replace("T.exp(before[i] - highest[i])", "factor[i]")
+    body = body.replace(scales, factor + scales).replace("-T.infinity", f"{start}T.infinity", 1)
+    if not start:
+        body = body.replace("acc_o[i, j] /= total[i]", "acc_o[i, j] *= 2")
+    kernel = load_body(
+        tmp_path,
+        '\n        factor = T.alloc_fragment((64,), "float32")' + body,
+        'Q: T.Tensor((64, 128), "float16"), KV: T.Tensor((L, 128), "float16"), O: T.Tensor((64, 128), "float32")',
+        arguments="L",
+        target="cuda:sm_90a",
+        threads=256,
+        L=330,
+    )
+    q, kv = RNG.standard_normal((64, 128)), RNG.standard_normal((330, 128))
+    turn = np.arange(330) // 64
+    q[:16], q[16:32, 0], kv[:, 0] = 0, 8, 2 * turn
+    q[32:, 1], kv[:, 1] = 8, 2 * (turn // 2)
+    q, kv = q.astype(np.float16), kv.astype(np.float16)
+    scores = q.astype(np.float64) @ kv.astype(np.float64).T * 0.125
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    expected = weights / weights.sum(axis=1, keepdims=True) @ kv.astype(np.float64)
+    np.testing.assert_allclose(kernel(q, kv), expected if start else np.full((64, 128), np.nan), atol=8e-3)
+    assert "if (tl::differ(before, highest)) {" in kernel.source
+
+
 def test_results_are_staged_where_an_operand_was(tmp_path: Path) -> None:
     """There is no room for a staging tile but Q_shared's; without the barrier before it the engine finds a race."""
     scaled = (

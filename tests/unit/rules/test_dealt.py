@@ -173,3 +173,56 @@ def test_values_of_rows_that_follow_from_handed_ones_are_computed_by_both() -> N
     dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
     assert [tile.name for tile in dealt.handed] == ["best"]
     assert [type(op).__name__ for op in dealt.again] == ["Parallel", "Parallel"]
+
+
+def factor(value: str, more: str = "", scaled: str = "O[i, j] *= factor[i]") -> str:
+    """What a turn scales by only where it is not 1: the two values a row of which it is made; empty for nothing."""
+    tiles = [f'{name} = T.alloc_fragment((64,), "float32")' for name in ("before", "factor")]
+    between = f"for i in T.Parallel(64):\n        factor[i] = {value}\n    {more}"
+    body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
+    body = body.replace("T.reduce_max(", "T.copy(best, before)\n    T.reduce_max(", 1)
+    body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", scaled)))
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    dealt = next(filter(None, (context.facts.get(op, "dealt") for op in context.statements)))
+    if dealt.factor is None:
+        return ""
+    assert dealt.late[0] is dealt.factor.op and dealt.factor.op not in (*dealt.between, *dealt.again)
+    return f"{dealt.factor.before.name}, {dealt.factor.after.name}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.exp2(before[i] - best[i])",
+        "T.exp2(before[i] * 0.5 - best[i] * 0.5)",
+        "T.exp((before[i] - best[i]) * 0.5)",
+        "T.exp2(0.5 * (before[i] * 2 - best[i] * 2))",
+    ],
+)
+def test_factors_of_rows_that_did_not_change_are_left_out(value: str) -> None:
+    assert factor(value) == "before, best"
+
+
+@pytest.mark.parametrize(
+    ("value", "more", "scaled"),
+    [
+        ("T.exp2(before[i] - best[i] * 0.5)", "", "O[i, j] *= factor[i]"),
+        ("T.exp2(before[i] * best[i] - best[i] * best[i])", "", "O[i, j] *= factor[i]"),
+        ("T.exp2(before[i] + best[i])", "", "O[i, j] *= factor[i]"),
+        ("before[i] - best[i]", "", "O[i, j] *= factor[i]"),
+        ("T.exp2(before[i] - best[i])", "", "O[i, j] = O[i, j] * 2 + factor[i]"),
+        (
+            "T.exp2(before[i] - best[i])",
+            "for i, j in T.Parallel(64, 64):\n        S[i, j] *= factor[i]",
+            "O[i, j] *= factor[i]",
+        ),
+        (
+            "T.exp2(before[i] - best[i])",
+            "for i in T.Parallel(64):\n        before[i] = 3",
+            "O[i, j] *= factor[i]",
+        ),
+    ],
+    ids=["other terms", "a product of both", "a sum", "no power", "not scaled", "of the turn's own", "changed"],
+)
+def test_other_factors_are_not(value: str, more: str, scaled: str) -> None:
+    assert factor(value, more, scaled) == ""

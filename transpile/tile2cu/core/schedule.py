@@ -108,6 +108,20 @@ class RunningSum:
 
 
 @dataclass(frozen=True)
+class RowFactor:
+    """`op` computes a factor of each row, in `tile`, which is 1 where `before` and `after` are equal, and finite.
+
+    `scaled` are loops that do nothing but multiply by it.
+    """
+
+    op: Stmt
+    tile: Buffer
+    before: Buffer
+    after: Buffer
+    scaled: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
 class Landing:
     """A wait for products that the user began: those that end there, and the results of others that do not."""
 
@@ -161,7 +175,9 @@ class Dealt:
     A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
     does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
     warpgroup to the other with the tile. Of the `running` sum each thread keeps a part; its update is one of `late`.
-    What `again` are of `between`, computing values a row from those that are handed, both do.
+    What `again` are of `between`, computing values a row from those that are handed, both do. The `factor` of the rows
+    is computed by the first of `late`; where it is 1 in all rows of a warp, that and what only multiplies by it is left
+    out.
     """
 
     products: tuple[Gemm, ...]
@@ -172,6 +188,7 @@ class Dealt:
     handed: tuple[Buffer, ...]
     running: RunningSum | None = None
     again: tuple[Stmt, ...] = ()
+    factor: RowFactor | None = None
 
     @property
     def exchanged(self) -> tuple[Buffer, ...]:

@@ -20,8 +20,9 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline
+from tile2cu.core.schedule import Dealt, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.factors import row_factor
 from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
 from tile2cu.rules.late_sums import running_sums
 from tile2cu.rules.overlap import registers_left
@@ -119,16 +120,19 @@ def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused
     if isinstance(handed, _Refused):
         return handed
     again = _again(between, handed, lets)
+    factors = (row_factor(op, late) for op in again)
+    factor = next((one for one in factors if one is not None and _can_wait(one, between)), None)
     handed = tuple(tile for tile in handed if not any(tile in buffers_written(op) for op in again))
     found = Dealt(
         products=products,
-        between=between,
+        between=tuple(op for op in between if factor is None or op is not factor.op),
         store=store,
-        late=late,
+        late=late if factor is None else (factor.op, *late),
         second=second,
         handed=handed,
         running=running,
-        again=again,
+        again=tuple(op for op in again if factor is None or op is not factor.op),
+        factor=factor,
     )
     if registers_left(found, context.launch) < 0:
         return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
@@ -154,6 +158,13 @@ def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Le
         if not carried and given & changed <= frozenset(handed):
             found += [op for op in needed if op not in found]
     return tuple(op for op in between if op in found)
+
+
+def _can_wait(factor: RowFactor, between: tuple[Stmt, ...]) -> bool:
+    """Whether a factor may be computed at the end of a turn: nothing needs it before, or changes what it is made of."""
+    needed = any(factor.tile in buffers_read(op) | buffers_written(op) for op in between if op is not factor.op)
+    behind = between[between.index(factor.op) + 1 :]
+    return not needed and not any({factor.before, factor.after} & buffers_written(op) for op in behind)
 
 
 def _needed(op: Stmt, between: tuple[Stmt, ...], by_rows: list[Stmt]) -> list[Stmt]:

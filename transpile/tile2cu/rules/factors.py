@@ -1,0 +1,49 @@
+"""Factors of rows that are 1 where two values of a row are equal: an online softmax scales its sums by them."""
+
+from tile2cu.core.dtype import FLOAT32
+from tile2cu.core.expr import Binary, Call, Load, substitute, walk
+from tile2cu.core.program import Buffer, Parallel, Scope, Stmt, Store
+from tile2cu.core.schedule import RowFactor
+
+_EXPONENTIALS = ("exp", "exp2")
+_ROWS = (Scope.FRAGMENT, 1, FLOAT32)
+
+
+def row_factor(op: Stmt, others: tuple[Stmt, ...]) -> RowFactor | None:
+    """What a loop over rows computes, if that is f[i] = exp2(a[i] * c - b[i] * c), or alike; else None.
+
+    Some of the `others` do nothing but multiply by it.
+    """
+    store = _only_store(op)
+    if store is None or store.op or len(store.indices) != 1 or not isinstance(store.value, Call):
+        return None
+    loads = tuple(dict.fromkeys(part for part in walk(store.value) if isinstance(part, Load)))
+    tiles = [buffer for buffer in (*(load.buffer for load in loads), store.buffer) if isinstance(buffer, Buffer)]
+    if len(tiles) != 3 or any((tile.scope, tile.rank, tile.dtype) != _ROWS for tile in tiles):
+        return None
+    before, after, tile = tiles
+    of_rows = all(load.indices == store.indices for load in loads) and tile not in (before, after)
+    is_one = store.value.function in _EXPONENTIALS and _is_difference(store.value.args[0], *loads)
+    scaled = tuple(each for each in others if _only_scales(each, tile))
+    return RowFactor(op, tile, before, after, scaled) if of_rows and is_one and scaled else None
+
+
+def _only_store(op: Stmt) -> Store | None:
+    """What a loop over elements does to each, if that is one store to the element."""
+    store = op.body[0] if isinstance(op, Parallel) and len(op.body) == 1 else None
+    return store if isinstance(op, Parallel) and isinstance(store, Store) and store.indices == op.vars else None
+
+
+def _only_scales(op: Stmt, factor: Buffer) -> bool:
+    """Whether a loop does no more than to multiply elements of a tile by the factor of their row."""
+    store = _only_store(op)
+    return store is not None and store.op == "*" and isinstance(store.value, Load) and store.value.buffer is factor
+
+
+def _is_difference(expr: object, before: Load, after: Load) -> bool:
+    """Whether it is a term with `before` less the same with `after`, or such a difference times something."""
+    if not isinstance(expr, Binary):
+        return False
+    if expr.op == "-":
+        return after not in walk(expr.lhs) and substitute(expr.lhs, {before: after}) == expr.rhs
+    return expr.op == "*" and (_is_difference(expr.lhs, before, after) or _is_difference(expr.rhs, before, after))
