@@ -24,7 +24,7 @@ def chunk_state(
     threads=128,
     dtype="float16",
 ):
-    """States[p, n] = sum over tokens t of x[t, p] * dt[t] * exp(dA_cumsum[last] - dA_cumsum[t]) * B[t, n]."""
+    """States[p, n] = sum over a chunk's tokens t of x[t, p] * dt[t] * exp(dA_cumsum[last] - dA_cumsum[t]) * B[t, n]."""
     accum_dtype = "float32"
     log2e = 1.44269504
     chunks = T.ceildiv(seqlen, chunk_size)

@@ -117,7 +117,10 @@ def dequant_gemv(
     zero_dtype="uint8",
     partial_dtype="float16",  # of the sums of 32 products; float32, which is slower, where they may pass 65504
 ):
-    """Y = X @ W^T, one row of X a block. K is a multiple of the group."""
+    """Y = X @ W^T, one row of X a block. K is a multiple of the group.
+
+    Without a group S has one value a row, and zeros are 8. Sums of 32 products are kept in partial_dtype, and must fit it.
+    """
     accum_dtype = "float32"
     chunk = 32  # columns that a thread multiplies in a row: 16 bytes
     chunks = block_K // chunk

@@ -22,7 +22,10 @@ def gemm(
     out_dtype="float16",
     accum_dtype="float32",  # int32 for int8
 ):
-    """C = activation(A @ B + Bias), where Bias has one value a column."""
+    """C = activation(A @ B + Bias), where Bias has one value a column.
+
+    A is (K, M) with transpose_A, and B is (N, K) with transpose_B: the product is that of their transposes.
+    """
     A_shape, A_tile = ((K, M), (block_K, block_M)) if transpose_A else ((M, K), (block_M, block_K))
     B_shape, B_tile = ((N, K), (block_N, block_K)) if transpose_B else ((K, N), (block_K, block_N))
 

@@ -1,7 +1,7 @@
 """Products of 8-bit activations with ternary weights in 2 bits, as BitNet b1.58 stores them: X @ W^T in integers.
 
-W[n, k] is -1, 0 or 1, stored as itself plus 1 in bits 2 (k % 4) and up of byte k // 4 of its row. Y is exact; its user
-multiplies it with the scales of X and W.
+W[n, k] is -1, 0 or 1, stored as itself plus 1 in bits 2 (k % 4) and up of byte k // 4 of its row. K is a multiple of 4. Y
+is exact; its user multiplies it with the scales of X and W.
 """
 
 import tilelang

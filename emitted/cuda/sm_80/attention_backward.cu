@@ -4,6 +4,9 @@
 //
 // attention_backward: dQ, dK and dV of attention_forward, given dO, the gradient of its Output.
 //
+// Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
+// the backward pass computes it again from Q, K and Lse.
+//
 // Compiled in: dim = 64 and is_causal = True.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major

@@ -13,6 +13,9 @@ extern "C" {
 //
 // With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
 //
+// Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
+// the backward pass computes it again from Q, K and Lse.
+//
 // Compiled in: dim = 64 and is_causal = True.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major

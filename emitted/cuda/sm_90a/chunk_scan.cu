@@ -7,6 +7,10 @@
 //
 // All within one chunk, where dA is dA_cumsum.
 //
+// x and Y are (batch, seqlen, heads, headdim), C is (batch, seqlen, groups, dstate), CB = C @ B^T of each chunk is
+// (batch, chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads,
+// chunks, chunk_size); States, of which each chunk gets the one before it, is (batch, chunks, heads, headdim, dstate).
+//
 //   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major
 //   dt         in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)               row-major

@@ -12,6 +12,10 @@ extern "C" {
 //
 // Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). All must be finite.
 //
+// One token gives too few blocks to fill a GPU, so the cache is split: each block attends over its part of the keys,
+// and a second kernel combines the parts. Query heads that share a head of K and V are the rows of one tile. The cache
+// is (batch, max_len, kv_heads, dim); the first lengths[b] tokens of sequence b count, at least one.
+//
 // Compiled in: dim = 128 and group = 8.
 //
 //   Q        in   float16  (batch, kv_heads, group, dim)    row-major

@@ -8,6 +8,9 @@
 // The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group. A turn lies in
 // one group, or is two of them.
 //
+// The weights are the product's first operand, and go from shared memory through registers to the tensor cores: no
+// thread waits for another's. Scales are loaded a turn ahead.
+//
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
 //   S  in   float16  (N, K / group)  row-major

@@ -5,6 +5,10 @@
 // mla_decode: Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens. All
 // finite.
 //
+// A cached token is a latent vector, which is key and value at once, and a positional key. Heads are the rows of a
+// tile. The cache is contiguous, (batch, max_len, ...), or in pages, (pages, page_size, ...), which block_table lists
+// for each sequence. The first lengths[b] tokens of sequence b count, at least one.
+//
 // Compiled in: page_size = 64.
 //
 //   Q            in   float16  (batch, heads, dim)         row-major

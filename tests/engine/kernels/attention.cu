@@ -7,6 +7,9 @@
 // With is_causal, query i sees the keys 0..i only, and of those the last `window` if it is not 0. Q, K and V must be
 // finite.
 //
+// Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
+// places past its end are masked.
+//
 // Compiled in: dim = 64 and is_causal = True.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major

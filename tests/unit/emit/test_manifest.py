@@ -76,6 +76,16 @@ def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
     assert "tl::exp2 is the hardware's approximation. tl::max of NaN" in files["small.h"].replace("\n// ", " ")
 
 
+def test_what_the_file_says_of_all_its_kernels_is_in_the_contract(tmp_path: Path) -> None:
+    """Not its title, and no manual."""
+    path = tmp_path / "small.py"
+    path.write_text(f'"""Small kernels.\n\nA is what {"w " * 60}\nis passed.\n\nB too.\n"""\n{KERNEL}')
+    paragraphs = [part.replace("\n// ", " ") for part in emit(path)["small"].files["small.h"].split("\n//\n")]
+    assert paragraphs[1:3] == [f"// A is what {'w ' * 60}is passed.", "// B too."]
+    path.write_text(f'"""Small kernels.\n\n{chr(10).join(["a manual"] * 13)}"""\n{KERNEL}')
+    assert "manual" not in emit(path)["small"].files["small.h"]
+
+
 def test_a_tensor_without_elements_that_tma_would_load_is_refused() -> None:
     """Two query heads share a sixteenth of a head of K: a GPU calls a load without a map an illegal instruction."""
     example = Path(__file__).parents[3] / "examples" / "attention.py"

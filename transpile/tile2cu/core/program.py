@@ -514,12 +514,14 @@ class Program:
     values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one:
     given with --name, or the file's for a function called main. `workspaces` are tensors in global memory that the
     launches share (T.alloc_global): the launcher provides them, callers do not see them. With `own_barriers` the user
-    has said that all barriers between accesses to shared tiles are written (tl.disable_thread_storage_sync).
+    has said that all barriers between accesses to shared tiles are written (tl.disable_thread_storage_sync). `doc` is
+    the function's docstring, `about` the file's, without the paragraph that is its title.
     """
 
     name: str
     function: str
     doc: str
+    about: str
     source: Source
     params: tuple[Buffer | Var, ...]
     outputs: tuple[int, ...]

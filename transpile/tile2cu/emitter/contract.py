@@ -15,6 +15,7 @@ from tile2cu.emitter.sections import tensors, touched
 from tile2cu.emitter.settled import Settled
 
 _ROOM = WIDTH - len("// ")
+_LINES_ABOUT = 12
 
 
 def provenance(program: Program, target: str, tool: Tool, look: Look) -> tuple[str, ...]:
@@ -93,14 +94,17 @@ def _hashes(program: Program, tool: Tool) -> str:
 
 
 def _doc(program: Program) -> tuple[str, ...]:
-    paragraphs = ascii_only(program.doc).strip().split("\n\n")
-    lines: list[str] = []
-    for paragraph in filter(None, paragraphs):
-        lines += [*(line.strip() for line in paragraph.splitlines()), ""]
-    if not lines:
-        return (f"{program.name}", "")
-    lines[0] = f"{program.name}: {lines[0]}"
-    return tuple(part for line in lines for part in wrapped(line, _ROOM))
+    """What the user says of the kernel, and of all in its file, unless that is long enough to be a manual."""
+    about = program.about if len(program.about.splitlines()) <= _LINES_ABOUT else ""
+    first, *paragraphs = [*filter(None, ascii_only(program.doc).strip().split("\n\n"))] or [""]
+    paragraphs = [f"{program.name}{': ' * bool(first)}{first}", *paragraphs, *ascii_only(about).split("\n\n")]
+    return tuple(line for each in filter(None, paragraphs) for line in (*_filled(each), ""))
+
+
+def _filled(paragraph: str) -> list[str]:
+    """A paragraph's lines, as they are or, where one is too long here, filled anew."""
+    lines = [line.strip() for line in paragraph.splitlines()]
+    return lines if all(len(line) <= _ROOM for line in lines) else wrapped(" ".join(lines), _ROOM)
 
 
 def _compiled_in(program: Program) -> tuple[str, ...]:

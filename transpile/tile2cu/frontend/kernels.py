@@ -333,6 +333,7 @@ class _Trace:
             alias_of=own_name if name != own_name else "",
             function=traced.name,
             doc=_docstring(self.kernel.function),
+            about=(cx.source.module.get_docstring() or "").strip().partition("\n\n")[2].strip(),
             source=cx.source.source,
             params=_as_params(names.apply(params)),
             outputs=outputs,
