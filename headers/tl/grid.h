@@ -16,24 +16,23 @@ namespace tl {
 
 // Starts kernel(arguments...) as tl::launch does, if all of its blocks fit onto the device at once: TL_NOT_SUPPORTED
 // where they do not.
-template <class... Parameters, class... Arguments>
+template <class... Parameters>
 tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
-                               Arguments... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TL_OK;
-  const tl_status fits = all_at_once(kernel, grid, threads, shared_bytes);
-  if (fits != TL_OK) return fits;
-  const auto start = [&] {
-    return launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...);
-  };
-  return started(grid, start, arguments...);
+                               typename ArgumentFor<Parameters>::type... arguments) {
+  tl_status status;
+  if (!starts(grid, status, arguments...)) return status;
+  status = all_at_once(kernel, grid, threads, shared_bytes);
+  if (status != TL_OK) return status;
+  return status_of(launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...));
 }
-template <class Shared, class... Parameters, class... Arguments>
-tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+template <class Shared, class... Parameters>
+tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                          typename ArgumentFor<Parameters>::type... arguments) {
   return launch_together_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
 }
-template <class... Parameters, class... Arguments>
-tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream, Arguments... arguments) {
+template <class... Parameters>
+tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                          typename ArgumentFor<Parameters>::type... arguments) {
   return launch_together_with(kernel, grid, threads, 0, stream, arguments...);
 }
 

@@ -37,7 +37,7 @@ tl_status all_at_once(void (*kernel)(Parameters...), dim3 grid, int threads, siz
 template <class... Parameters>
 int launch_kernel_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                            typename cuda::Exactly<Parameters>::type... arguments) {
-  void* values[] = {&arguments..., nullptr};
+  void* values[] = {cuda::address(arguments)..., nullptr};
   return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes,
                                      static_cast<cudaStream_t>(stream));
 }

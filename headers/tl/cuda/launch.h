@@ -11,8 +11,10 @@ namespace cuda {
 
 // A parameter's type, but not deduced from this argument: it converts to what the kernel takes.
 template <class T> struct Exactly {
-  using type = T;
+  using type = const T&;
 };
+// The runtime reads arguments only, but asks for pointers to what may be written.
+template <class T> void* address(const T& argument) { return const_cast<T*>(&argument); }
 
 // More shared memory than a block gets without asking. [CUDA C++ Programming Guide, "Compute Capabilities: 8.x"]
 constexpr size_t shared_bytes_without_asking = 48 << 10;
@@ -65,6 +67,38 @@ static inline cudaError_t allow_shared_memory_once(const void* kernel, size_t by
   return error;
 }
 
+// Starts a kernel with these addresses of its arguments.
+inline cudaError_t start(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+                         void* stream) {
+  const auto in_order = static_cast<cudaStream_t>(stream);
+  if (shared_bytes > shared_bytes_without_asking) {
+    const cudaError_t error = allow_shared_memory_once(kernel, shared_bytes);
+    if (error != cudaSuccess) return error;
+  }
+  const cudaError_t error = cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, in_order);
+  if (error != cudaErrorInvalidValue || shared_bytes <= shared_bytes_without_asking) return error;
+  // Perhaps the device allowed it in another context: it forgets with cudaDeviceReset.
+  cudaGetLastError();
+  const cudaError_t allowed_again = allow_shared_memory(kernel, shared_bytes);
+  if (allowed_again != cudaSuccess) return allowed_again;
+  return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, in_order);
+}
+// The same where the kernel may start before the ones before it on the stream are done.
+inline cudaError_t start_early(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+                               void* stream) {
+  if (shared_bytes > shared_bytes_without_asking) {
+    const cudaError_t error = allow_shared_memory(kernel, shared_bytes);
+    if (error != cudaSuccess) return error;
+  }
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream), config.attrs = &early, config.numAttrs = 1;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
+}
+
 }  // namespace cuda
 
 // Of the current device; 1 where the runtime does not say.
@@ -98,38 +132,16 @@ inline tl_status check_device(const char* arch, int device) {
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                   typename cuda::Exactly<Parameters>::type... arguments) {
-  const void* const function = reinterpret_cast<const void*>(kernel);
-  void* values[] = {&arguments..., nullptr};
-  const auto start = [&] {
-    return cudaLaunchKernel(function, grid, block, values, shared_bytes, static_cast<cudaStream_t>(stream));
-  };
-  if (shared_bytes <= cuda::shared_bytes_without_asking) return start();
-  cudaError_t error = cuda::allow_shared_memory_once(function, shared_bytes);
-  if (error == cudaSuccess) error = start();
-  if (error != cudaErrorInvalidValue) return error;
-  // Perhaps the device allowed it in another context: it forgets with cudaDeviceReset.
-  cudaGetLastError();
-  error = cuda::allow_shared_memory(function, shared_bytes);
-  return error == cudaSuccess ? start() : error;
+  void* values[] = {cuda::address(arguments)..., nullptr};
+  return cuda::start(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes, stream);
 }
 // The same of a kernel that may start before the ones before it on the stream are done, if they let it: it waits itself.
 // [CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"]
 template <class... Parameters>
 int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                         typename cuda::Exactly<Parameters>::type... arguments) {
-  const void* const function = reinterpret_cast<const void*>(kernel);
-  void* values[] = {&arguments..., nullptr};
-  if (shared_bytes > cuda::shared_bytes_without_asking) {
-    const cudaError_t error = cuda::allow_shared_memory(function, shared_bytes);
-    if (error != cudaSuccess) return error;
-  }
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
-  config.stream = static_cast<cudaStream_t>(stream), config.attrs = &early, config.numAttrs = 1;
-  return cudaLaunchKernelExC(&config, function, values);
+  void* values[] = {cuda::address(arguments)..., nullptr};
+  return cuda::start_early(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes, stream);
 }
 // The same of a kernel whose blocks run in clusters: its __cluster_dims__ say in which, so that any launch has them.
 // [CUDA C++ Programming Guide, "Thread Block Clusters"]
@@ -137,7 +149,7 @@ template <class... Parameters>
 int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 /*cluster*/, dim3 grid, dim3 block,
                               size_t shared_bytes, void* stream,
                               typename cuda::Exactly<Parameters>::type... arguments) {
-  return launch_kernel<Parameters...>(kernel, grid, block, shared_bytes, stream, arguments...);
+  return launch_kernel(kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
 }  // namespace tl

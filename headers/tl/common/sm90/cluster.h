@@ -115,24 +115,22 @@ TL_DEVICE void copy_to_block(int rank, const From& from, To& to, Barrier& barrie
 #ifndef __CUDACC_RTC__
 // As tl::launch, of blocks that run in clusters of these extents, which the kernel has as its __cluster_dims__, too. A
 // grid that is not made of whole clusters is TL_NOT_SUPPORTED.
-template <class... Parameters, class... Arguments>
+template <class... Parameters>
 tl_status launch_clusters_with(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, size_t shared_bytes,
-                               void* stream, Arguments... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter of the kernel");
+                               void* stream, typename ArgumentFor<Parameters>::type... arguments) {
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) return TL_NOT_SUPPORTED;
-  const auto start = [&] {
-    return launch_kernel_in_clusters(kernel, cluster, grid, dim3(threads), shared_bytes, stream, arguments...);
-  };
-  return started(grid, start, arguments...);
+  tl_status status;
+  if (!starts(grid, status, arguments...)) return status;
+  return status_of(launch_kernel_in_clusters(kernel, cluster, grid, dim3(threads), shared_bytes, stream, arguments...));
 }
-template <class Shared, class... Parameters, class... Arguments>
+template <class Shared, class... Parameters>
 tl_status launch_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, void* stream,
-                          Arguments... arguments) {
+                          typename ArgumentFor<Parameters>::type... arguments) {
   return launch_clusters_with(kernel, cluster, grid, threads, sizeof(Shared), stream, arguments...);
 }
-template <class... Parameters, class... Arguments>
+template <class... Parameters>
 tl_status launch_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, void* stream,
-                          Arguments... arguments) {
+                          typename ArgumentFor<Parameters>::type... arguments) {
   return launch_clusters_with(kernel, cluster, grid, threads, 0, stream, arguments...);
 }
 #endif

@@ -13,35 +13,50 @@ struct TensorMapArgument {
   operator const TensorMap&() const { return map; }
 };
 inline tl_status argument_status(const TensorMapArgument& argument) { return argument.status; }
+template <> struct ArgumentFor<TensorMap> {
+  using type = const TensorMapArgument&;
+};
+
+// What TMA must know of a tile: the rows and columns of a box of it, the tensor's dimension along which its rows lie
+// (its columns lie along the last), its elements and its swizzle (0: none).
+struct TensorMapTile {
+  int box_rows, box_cols, row_dim, element_bytes, swizzle_bytes;
+};
+
+// tensor_map below, of a tensor with `rank` extents, outermost first. Compiled once, not for each map of a launcher.
+[[gnu::noinline]] inline TensorMapArgument tensor_map_for(const TensorMapTile& tile, const void* data, int rank,
+                                                          const int64_t* extents) {
+  uint64_t sizes[5], strides[5], stride = uint64_t(tile.element_bytes);
+  uint32_t box[5];
+  for (int d = 0; d < rank; ++d) {
+    const int64_t extent = extents[rank - 1 - d];
+    if (extent < 0 || extent > int64_t(1) << 32) return {TensorMap{}, TL_INVALID_SIZE};
+    if (extent == 0) return {TensorMap{}, TL_OK};
+    sizes[d] = uint64_t(extent);
+    box[d] = uint32_t(d == 0 ? tile.box_cols : d == rank - 1 - tile.row_dim ? tile.box_rows : 1);
+    strides[d] = stride *= uint64_t(extent);
+  }
+  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};
+  if (strides[0] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+  TensorMap map{};
+  const int error = encode_tensor_map(map, data, tile.element_bytes, rank, sizes, strides, box, tile.swizzle_bytes);
+  return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
+}
 
 // The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and
 // `data` start at multiples of 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
 template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
   using Tile = std::remove_reference_t<Like>;
-  constexpr int rank = sizeof...(Extents), size = sizeof(typename Tile::type), row_dim = RowDim<Along, rank>::value;
+  constexpr int rank = sizeof...(Extents), size = sizeof(typename Tile::type);
   constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
   static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
   static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
-  const int64_t outermost_first[] = {int64_t(extents)...};
-  uint64_t sizes[rank], strides[rank];
-  uint32_t box[rank];
-  uint64_t stride = size;
-  for (int d = 0; d < rank; ++d) {
-    const int64_t extent = outermost_first[rank - 1 - d];
-    if (extent < 0 || extent > int64_t(1) << 32) return {TensorMap{}, TL_INVALID_SIZE};
-    if (extent == 0) return {TensorMap{}, TL_OK};
-    sizes[d] = uint64_t(extent);
-    box[d] = d == 0 ? box_cols : d == rank - 1 - row_dim ? box_rows : 1;
-    strides[d] = stride *= uint64_t(extent);
-  }
-  if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};
-  if (strides[0] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
   constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
-  TensorMap map{};
-  const int error = encode_tensor_map(map, data, size, rank, sizes, strides, box, swizzle_bytes);
-  return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
+  const int64_t outermost_first[] = {int64_t(extents)...};
+  return tensor_map_for({box_rows, box_cols, RowDim<Along, rank>::value, size, swizzle_bytes}, data, rank,
+                        outermost_first);
 }
 
 // The same of a tensor that a kernel reaches without it where rows start elsewhere: then an empty map.
