@@ -1,4 +1,7 @@
-"""What a kernel writes and reads again: through tensors, through indices and bounds that lie in shared memory."""
+"""What a kernel writes and reads again: through tensors, through indices and bounds that lie in shared memory.
+
+And what is on its way when a loop is left.
+"""
 
 from pathlib import Path
 
@@ -137,3 +140,34 @@ def test_an_index_of_a_copy_and_the_turns_of_a_loop_lie_in_shared_memory(tmp_pat
     x, order = RNG.standard_normal((32, 256)).astype(np.float32), np.array([3, 0, 2, 1], np.int32)
     y = kernel(x, order).reshape(32, 3, 64)
     np.testing.assert_array_equal(y, x.reshape(32, 4, 64)[:, order[:3]])
+
+
+@BOTH
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_pipelined_loop_that_a_break_leaves(stages: int, target: str, tmp_path: Path) -> None:
+    """What was loaded ahead lands, though nobody reads it; a producer would wait for ever for slots to be freed."""
+    kernel = load_body(
+        tmp_path,
+        f"""
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(4, num_stages={stages}):
+            T.copy(A[0, k * 64], A_shared)
+            T.copy(B[0, k * 64], B_shared)
+            if k >= Last[bx]:
+                break
+            T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+        T.copy(C_local, C[bx * 64, 0])
+        """,
+        'A: T.Tensor((64, 256), "float16"), B: T.Tensor((64, 256), "float16"), Last: T.Tensor((3,), "int32"), '
+        'C: T.Tensor((192, 64), "float32")',
+        grid="3",
+        target=target,
+    )
+    a, b = (RNG.integers(-4, 5, (64, 256)).astype(np.float16) for _ in range(2))
+    last = np.array([2, 0, 7], np.int32)
+    c = kernel(a, b, last).reshape(3, 64, 64)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    np.testing.assert_array_equal(c, [a[:, : 64 * n] @ b[:, : 64 * n].T for n in last])

@@ -14,6 +14,9 @@ template <int stages, int loads, class Load> struct CpAsyncPipeline {
   int trips;
   const Load& load;
 
+  // A break leaves tiles on their way: they land before anything else can be where they go.
+  TL_DEVICE ~CpAsyncPipeline() { wait<0>(trips); }
+
   struct Iterator {
     int k;
     const CpAsyncPipeline& pipeline;

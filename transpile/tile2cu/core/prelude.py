@@ -160,6 +160,8 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     What decides where loads come from is computed once more, by those who load: from scalars, and from tensors that the
     kernel does not write. A tile that is loaded for a later turn is the loop's alone.
     """
+    if leaves := _breaks(loop.body):
+        return f"line {leaves[0].span.line} leaves the loop, for which a producer would go on loading"
     path = around(launch.body, loop)
     if not path:
         above, needed = before(launch.body, loop), loaded_by(loop, loads)
@@ -172,6 +174,12 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
         or _why_not_twice(loop, loads, path, written)
         or why_no_prelude(needed_on(loop, loads, path), above)
     )
+
+
+def _breaks(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The breaks that leave a loop of this body."""
+    ways = [arm for stmt in body if isinstance(stmt, If) for arm in _arms(stmt)]
+    return [stmt for stmt in body if isinstance(stmt, Break)] + [each for way in ways for each in _breaks(way)]
 
 
 def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...]) -> str:
