@@ -18,6 +18,15 @@ from tile2cu_runtime.engine import Engine, EngineOptions
 
 SOURCES = Path(__file__).parent / "kernels"
 
+# Orders of threads and of what lands asynchronously, as options of a launch.
+SCHEDULES: list[dict[str, object]] = [
+    {},
+    {"schedule": "reverse"},
+    {"landing": "early", "workers": 2},
+    {"schedule": "shuffle", "landing": "random", "preempt": 0.02, "seed": 7},
+    {"schedule": "shuffle", "landing": "random", "preempt": 0.02, "seed": 8},
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels_under_test import Bench, Outcome, Uninitialised
+from kernels_under_test import SCHEDULES, Bench, Outcome, Uninitialised
 
 TURNS = 3
-SCHEDULES = [
-    {},
-    {"schedule": "reverse"},
-    {"landing": "early", "workers": 2},
-    {"schedule": "shuffle", "landing": "random", "preempt": 0.02, "seed": 7},
-    {"schedule": "shuffle", "landing": "random", "preempt": 0.02, "seed": 8},
-]
 
 
 def launch(bench: Bench, fault: int, **options: object) -> tuple[Outcome, list[np.ndarray]]:

@@ -157,21 +157,16 @@ MORE = (
         bindings={"splits": 3, "block_M": 64, "block_N": 64},
         tolerance=0.0,
     ),
-    Case(
-        file="w2a8.py",
-        kernel="w2a8_gemm",
-        data=TERNARY,
-        types=("int8", "uint8"),
-        expected=references.w2a8(TERNARY, {}),
-        tolerance=0.0,
-    ),
-    Case(
-        file="w2a8.py",
-        kernel="w2a8_gemv",
-        data=TERNARY,
-        types=("int8", "uint8"),
-        expected=references.w2a8(TERNARY, {}),
-        tolerance=0.0,
+    *(
+        Case(
+            file="w2a8.py",
+            kernel=kernel,
+            data=TERNARY,
+            types=("int8", "uint8"),
+            expected=references.w2a8(TERNARY, {}),
+            tolerance=0.0,
+        )
+        for kernel in ("w2a8_gemm", "w2a8_gemv")
     ),
     Case(
         file="reduce_rows.py",

@@ -8,7 +8,7 @@ import pytest
 
 import tile2cu
 from tests.host.kernels import load_body
-from tile2cu_runtime import CheckError, load_kernel
+from tile2cu_runtime import CheckError, Kernel, load_kernel
 
 RNG = np.random.default_rng(7)
 
@@ -253,6 +253,17 @@ def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
     assert "tl::AnyRowStart" not in kernel.source, "TMA's condition on the sizes aligns every row"
 
 
+FOUR_BITS = 'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")'
+
+
+def assert_multiplies(kernel: Kernel, m: int, n: int, k: int) -> None:
+    """That it computes X @ W^T for weights of 4 bits, less 8."""
+    x = RNG.integers(-4, 5, (m, k)).astype(np.float16)
+    w = RNG.integers(0, 256, (n, k // 2)).astype(np.uint8)
+    weights = np.stack([w & 15, w >> 4], axis=-1).reshape(n, k).astype(np.float64) - 8
+    np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
+
+
 def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path: Path) -> None:
     """Weights of 4 bits become half in shared memory, in two slots; each turn's product runs under the next turn."""
     kernel = load_body(
@@ -272,7 +283,7 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
             T.gemm(X_shared, W_shared, C_local, transpose_B=True)
         T.copy(C_local, C[by * 128, bx * 64])
         """,
-        'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")',
+        FOUR_BITS,
         grid="T.ceildiv(N, 64), T.ceildiv(M, 128)",
         blocks="(bx, by)",
         arguments="M, N, K",
@@ -282,11 +293,8 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
         N=100,
         K=288,
     )
-    x = RNG.integers(-4, 5, (150, 288)).astype(np.float16)
-    w = RNG.integers(0, 256, (100, 144)).astype(np.uint8)
-    weights = np.stack([w & 15, w >> 4], axis=-1).reshape(100, 288).astype(np.float64) - 8
-    np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
-    assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[2]" in kernel.source
+    assert_multiplies(kernel, 150, 100, 288)
+    assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[written_slots]" in kernel.source
     assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source
 
 
@@ -310,7 +318,7 @@ def test_a_product_in_flight_reads_a_copy_of_the_operand_that_the_next_turn_writ
         for i, j in T.Parallel(128, 64):
             C[by * 64 + j, bx * 128 + i] = C_local[i, j]
         """,
-        'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")',
+        FOUR_BITS,
         grid="T.ceildiv(N, 128), T.ceildiv(M, 64)",
         blocks="(bx, by)",
         arguments="M, N, K",
@@ -318,11 +326,8 @@ def test_a_product_in_flight_reads_a_copy_of_the_operand_that_the_next_turn_writ
         threads=256,
     )
     assert "tl::copy(W_local, W_local_in_flight);" in kernel.source and "prepare_W_local(k);" in kernel.source
-    for K in (32, 64, 288):  # turns: one, one, five
-        x = RNG.integers(-4, 5, (70, K)).astype(np.float16)
-        w = RNG.integers(0, 256, (140, K // 2)).astype(np.uint8)
-        weights = np.stack([w & 15, w >> 4], axis=-1).reshape(140, K).astype(np.float64) - 8
-        np.testing.assert_array_equal(kernel(x, w), x.astype(np.float64) @ weights.T)
+    for k in (32, 64, 288):  # turns: one, one, five
+        assert_multiplies(kernel, 70, 140, k)
 
 
 DEALT = """

@@ -24,7 +24,7 @@ def value(expr: Expr) -> int:
         case Unary():
             return -value(expr.operand)
         case Binary():
-            return int(ex._FOLD[expr.op](value(expr.lhs), value(expr.rhs)))
+            return int(ex.NATIVE[expr.op](value(expr.lhs), value(expr.rhs)))
     raise AssertionError(expr)
 
 

@@ -246,7 +246,7 @@ def _with_operands(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             raise TypeError(f"{type(expr).__name__} has no operands")
 
 
-_FOLD: Mapping[str, Callable[[Any, Any], Number]] = {
+NATIVE: Mapping[str, Callable[[Any, Any], Number]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -274,7 +274,7 @@ COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "and", "or"))
 
 def fold(op: str, lhs: Number, rhs: Number) -> Number | None:
     """`lhs op rhs` of numbers; None for a division by zero."""
-    return None if op in ("/", "//", "%") and rhs == 0 else _FOLD[op](lhs, rhs)
+    return None if op in ("/", "//", "%") and rhs == 0 else NATIVE[op](lhs, rhs)
 
 
 def static_value(expr: Expr) -> Number | None:

@@ -1,13 +1,9 @@
 """Operators on values: Python's on what is static, expressions of the program on the rest."""
 
-import operator
-from collections.abc import Callable
-from typing import Any
-
 from tile2cu.core import expr as ex
 from tile2cu.core.dtype import BOOL, BY_NAME, DType
 from tile2cu.core.errors import Note
-from tile2cu.core.expr import Expr, Role, Unary, Var, static_value, walk
+from tile2cu.core.expr import NATIVE, Expr, Role, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_DEPTH, MAX_NODES, Budget
@@ -15,26 +11,6 @@ from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, TorchTensor, V
 
 Number = int | float
 
-_NATIVE: dict[str, Callable[[Any, Any], object]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
@@ -103,7 +79,7 @@ def _bound_result(budget: Budget, op: str, lhs: Number, rhs: Number) -> None:
 def native(op: str, lhs: object, rhs: object) -> object:
     """Python's own operator; what it raises becomes a Fault."""
     try:
-        value = _NATIVE[op](lhs, rhs)
+        value = NATIVE[op](lhs, rhs)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise Fault("T2C-F014", f"`{op}` fails here: {error.args[-1] if error.args else error}") from None
     if isinstance(value, complex):

@@ -30,7 +30,7 @@ from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.targets import Wgmma
 
-_GEMM = """
+GEMM = """
 A_shared = T.alloc_shared((64, 64), "float16")
 B_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
@@ -42,7 +42,7 @@ T.copy(C_local, Z[0, 0])
 """
 
 
-_TILES = """
+GEMMS_OVER_TILES = """
 A_shared = T.alloc_shared((64, 64), "float16")
 B_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
@@ -71,7 +71,7 @@ T.copy(C_local, Z[0, 0])
 
 
 def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
-    return (Example(_GEMM, about, what, value, target="cuda:sm_90a"),)
+    return (Example(GEMM, about, what, value, target="cuda:sm_90a"),)
 
 
 _WARPGROUP = 128
@@ -90,8 +90,8 @@ LESSONS = "measured on an H200: docs/hopper.md"
     source=f"{LESSONS}: a producer of its own is worth 3 % over the same ring without one",
     examples=(
         *_example("launch", "specialised", "one producer warp"),
-        Example(_TILES, "launch", "specialised", "one producer warp", target="cuda:sm_90a"),
-        Example(_GEMM, "launch", "specialised", "one producer warp", target="cuda:sm_100a"),
+        Example(GEMMS_OVER_TILES, "launch", "specialised", "one producer warp", target="cuda:sm_90a"),
+        Example(GEMM, "launch", "specialised", "one producer warp", target="cuda:sm_100a"),
     ),
 )
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:

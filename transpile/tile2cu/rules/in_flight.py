@@ -24,34 +24,27 @@ from tile2cu.rules.overlap import has_room
 from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.storage import ledger_of, workspaces_of
 
-_DECODE = """
+
+def _decode(operand: str, rows: int, product: str) -> str:
+    """A product of weights that each turn makes from others, in shared memory or in registers."""
+    return f"""
 A_shared = T.alloc_shared((64, 64), "float16")
-packed = T.alloc_shared((64, 64), "float16")
-B_shared = T.alloc_shared((64, 64), "float16")
-C_local = T.alloc_fragment((64, 64), "float32")
+packed = T.alloc_shared(({rows}, 64), "float16")
+B = T.{operand}(({rows}, 64), "float16")
+C_local = T.alloc_fragment(({rows}, 64), "float32")
 T.clear(C_local)
 for k in T.Pipelined(4, num_stages=2):
     T.copy(Z[0, k * 64], A_shared)
     T.copy(Z[k * 64, 0], packed)
-    for i, j in T.Parallel(64, 64):
-        B_shared[i, j] = packed[i, j] * T.cast(2.0, "float16")
-    T.gemm(A_shared, B_shared, C_local)
+    for i, j in T.Parallel({rows}, 64):
+        B[i, j] = packed[i, j] * T.cast(2.0, "float16")
+    T.gemm({product}, C_local)
 T.copy(C_local, Z[0, 0])
 """
-_DECODE_IN_REGISTERS = """
-A_shared = T.alloc_shared((64, 64), "float16")
-packed = T.alloc_shared((128, 64), "float16")
-B_local = T.alloc_fragment((128, 64), "float16")
-C_local = T.alloc_fragment((128, 64), "float32")
-T.clear(C_local)
-for k in T.Pipelined(4, num_stages=2):
-    T.copy(Z[0, k * 64], A_shared)
-    T.copy(Z[k * 64, 0], packed)
-    for i, j in T.Parallel(128, 64):
-        B_local[i, j] = packed[i, j] * T.cast(2.0, "float16")
-    T.gemm(B_local, A_shared, C_local)
-T.copy(C_local, Z[0, 0])
-"""
+
+
+_DECODE = _decode("alloc_shared", 64, "A_shared, B")
+_DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
 
 
 @rule(
@@ -60,13 +53,13 @@ T.copy(C_local, Z[0, 0])
     on=Loop,
     source="measured on an H200: docs/hopper.md, weights of 4 bits",
     examples=(
-        Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B_shared is written", target="cuda:sm_90a"),
-        Example(_DECODE, "B_shared", "slots", "2", target="cuda:sm_90a"),
+        Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B is written", target="cuda:sm_90a"),
+        Example(_DECODE, "B", "slots", "2", target="cuda:sm_90a"),
         Example(
             _DECODE_IN_REGISTERS,
             6,
             "in_flight",
-            "C_local of the turn before, while B_local is written",
+            "C_local of the turn before, while B is written",
             target="cuda:sm_90a",
             threads=256,
         ),

@@ -11,35 +11,13 @@ from tile2cu.core.program import Buffer, Copy, If, Launch, Parallel, Scope, Stmt
 from tile2cu.core.schedule import Ledger, Multiple, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
+from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
 from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.memory import given_multiples
 from tile2cu.rules.pipeline import dealt_of, is_at_top
 from tile2cu.rules.rewrite.transposed import transposing
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
-_GEMM = """
-A_shared = T.alloc_shared((64, 64), "float16")
-B_shared = T.alloc_shared((64, 64), "float16")
-C_local = T.alloc_fragment((64, 64), "float32")
-for k in T.Pipelined(4, num_stages=2):
-    T.copy(Z[0, k * 64], A_shared)
-    T.copy(Z[k * 64, 0], B_shared)
-    T.gemm(A_shared, B_shared, C_local)
-T.copy(C_local, Z[0, 0])
-"""
-_TILES = """
-A_shared = T.alloc_shared((64, 64), "float16")
-B_shared = T.alloc_shared((64, 64), "float16")
-C_local = T.alloc_fragment((64, 64), "float32")
-for tile in T.serial(bx, 64, 16):
-    T.clear(C_local)
-    for k in T.Pipelined(4, num_stages=2):
-        T.copy(Z[tile * 64, k * 64], A_shared)
-        T.copy(Z[k * 64, 0], B_shared)
-        T.gemm(A_shared, B_shared, C_local)
-    T.copy(C_local, Y[tile * 64, 0])
-"""
 _TRANSPOSED = """
 A_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
@@ -59,10 +37,10 @@ _BOX_ROWS = 256  # that TMA moves at a time
     on=Launch,
     source=f"{LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
     examples=(
-        Example(_GEMM, 8, "call", "tma_store", target="cuda:sm_90a"),
-        Example(_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
+        Example(GEMM, 8, "call", "tma_store", target="cuda:sm_90a"),
+        Example(GEMMS_OVER_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
         Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
-        Example(_GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
+        Example(GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
     ),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:

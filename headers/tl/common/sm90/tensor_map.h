@@ -6,6 +6,14 @@
 
 namespace tl {
 
+// The map of a row-major tensor of 16-bit elements; 0, or an error code.
+inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int columns, int64_t row_bytes, int box_rows,
+                            int box_columns, int swizzle_bytes) {
+  const uint64_t extents[] = {uint64_t(columns), uint64_t(rows)}, stride = uint64_t(row_bytes);
+  const uint32_t box[] = {uint32_t(box_columns), uint32_t(box_rows)};
+  return encode_tensor_map(map, base, 2, 2, extents, &stride, box, swizzle_bytes);
+}
+
 // A tensor map, or why there is none: then tl::launch gives the status and starts nothing.
 struct TensorMapArgument {
   TensorMap map;

@@ -59,12 +59,5 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
   return encode(reinterpret_cast<CUtensorMap*>(&map), type, cuuint32_t(rank), const_cast<void*>(base), sizes, pitches,
                 box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
-// A row-major tensor of 16-bit elements.
-inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int columns, int64_t row_bytes, int box_rows,
-                            int box_columns, int swizzle_bytes) {
-  const uint64_t extents[] = {uint64_t(columns), uint64_t(rows)}, stride = uint64_t(row_bytes);
-  const uint32_t box[] = {uint32_t(box_columns), uint32_t(box_rows)};
-  return encode_tensor_map(map, base, 2, 2, extents, &stride, box, swizzle_bytes);
-}
 
 }  // namespace tl

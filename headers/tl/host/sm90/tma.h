@@ -39,11 +39,5 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
   }
   return 0;
 }
-inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int columns, int64_t row_bytes, int box_rows,
-                            int box_columns, int swizzle_bytes) {
-  const uint64_t extents[] = {uint64_t(columns), uint64_t(rows)}, stride = uint64_t(row_bytes);
-  const uint32_t box[] = {uint32_t(box_columns), uint32_t(box_rows)};
-  return encode_tensor_map(map, base, 2, 2, extents, &stride, box, swizzle_bytes);
-}
 
 }  // namespace tl
