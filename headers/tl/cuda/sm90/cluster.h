@@ -1,6 +1,7 @@
 // Clusters: blocks that run side by side, and reach one another's shared memory.
 // [CUDA C++ Programming Guide, "Thread Block Clusters", "Distributed Shared Memory"]
 #pragma once
+#include "../sync.h"
 #include "mbarrier.h"
 #include "tma.h"
 
