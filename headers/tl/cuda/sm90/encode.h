@@ -3,7 +3,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include "tma.h"
 
 namespace tl {
@@ -17,14 +16,14 @@ using EncodeTensorMap = decltype(&cuTensorMapEncodeTiled);
 // The driver's function, found at run time so that nothing links against libcuda; null, and why, when there is none.
 static inline EncodeTensorMap find_encode_tensor_map(int& error) {
   // Of this library, as the function is static; any thread may find it, and all find the same.
-  static std::atomic<EncodeTensorMap> found{nullptr};
-  if (const auto known = found.load(std::memory_order_relaxed)) return known;
+  static EncodeTensorMap found = nullptr;
+  if (const auto known = __atomic_load_n(&found, __ATOMIC_RELAXED)) return known;
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result;
   error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result);
   if (error == 0 && !function) error = cudaErrorNotSupported;
   const auto encode = reinterpret_cast<EncodeTensorMap>(function);
-  found.store(encode, std::memory_order_relaxed);
+  __atomic_store_n(&found, encode, __ATOMIC_RELAXED);
   return encode;
 }
 
