@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent, indent, wrap
 
+from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
 from tile2cu.core.program import Buffer, Launch, Loop, Sync, While, walk_stmts
-from tile2cu.core.schedule import Hazard
+from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Settled
+from tile2cu.emitter.words import value_of
 from tile2cu.rules import RULES, Rule
 
 _WIDTH = 120
@@ -19,6 +21,18 @@ _HIDDEN = ("ledger", "workspaces", "staging", "parts")
 # What a decision is called for people; JSON has the rules' own names.
 _WORDS = {
     "specialised": "producer warp",
+    "registers": "registers of a thread",
+    "first_tiles": "loaded once, before the turns",
+    "persistent": "blocks stay, and take tile after tile",
+    "once": "caches give it up first",
+    "store_last": "stored when all packets are computed",
+    "ends_reads": "ends reads alone, and makes no writes visible",
+    "in_flight": "in flight",
+    "plain_turns": "a loop of their own, without a branch",
+    "late_sum": "added up later",
+    "dealt": "turns are dealt",
+    "any_order": "products in any order",
+    "waves_per_simd": "waves on a SIMD",
     "panel": "rows of blocks that run together",
     "ragged": "guarded, dimension by dimension",
     "row_start": "bytes that rows start at multiples of (0: only a run tells)",
@@ -97,21 +111,14 @@ def _explained(subject: Subject, facts: Facts) -> Explained | None:
 
 
 def _says_something(fact: Fact) -> bool:
-    """Whether a decision is one that a reader asks about: not "no packets", "all threads", "nothing"."""
+    """Whether a decision is one that a reader asks about: not "all threads", "nothing", nor what holds anyway."""
+    if isinstance(fact.value, Multiple) and static_value(fact.value.value) is not None:
+        return False
     return fact.value is not None and (fact.what, str(fact.value)) not in (("owners", "all"), ("workspace", "1"))
 
 
 def _chosen(fact: Fact) -> Chosen:
-    return Chosen(what=fact.what, value=_value(fact), rule=fact.rule, line=fact.span.line)
-
-
-def _value(fact: Fact) -> str:
-    """A decision's value as a person reads it."""
-    value = fact.value
-    if isinstance(value, tuple) and value and all(isinstance(part, Hazard) for part in value):
-        return "before it: " + ", ".join(f"`{part.buffer}` was {part.kind} by other threads" for part in value)
-    about = getattr(value, "about", None)
-    return str(about()) if callable(about) else str(about or value)
+    return Chosen(what=fact.what, value=value_of(fact), rule=fact.rule, line=fact.span.line)
 
 
 def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:

@@ -84,10 +84,24 @@ def test_a_kernel_is_picked_by_name(two_kernels: str, tmp_path: Path) -> None:
     assert sorted(path.stem for path in (tmp_path / "both").glob("*.cu")) == ["first", "second"]
 
 
+@pytest.mark.parametrize(("name", "meant"), [("chek", "tile2cu check"), ("kernl.py", "kernel.py"), ("nothing.py", "")])
+def test_what_is_no_file_may_be_meant_for_a_verb_or_another_file(
+    name: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.py").touch()
+    assert main([name]) == 1
+    said = capsys.readouterr().err
+    assert "error[T2C-C001]" in said and (f"did you mean `{meant}`?" in said) == bool(meant)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--target", "cuda:sm_81"], "T2C-C003", "cuda:sm_80"),
+        (["--target", "cuda:sm_81"], "T2C-C003", "text for `cuda:sm_80` can be built for sm_81, too"),
+        (["--target", "sm_90"], "T2C-C003", "did you mean `cuda:sm_90a`?"),
+        (["--target", "cuda:sm_75"], "T2C-C003", "chips before sm_80 are not supported"),
+        (["--target", "hip:gfx941"], "T2C-C003", "did you mean `hip:gfx9"),
         (["--kernel", "gemm_rel"], "T2C-F", "gemm_relu"),
         (["-D", "M"], "T2C-C002", "NAME=VALUE"),
         (["-D", "block_m=64"], "T2C-F", "block_M"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_every_copy_product_and_loop_is_explained(capsys: pytest.CaptureFixture[
         "not 128-byte swizzle: a row has 64 bytes, no multiple of 128; to have it: make rows of `A_shared` a multiple",
     ):
         assert part in said
+
+
+def test_decisions_are_words_and_no_data_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = ("attention.py", "dequant.py", "linear_int4_prefill.py", "mla_decode.py")
+    for example in examples:
+        said = explain(capsys, str(GEMM.with_name(example)), "--target", "cuda:sm_90a")
+        assert not re.search(r"True|False|None|\w=|extent %", re.sub(r"(?m)^line .*", "", said))
+    said = explain(capsys, str(GEMM), "--target", "cuda:sm_90a")
+    assert "layout: WgmmaAccumulator, (T128 threads, V128 values each) -> (128, 128); warpgroup g holds" in said
+    assert "guarded, dimension by dimension: yes, yes" in said
 
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:

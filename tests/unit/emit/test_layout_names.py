@@ -23,3 +23,12 @@ def test_tiles_of_equal_numbers_keep_their_own_sizes(target: str, kind: str) -> 
     assert "Fragment<float, acc_o_layout> acc_o;" in text
     assert "tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });" in text
     assert text.count("// here the same as acc_s_layout: the sizes are equal") == 1
+
+
+@pytest.mark.parametrize(("target", "most"), [("cuda:sm_90a", 255), ("hip:gfx90a", 512)])
+def test_more_registers_than_a_thread_has_are_said(target: str, most: int) -> None:
+    gemm = EXAMPLE.with_name("gemm_relu.py")
+    for block, too_many in ((64, False), (512, True)):
+        files = emit(gemm, target=target, block_M=block, block_N=256, num_stages=0, threads=128)["gemm_relu"].files
+        said = f"per thread for tiles, of {most} that it can have: some go through memory --"
+        assert (said in next(iter(files.values()))) == too_many

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Const, Expr, Var
+from tile2cu.core.expr import Binary, Const, Expr, Var, static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Parallel, Reduce, Stmt, Store
 
@@ -231,6 +231,9 @@ class RegisterShares:
     producer: int
     consumer: int
 
+    def __str__(self) -> str:
+        return f"{self.producer} in the producer's warpgroup, {self.consumer} in the others"
+
 
 @dataclass(frozen=True)
 class Staging:
@@ -284,8 +287,17 @@ class Multiple:
     of: int
 
     def __str__(self) -> str:
-        name = self.value.name if isinstance(self.value, Var) else "extent"
-        return f"{name} % {self.of} == 0"
+        return f"{_shown(self.value)} % {self.of} == 0"
+
+
+def _shown(extent: Expr) -> str:
+    """An extent as Python writes it, where it is a size, a number, or a quotient of such."""
+    value = static_value(extent)
+    if value is not None:
+        return str(int(value))
+    if isinstance(extent, Binary) and extent.op == "//":
+        return f"{_shown(extent.lhs)} // {_shown(extent.rhs)}"
+    return extent.name if isinstance(extent, Var) else "extent"
 
 
 def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:

@@ -91,6 +91,8 @@ class Layouts:
         ordered = sorted(self.aliases, key=lambda alias: isinstance(alias.layout, Slice))
         registers = tile_registers(self.settled)
         title = f"registers: {registers} per thread for tiles" if registers else "how loops are spread over the threads"
+        if registers > self.settled.target.max_registers:
+            title += f", of {self.settled.target.max_registers} that it can have: some go through memory"
         return Section(rule_line(title), tuple(map(self._declared, ordered)))
 
     def _declared(self, alias: _Alias) -> Declaration:
@@ -107,7 +109,7 @@ class Layouts:
         """The layout for people; where warpgroups take turns, each has a tile of its own."""
         dealt = dealt_in(self.settled)
         if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, "layout"]:
-            return _about(layout)
+            return described(layout)
         rows, cols = layout.shape
         return (
             f"(T128 threads, V{layout.registers} values each) -> ({rows}, {cols}); each warpgroup holds a tile of its "
@@ -183,7 +185,7 @@ def _has_registers(tile: Buffer) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None
 
 
-def _about(layout: FragmentLayout) -> str:
+def described(layout: FragmentLayout) -> str:
     """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
     shape = ", ".join(map(str, layout.shape))
     text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"

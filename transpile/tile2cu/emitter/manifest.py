@@ -17,6 +17,7 @@ from tile2cu.emitter.layouts import tile_registers
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_threads
+from tile2cu.emitter.words import value_of
 
 FORMAT = 1
 
@@ -184,7 +185,7 @@ def _facts(settled: Settled) -> list[dict[str, Any]]:
         {
             "about": _key(settled, "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")),
             "what": fact.what,
-            "value": str(fact.value),
+            "value": value_of(fact),
             "rule": fact.rule,
             "line": fact.span.line,
         }

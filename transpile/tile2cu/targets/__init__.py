@@ -1,6 +1,7 @@
 """The chips that tile2cu knows, by the name on the command line."""
 
 import difflib
+import re
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.targets.gfx90a import GFX90A
@@ -17,12 +18,28 @@ __all__ = ["TARGETS", "Mfma", "Mma", "Target", "Wgmma", "find"]
 TARGETS = (SM80, SM89, SM90A, SM100A, GFX90A, GFX942, GFX950)
 
 
+def _near(name: str) -> str:
+    """For an NVIDIA chip that has no table: the one whose table has its features, or else whose text runs there."""
+    found = re.fullmatch(r"(?:cuda:)?sm_?(\d+)(\d)[af]?", name)
+    if found is None:
+        return ""
+    chip = (int(found[1]), int(found[2]))
+    nvidia = [target for target in TARGETS if target.name.startswith("cuda:")]
+    if same := next((target for target in nvidia if target.capability == chip), None):
+        return f"did you mean `{same.name}`? "
+    older = [target for target in nvidia if target.capability < chip and not target.arch.endswith("a")]
+    if not older:
+        return f"chips before {nvidia[0].arch} are not supported; "
+    return f"the text for `{older[-1].name}` can be built for sm_{chip[0]}{chip[1]}, too; "
+
+
 def find(name: str) -> Target:
     """The target of that name. Raises T2C-C003 with the list of those there are."""
     for target in TARGETS:
         if target.name == name:
             return target
     known = [target.name for target in TARGETS]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`? " if near else ""
+    hint = _near(name) or next(
+        (f"did you mean `{near}`? " for near in difflib.get_close_matches(name, known, n=1, cutoff=0.5)), ""
+    )
     raise Tile2CuError("T2C-C003", f"unknown target `{name}`", help=f"{hint}the targets are {', '.join(known)}")

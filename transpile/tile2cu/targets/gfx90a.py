@@ -37,6 +37,7 @@ GFX90A = Target(
     shared_limit=64 * 1024,
     warp_size=64,
     max_threads=1024,
+    max_registers=512,
     cp_async=False,
     mma=(),
     mfma=MFMA + FP8 + FLOAT,

@@ -103,7 +103,9 @@ class Target:
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
     `load_lds` are the bytes a lane that global_load_lds copies at once; elements of `transposing_reads` bytes
     can be read from shared memory across rows. `fp8` says whose 8-bit floating point the chip's
-    instructions mean: OCP's, or FNUZ, without infinities and negative zero.
+    instructions mean: OCP's, or FNUZ, without infinities and negative zero. `max_registers`, of 4 bytes, are a
+    thread's. [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD Instinct MI200 ISA,
+    "VGPRs"]
     """
 
     name: str
@@ -115,6 +117,7 @@ class Target:
     mma: tuple[Mma, ...]
     source: str
     capability: tuple[int, int] = (8, 0)
+    max_registers: int = 255
     multiprocessors: int = 108  # what a driver that asks for their number is told
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
