@@ -195,6 +195,36 @@ def test_conversions_round_and_saturate() -> None:
     np.testing.assert_array_equal(out["Z"], [1.875, -1.875, 288, -288, 448, 16])
 
 
+def test_a_stated_rounding_takes_the_neighbour_on_its_side() -> None:
+    """Half a unit in the last place more than 1, and less than -1; a third; a root; of half precision, to nearest."""
+    eps = float(np.finfo(np.float32).eps)
+    found = small(
+        """
+        for i in T.Parallel(4):
+            if i == 0:
+                for j in T.serial(2):
+                    Y[0, j] = T.ieee_add(X[j], X[j] * H[0], "rz")
+                    Y[1, j] = T.ieee_add(X[j], X[j] * H[0], "ru")
+                    Y[2, j] = T.ieee_add(X[j], X[j] * H[0], "rd")
+                    Y[3, j] = T.ieee_fdiv(X[j], 3.0, "ru")
+                    Y[4, j] = T.ieee_fmaf(X[j], X[j], H[0], "rz")
+                    Y[5, j] = T.ieee_fsqrt(X[j] * X[j] * 2.0, "ru")
+                    Y[6, j] = T.cast(T.ieee_mul(T.cast(X[j], "float16"), T.cast(H[1], "float16")), "float32")
+        """,
+        'X: T.Tensor((2,), "float32"), H: T.Tensor((2,), "float32"), Y: T.Tensor((7, 2), "float32")',
+        np.array([1, -1], np.float32),
+        np.array([eps / 2, 1 / 3], np.float32),
+        np.zeros((7, 2), np.float32),
+    )
+    third, half_third = np.float32(1 / 3), np.float32(np.float16(1 / 3))
+    assert float(third) > 1 / 3, "the nearest is the one above"
+    root = np.float32(np.sqrt(2.0))
+    assert float(root) < np.sqrt(2.0), "the nearest is the one below"
+    root = np.nextafter(root, np.float32(2))
+    expected = [[1, -1], [1 + eps, -1], [1, -1 - eps], [third, -np.nextafter(third, np.float32(0))], [1, 1], [root] * 2]
+    np.testing.assert_array_equal(found, np.array([*expected, [half_third, -half_third]], np.float32))
+
+
 def test_each_thread_leaves_a_loop_on_its_own() -> None:
     statements = """
         tx = T.get_thread_binding()

@@ -15,10 +15,11 @@ from tests.conformance.reference.numbers import (
     converted,
     reinterpreted,
     rounded,
+    rounded_as,
     working_dtype,
 )
 from tile2cu.core.dtype import BOOL, DType
-from tile2cu.core.expr import OF_THREAD, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
+from tile2cu.core.expr import OF_THREAD, ROUNDINGS, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
 from tile2cu.core.program import Buffer
 
 _ERF = np.vectorize(__import__("math").erf, otypes=[np.float64])
@@ -34,6 +35,13 @@ _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "<<": np.left_shift, ">>": np.right_shift,
     "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "**": np.power,
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+_OF_TWO: dict[str, Callable[[Array, Array], Array]] = {
+    "max": np.fmax, "min": np.fmin, "pow": np.power, "fmod": np.fmod,
+}  # fmt: skip
+_STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before they round
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
+    "fma": lambda x, y, z: x * y + z, "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": _UNARY["rsqrt"],
 }  # fmt: skip
 _DIVISION: dict[str, Callable[[Array, Array], Array]] = {"//": np.floor_divide, "%": np.mod}
 
@@ -150,17 +158,18 @@ class Values:
                 return rounded(self._of(args[0], mask), expr.dtype)
             case "reinterpret":
                 return reinterpreted(self._of(args[0], mask), args[0].dtype, expr.dtype)
+            case _ if name.rpartition("_")[0] in _STATED and name.rpartition("_")[2] in ROUNDINGS:
+                function, _, mode = name.rpartition("_")
+                return rounded_as(
+                    _STATED[function](*(self._as(arg, expr.dtype, mask) for arg in args)), expr.dtype, mode
+                )
             case "infinity":
                 return np.array([np.inf])
-            case "max" | "min":
-                pair = (self._as(arg, expr.dtype, mask) for arg in args)
-                return (np.fmax if name == "max" else np.fmin)(*pair)
+            case _ if name in _OF_TWO:
+                return _OF_TWO[name](*(self._as(arg, expr.dtype, mask) for arg in args))
             case "ceildiv":
                 lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
                 return -((-lhs) // _divisor(rhs, mask))
-            case "pow" | "fmod":
-                lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
-                return (np.power if name == "pow" else np.fmod)(lhs, rhs)
             case "if_then_else":
                 return self._select(expr, mask)
             case "thread" if self.thread is not None:

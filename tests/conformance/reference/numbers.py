@@ -83,6 +83,20 @@ def rounded(values: Array, dtype: DType) -> Array:
         return wide.astype(numpy_dtype(dtype)).astype(np.float64)
 
 
+def rounded_as(values: Array, dtype: DType, mode: str) -> Array:
+    """The same by a stated rounding: rn to nearest, rz toward zero, ru up, rd down."""
+    nearest = rounded(values, dtype)
+    if mode == "rn":
+        return nearest
+    to = numpy_dtype(dtype)
+    if to.itemsize == 8:
+        raise CannotInterpret("stated roundings of float64, in which the interpreter itself computes")
+    up = values > 0 if mode == "rz" else np.full(values.shape, mode == "rd")  # whether the nearest may lie too high
+    wrong = np.where(up, nearest > values, nearest < values)
+    toward = np.where(up, -np.inf, np.inf).astype(to)
+    return np.where(wrong, np.nextafter(nearest.astype(to), toward), nearest).astype(np.float64)
+
+
 def stored(values: Array, dtype: DType) -> Array:
     """The values in the type of a caller's array."""
     return rounded(values, dtype).astype(numpy_dtype(dtype))
