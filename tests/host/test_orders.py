@@ -144,8 +144,13 @@ def test_an_index_of_a_copy_and_the_turns_of_a_loop_lie_in_shared_memory(tmp_pat
 
 @BOTH
 @pytest.mark.parametrize("stages", [1, 3])
-def test_a_pipelined_loop_that_a_break_leaves(stages: int, target: str, tmp_path: Path) -> None:
-    """What was loaded ahead lands, though nobody reads it; a producer would wait for ever for slots to be freed."""
+@pytest.mark.parametrize("way", ["break", "continue", "branch"])
+def test_a_pipelined_loop_of_which_some_turns_multiply(way: str, stages: int, target: str, tmp_path: Path) -> None:
+    """What was loaded ahead lands, though nobody reads it; behind a break a producer would wait for ever."""
+    product = "T.gemm(A_shared, B_shared, C_local, transpose_B=True)"
+    turn = f"if k < Last[bx]:\n                {product}"
+    if way != "branch":
+        turn = f"if k >= Last[bx]:\n                {way}\n            {product}"
     kernel = load_body(
         tmp_path,
         f"""
@@ -156,9 +161,7 @@ def test_a_pipelined_loop_that_a_break_leaves(stages: int, target: str, tmp_path
         for k in T.Pipelined(4, num_stages={stages}):
             T.copy(A[0, k * 64], A_shared)
             T.copy(B[0, k * 64], B_shared)
-            if k >= Last[bx]:
-                break
-            T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+            {turn}
         T.copy(C_local, C[bx * 64, 0])
         """,
         'A: T.Tensor((64, 256), "float16"), B: T.Tensor((64, 256), "float16"), Last: T.Tensor((3,), "int32"), '
@@ -171,3 +174,4 @@ def test_a_pipelined_loop_that_a_break_leaves(stages: int, target: str, tmp_path
     c = kernel(a, b, last).reshape(3, 64, 64)
     a, b = a.astype(np.float64), b.astype(np.float64)
     np.testing.assert_array_equal(c, [a[:, : 64 * n] @ b[:, : 64 * n].T for n in last])
+    assert ("tl::TmaPipeline" in kernel.source) == (target == "cuda:sm_90a" and way != "break")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import FIRST_LINE, settled
 from tile2cu.core.prelude import around, for_loads_alone, way_to
 from tile2cu.core.program import Assign, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
@@ -65,6 +65,39 @@ def test_results_of_one_instruction_fit_the_registers(rows: int, columns: int, b
     context = settled(body, threads=2 * rows, target="cuda:sm_90a")
     found = str(context.facts[context.launch, "specialised"].because)
     assert because in found if because else not found
+
+
+GEMM = """
+A_shared = T.alloc_shared((64, 64), "{operand}")
+C_local = T.alloc_fragment((64, 64), "{sums}")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages={stages}):
+    {load}
+    T.gemm(A_shared, A_shared, C_local)
+{end}
+"""
+LOAD = "T.copy(Z[0, k * 64], A_shared)"
+PLAIN_GEMM = {"operand": "float16", "sums": "float32", "stages": 2, "load": LOAD, "end": ""}
+LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
+
+
+@pytest.mark.parametrize(
+    ("parts", "because"),
+    [
+        ({}, ""),
+        ({"stages": 0}, "has no stages to load into"),
+        ({"end": LOOP}, "2 pipelined loops (lines {4}, {7}), and a producer loads for one"),
+        ({"load": f"if k > bx:\n        {LOAD}"}, "the loop in line {4} loads in a branch (line {5}), so not ahead"),
+        ({"load": f"{LOAD}\n    if k > bx:\n        break"}, "line {7} leaves the loop"),
+        ({"sums": "float16"}, "adds up in float16, and wgmma is used for sums of float32"),
+    ],
+    ids=["none", "no stages", "two loops", "branch", "break", "sums"],
+)
+def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
+    context = settled(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")
+    found = str(context.facts[context.launch, "specialised"].because)
+    lines = because.format(*range(FIRST_LINE - 1, FIRST_LINE + 9))
+    assert lines in found if because else not found
 
 
 def test_way_has_what_decides_and_nothing_else() -> None:

@@ -11,6 +11,7 @@ from tile2cu.core.program import (
     Buffer,
     Copy,
     Gemm,
+    If,
     Launch,
     Loop,
     LoopKind,
@@ -243,8 +244,8 @@ def _why_not(launch: Launch, context: Context) -> str:
     if context.facts.get(launch, "meets") is not None:
         return "the kernel has barriers of its cluster, to which a producer does not come"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    if len(loops) != 1 or loops[0].num_stages < 1:
-        return "there is not exactly one pipelined loop"
+    if refusal := _loops_refusal(loops):
+        return refusal
     if not _same_in_all_threads(loops[0], launch):
         return f"not all threads come to the loop in line {loops[0].span.line} alike"
     if context.target.wgmma and launch.threads % _WARPGROUP:
@@ -253,18 +254,50 @@ def _why_not(launch: Launch, context: Context) -> str:
         return f"{launch.threads} threads leave no room for one warp more"
     pipeline = pipeline_of(loops[0], launch, producer=True)
     if pipeline is None:
-        return f"the loop in line {loops[0].span.line} loads nothing ahead"
+        return _nothing_ahead(loops[0])
     products = [op for op in context.statements if isinstance(op, Gemm)]
-    if not any(isinstance(op, Gemm) for op in pipeline.body):
+    if not any(isinstance(op, Gemm) for op in walk_stmts(pipeline.body)):
         return "the pipelined loop has no product"
-    refusal = product_refusal if context.target.wgmma else _mma_refusal
+    refuses = product_refusal if context.target.wgmma else _mma_refusal
     refusals = [why_no_way(loops[0], pipeline.loads, launch)]
     refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    refusals += [refusal(op, context) for op in products]
+    refusals += [refuses(op, context) for op in products]
     refusals += [_registers_refusal(op, launch) for op in products if context.target.wgmma]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
+
+
+def _loops_refusal(loops: list[Loop]) -> str:
+    """Why pipelined loops are none that a producer loads for; empty if they are."""
+    if not loops:
+        return "the kernel has no pipelined loop"
+    if len(loops) > 1:
+        lines = ", ".join(str(loop.span.line) for loop in loops)
+        return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and a producer loads for one"
+    return "" if loops[0].num_stages else f"the loop in line {loops[0].span.line} has no stages to load into"
+
+
+def _nothing_ahead(loop: Loop) -> str:
+    """Why a pipelined loop has no loads for a producer."""
+    for branch in walk_stmts(loop.body):
+        if isinstance(branch, If) and any(map(_is_load, walk_stmts((branch,)))):
+            return f"the loop in line {loop.span.line} loads in a branch (line {branch.span.line}), so not ahead"
+    return f"the loop in line {loop.span.line} loads nothing ahead"
+
+
+def _is_load(stmt: Stmt) -> bool:
+    return isinstance(stmt, Copy) and (stmt.src.buffer.scope, stmt.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
+
+
+def _types_refusal(op: Gemm, context: Context) -> str:
+    """Of a product for whose types the target's table of wgmma has no row, which of them there is none for."""
+    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
+    sums = [str(row.accumulator) for row in context.target.wgmma if row.operand == a == b]
+    if sums:
+        return f"adds up in {c}, and wgmma is used for sums of {' or '.join(sums)}"
+    types = f"{a} operands" if a == b else f"operands of {a} and {b}"
+    return f"has {types}, for which wgmma is not used"
 
 
 def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
@@ -317,7 +350,7 @@ def product_refusal(op: Gemm, context: Context) -> str:
     if op.metadata is not None:
         return f"{line} is sparse, and runs on mma.sync"
     if row is None:
-        return f"{line} has types that wgmma does not take"
+        return f"{line} {_types_refusal(op, context)}"
     if k % row.k or split_of(op, groups) is None:
         return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
     if row.operand.bits == 8 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
