@@ -1,10 +1,12 @@
-"""The machine code of where copies and fragments lie: one address for many accesses, and no sign of thread numbers."""
+"""The machine code of where elements lie: one address for many accesses, no sign, one test for what is consecutive."""
 
 import re
 from collections import Counter
 from pathlib import Path
 
 from tests.compile.test_held import ROOT, compiled
+from tile2cu.api import emit_text
+from tile2cu.targets import find
 
 COPIES = ROOT / "emitted/cuda/sm_90a/w2a8_gemv.cu"
 _PLACE = re.compile(r"LDGSTS\S* \[(?P<to>[^\]]*)\]")
@@ -33,3 +35,14 @@ def test_places_of_fragments_know_no_sign(nvcc: str, nvdisasm: str, tmp_path: Pa
     """A quotient of a signed number takes two shifts and a sum more than one of an unsigned number."""
     _, machine_code = compiled(nvcc, nvdisasm, ROOT / "emitted/cuda/sm_80/rmsnorm.cu", tmp_path)
     assert "LDG" in machine_code and "SHF.R.S32" not in machine_code
+
+
+def test_what_a_row_needs_is_computed_once_where_lanes_are_idle(nvcc: str, nvdisasm: str, tmp_path: Path) -> None:
+    """20 of 32 lanes hold a row's 160 elements, 8 each, and each thread has two rows: two roots, not sixteen."""
+    bindings = {"dim": 160, "block_M": 8, "threads": 128}
+    (emitted,) = emit_text(ROOT / "examples/rmsnorm.py", kernel=None, target=find("cuda:sm_90a"), bindings=bindings)
+    for name, content in emitted.files.items():
+        (tmp_path / name).write_text(content)
+    assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8>" in (tmp_path / "rmsnorm.cu").read_text()
+    _, machine_code = compiled(nvcc, nvdisasm, tmp_path / "rmsnorm.cu", tmp_path)
+    assert machine_code.count("MUFU.RSQ") == 2

@@ -32,9 +32,13 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
     parallel_spread<vector>(Layout{}, body);
   } else {
     static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
+    // Consecutive elements have one test: between two of the same row the compiler shares what the row needs.
+    constexpr int tested = Layout::registers % Layout::vector == 0 ? Layout::vector : 1;
     TL_UNROLL
-    for (int r = 0; r < Layout::registers; r += vector) {
-      if (Layout::valid(r)) {
+    for (int first = 0; first < Layout::registers; first += tested) {
+      if (!Layout::valid(first)) continue;
+      TL_UNROLL
+      for (int r = first; r < first + tested; r += vector) {
         if constexpr (Layout::rank == 1)
           body(LastIndex<Layout, 0, vector>{r});
         else if constexpr (Layout::rank == 2)
