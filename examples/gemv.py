@@ -13,7 +13,7 @@ def gemv(
     K,
     block_N=8,  # rows of B a block
     block_K=1024,  # columns a turn
-    num_stages=3,
+    num_stages=2,
     threads=128,
     dtype="float16",
 ):

@@ -22,6 +22,16 @@ def test_rmsnorm_and_silu_of_any_multiple_of_32(dim: int, block: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize("dim", [200, 1000])
+def test_rmsnorm_of_rows_that_leave_lanes_of_a_warp_idle(dim: int) -> None:
+    """Two rows a warp, or rows of several packets a lane; the last block has some of its rows."""
+    kernel = load("rmsnorm.py", dim=dim)
+    for rows in (1, 8, 13):
+        data = halves(inputs.normals(random(rows), [(rows, dim), (dim,)]))
+        assert_close(run(kernel, data)[0], references.rmsnorm(data, {}), 2e-3)
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize("dim", [100, 8192])
 def test_layernorm_of_rows_far_from_zero(dim: int) -> None:
     """Sums of squares would leave nothing of a variance of 1 beside a mean of 1000."""

@@ -16,8 +16,8 @@ template <int extent_, int threads, int thread_stride, int vector_> struct Block
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return reg / vector * turn + place() * vector + reg % vector;
   }
-  static TL_DEVICE bool valid(int reg) {
-    return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg) < extent;
+  static TL_DEVICE bool valid(int reg) {  // one test for a whole vector
+    return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg / vector * vector) < extent;
   }
   static TL_DEVICE int replica() {
     const unsigned t = thread();
