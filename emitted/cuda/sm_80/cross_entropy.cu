@@ -45,11 +45,11 @@ using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 8>;
 // of largest, previous, part, total:
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
-// of a loop:
+// of a loop over i:
 // (T128 threads, V1 values each) -> (1); 1 thread with one element each; 128 threads hold the same value
 // [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
-// of a loop:
+// of a loop over j:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 4 consecutive elements each  [layout.loop.flat]
 using j_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 4>;
 

@@ -191,7 +191,8 @@ __global__ void __launch_bounds__(threads)
     // other threads hold what is read here of scores_scale: through shared memory  [select.copy.through-shared]
     tl::copy(scores_scale, scores_scale_staged);
 
-    // scores_scale_staged was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // S_shared and scores_scale_staged were written by other threads: a barrier before they are used again
+    // [sync.shared.hazard]
     tl::sync_threads();
     // mla_decode.py:95-97
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale_staged(i); });

@@ -32,10 +32,10 @@ constexpr int half_1 = 64;
 constexpr int threads = 128;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
-// of a loop:
+// of a loop over i, j:
 // (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block, half_1>, tl::Shape<8, 16>, 4>;
-// of a loop:
+// of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 8 x 16 threads with 8 consecutive elements each  [layout.loop.flat]
 using ij_layout_1 = tl::Blocked<tl::Shape<block, dim>, tl::Shape<8, 16>, 8>;
 

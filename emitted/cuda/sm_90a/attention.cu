@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    if (tl::thread() != threads) return;
+    if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile += gridDim.x, ++round) {
       const auto block = tl::place_of(tile, tiles);

@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::clear(pT);
     tl::gemm(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT);
 
-    // lse was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // delta and lse were written by other threads: a barrier before they are used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // attention_backward.py:181  for i, j in T.Parallel(block_M, block_N):
     tl::parallel(pT_layout{}, [&](auto i, auto j) {

@@ -84,7 +84,7 @@ using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // of y:
 // here the same as weights_layout: the sizes are equal
 using y_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop:
+// of a loop over t:
 // (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each  [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 // of dA_m:

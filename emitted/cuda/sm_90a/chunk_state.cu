@@ -69,7 +69,7 @@ using x_decayed_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
 // each 64  [layout.gemm.wgmma-accumulator]
 using state_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop:
+// of a loop over t:
 // (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each  [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 // of decayed_k:

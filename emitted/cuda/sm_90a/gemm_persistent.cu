@@ -23,6 +23,8 @@ namespace gemm_persistent_kernel {
 constexpr int block_M = 128, block_N = 256, block_K = 64;
 // blocks, as many as the chip runs at once
 constexpr int programs = 132;
+// rows of tiles that are filled column by column
+constexpr int panel = 12;
 // up to 3 tiles ahead of the first turn, 2 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
@@ -80,9 +82,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
       if (tile < bx_end * by_end) {
         // gemm_persistent.py:32
-        const int first = (tile / (12 * bx_end)) * 12;
-        const int width = tl::min(12, by_end - first);
-        const int place = tile % (12 * bx_end);
+        const int first = (tile / (panel * bx_end)) * panel;
+        const int width = tl::min(panel, by_end - first);
+        const int place = tile % (panel * bx_end);
         const int bx = tl::floordiv(place, width);
         const int by = first + tl::floormod(place, width);
 
@@ -108,9 +110,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     if (tile < bx_end * by_end) {
       // gemm_persistent.py:32
-      const int first = (tile / (12 * bx_end)) * 12;
-      const int width = tl::min(12, by_end - first);
-      const int place = tile % (12 * bx_end);
+      const int first = (tile / (panel * bx_end)) * panel;
+      const int width = tl::min(panel, by_end - first);
+      const int place = tile % (panel * bx_end);
       const int bx = tl::floordiv(place, width);
       const int by = first + tl::floormod(place, width);
 

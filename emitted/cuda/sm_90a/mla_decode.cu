@@ -133,9 +133,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
 
   // mla_decode.py:63  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count). A slot has an
-  // `empty` for each warpgroup, which completes when its warps have freed its columns of KV_shared; the second's
-  // part starts with panel 4. One thread initialises them; a barrier of the whole block shows them to all.
+  // The panels of a slot are 8 of KV_shared and 1 of K_pe_shared, counted from 0. A panel's `full` completes when
+  // TMA's bytes have arrived (zeros from outside a tensor count). A slot has an `empty` for each warpgroup, which
+  // completes when its warps have freed its columns of KV_shared; the second's part starts with panel 4. One
+  // thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPanelPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
   // Before memory is read for the turns, so that both are under way at once
   if (tl::is_producer<threads>()) first_tiles.produce(load_first);

@@ -1,9 +1,10 @@
-"""Where a loop stops has a name where it is long, unless a turn may move it."""
+"""What of loops has a name: where they stop, if that is long and no turn moves it; and what barriers in them name."""
 
 from pathlib import Path
 
 from tile2cu import emit
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 KERNEL = """
 import tilelang
 import tilelang.language as T
@@ -40,3 +41,16 @@ def test_a_long_stop_has_a_name(tmp_path: Path) -> None:
 def test_a_short_one_and_one_that_moves_stand_in_the_head(tmp_path: Path) -> None:
     assert loop("T.ceildiv(M, 3)", tmp_path)[1] == "for (int each = 0; each < tl::ceildiv(M, 3); ++each) {"
     assert "each_end" not in loop("T.ceildiv(T.min(M, 40) * 2, x) + T.max(M - 5, 0) // 2", tmp_path)[1]
+
+
+def test_a_panel_keeps_its_name() -> None:
+    text = emit(EXAMPLES / "gemm_persistent.py", target="cuda:sm_90a")["gemm_persistent"].files["gemm_persistent.cu"]
+    assert "constexpr int panel = 12;" in text and "const int width = tl::min(panel, by_end - first);" in text
+
+
+def test_a_barrier_names_all_that_it_shows() -> None:
+    """Of two tiles that were written before it, the second is read behind the next statement."""
+    example = EXAMPLES / "attention_backward.py"
+    emitted = emit(example, kernel="attention_backward", target="cuda:sm_90a", dim=64, is_causal=True)
+    text = emitted["attention_backward"].files["attention_backward.cu"]
+    assert text.count("// delta and lse were written by other threads: a barrier") == 1

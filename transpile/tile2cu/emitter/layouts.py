@@ -33,6 +33,7 @@ class _Alias:
     layout: FragmentLayout
     extents: tuple[str, ...]
     reason: str
+    loop: str = ""  # over what, where it is no tile's
     users: list[Buffer] = field(default_factory=list)
 
 
@@ -56,7 +57,8 @@ class Layouts:
         for op in walk_stmts(settled.launch.body):
             if isinstance(op, Parallel) and self._of(settled.facts[op, "layout"]) is None:
                 layout, name = settled.facts[op, "layout"], "".join(var.name for var in op.vars)
-                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, "layout"))
+                over = ", ".join(var.name for var in op.vars)
+                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, "layout"), over)
 
     def of_tile(self, tile: Buffer) -> str:
         """The name of a fragment's layout."""
@@ -69,8 +71,8 @@ class Layouts:
         assert alias is not None, "every loop's layout has a name"
         return alias.name
 
-    def _add(self, layout: FragmentLayout, extents: tuple[str, ...], wish: str, reason: str) -> _Alias:
-        alias = _Alias(self.printer.names.fresh(f"{wish}_layout"), layout, extents, reason)
+    def _add(self, layout: FragmentLayout, extents: tuple[str, ...], wish: str, reason: str, loop: str = "") -> _Alias:
+        alias = _Alias(self.printer.names.fresh(f"{wish}_layout"), layout, extents, reason, loop)
         self.aliases.append(alias)
         return alias
 
@@ -102,7 +104,7 @@ class Layouts:
         if first is not None and first is not alias:
             about = f"here the same as {first.name}: the sizes are equal"
         text = f"using {alias.name} = {self._type(alias.layout, alias.extents)};"
-        comments = [f"of {users}:" if users else "of a loop:", about, *self._operand_about(alias)]
+        comments = [f"of {users}:" if users else f"of a loop over {alias.loop}:", about, *self._operand_about(alias)]
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:

@@ -147,8 +147,10 @@ def _of_panels(dealt: Dealt, pipeline: Pipeline, statements: "Statements") -> di
     """How many panels a slot has, how many of them the first warpgroup frees, and who frees which."""
     names, settled = statements.printer.names, statements.settled
     own = second_part(dealt, pipeline, settled)
+    parts = [f"{settled.facts[tile, 'layout'].panels} of {names(tile.name)}" for tile in pipeline.buffers]
     about = (
-        f"A panel's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count). A slot has an "
+        f"The panels of a slot are {listed(parts)}, counted from 0. A panel's `full` completes when TMA's "
+        f"bytes have arrived (zeros from outside a tensor count). A slot has an "
         f"`empty` for each warpgroup, which completes when its warps have freed its columns of "
         f"{names(dealt.second.b.buffer.name)}; the second's part starts with panel {own}. One thread initialises them; "
         "a barrier of the whole block shows them to all."

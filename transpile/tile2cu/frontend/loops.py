@@ -174,17 +174,18 @@ def _trace_open_parallel(
     inner.end_frame()
 
 
-def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: int) -> list[Expr]:
+def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: Expr) -> list[Expr]:
     """The coordinates of a tile. Of two dimensions, `panel` places along the last go through all of the first at once.
 
     Blocks that run at the same time then share operands along both.
     """
-    fits = static_value(domain[-1]) is not None and int(static_value(domain[-1]) or 0) <= panel
-    if len(domain) == 2 and panel > 1 and not fits:
+    wide = int(static_value(panel) or 0)
+    fits = static_value(domain[-1]) is not None and int(static_value(domain[-1]) or 0) <= wide
+    if len(domain) == 2 and wide > 1 and not fits:
         others, last = domain
-        of_panel = binary("*", int_const(panel), others)
-        first = let(cx, "first", binary("*", binary("//", tile, of_panel), int_const(panel)))
-        width = let(cx, "width", Call(INT32, "min", (int_const(panel), binary("-", last, first))))
+        of_panel = binary("*", panel, others)
+        first = let(cx, "first", binary("*", binary("//", tile, of_panel), panel))
+        width = let(cx, "width", Call(INT32, "min", (panel, binary("-", last, first))))
         place = let(cx, "place", binary("%", tile, of_panel))
         return [binary("//", place, width), binary("+", first, binary("%", place, width))]
     coordinates: list[Expr] = []

@@ -14,7 +14,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, INT64, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, Const, Expr, Load, Named, Unary, Var, static_value, walk
+from tile2cu.core.expr import Call, Const, Expr, Load, Named, Unary, Var, int_const, static_value, walk
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
@@ -290,7 +290,7 @@ class LoopFrame:
     kind: str
     bounds: tuple[Expr, ...]
     num_stages: int = 0
-    panel: int = 0  # places along the last dimension that T.Persistent takes together
+    panel: Expr = int_const(1)  # places along the last dimension that T.Persistent takes together
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
 from tile2cu.core.accesses import (
@@ -253,7 +253,7 @@ class _Walker:
                 self.end_reads.discard(id(stmt))
             elif id(stmt) not in self.barriers:
                 self.end_reads.add(id(stmt))
-            self.barrier(stmt, hazards, divergent)
+            self.barrier(stmt, self.shown_too(stmt, pending) | hazards if hazards else hazards, divergent)
             pending = self.after_barrier(pending)
         return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic, touches))
 
@@ -278,6 +278,12 @@ class _Walker:
         written, read = self.names(pending.written), self.names(pending.read)
         found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
         return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
+
+    def shown_too(self, stmt: Stmt, pending: _Pending) -> dict[str, Hazard]:
+        """What a barrier before a statement shows to those behind it."""
+        behind = dropwhile(lambda each: each is not stmt, self.context.statements)
+        read = {name for each in behind for name in self.read(each)}
+        return {name: Hazard(name, "written") for name in self.names(pending.written) & read}
 
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | None) -> dict[str, Hazard]:
         """The hazards that end at a barrier here: where not all threads come, those of tensors are the user's."""

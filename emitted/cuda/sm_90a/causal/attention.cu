@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    if (tl::thread() != threads) return;
+    if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.draw(++round)) {
       // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
