@@ -175,3 +175,35 @@ def test_a_pipelined_loop_of_which_some_turns_multiply(way: str, stages: int, ta
     a, b = a.astype(np.float64), b.astype(np.float64)
     np.testing.assert_array_equal(c, [a[:, : 64 * n] @ b[:, : 64 * n].T for n in last])
     assert ("tl::TmaPipeline" in kernel.source) == (target == "cuda:sm_90a" and way != "break")
+
+
+@BOTH
+def test_one_thread_lists_what_all_load(target: str, tmp_path: Path) -> None:
+    """What it does to its list by itself needs no barrier, which it could not wait at; the others wait for the list."""
+    kernel = load_body(
+        tmp_path,
+        """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        order = T.alloc_shared((4,), "int32")
+        count = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        T.clear(C_local)
+        if tx == 32 and Use[0] >= 0:
+            count[0] = 0
+            for i in T.serial(4):
+                if Use[i] > 0:
+                    order[count[0]] = i
+                    count[0] = count[0] + 1
+        for k in T.Pipelined(count[0], num_stages=2):
+            T.copy(A[0, order[k] * 64], A_shared)
+            T.gemm(A_shared, A_shared, C_local, transpose_B=True)
+        T.copy(C_local, C)
+        """,
+        'A: T.Tensor((64, 256), "float16"), Use: T.Tensor((4,), "int32"), C: T.Tensor((64, 64), "float32")',
+        target=target,
+    )
+    a = RNG.integers(-4, 5, (64, 256)).astype(np.float16)
+    used = a.astype(np.float64).reshape(64, 4, 64)[:, [0, 2, 3]].reshape(64, 192)
+    np.testing.assert_array_equal(kernel(a, np.array([1, 0, 1, 1], np.int32)), used @ used.T)
+    assert kernel.source.count("tl::sync_threads();") == 1

@@ -49,11 +49,22 @@ class Listed:
         return frozenset((thread, element) for thread, element in enumerate(self.elements) if element is not None)
 
 
-Touch = Spread | Tiled | frozenset[Listed] | None  # None: nothing is known
+@dataclass(frozen=True)
+class Alone:
+    """Any elements, by one thread."""
+
+    thread: int
+
+
+Touch = Spread | Tiled | Alone | frozenset[Listed] | None  # None: nothing is known
 
 
 def apart(one: Touch, other: Touch) -> bool:
     """Whether no element that a thread touches in the one way is touched by another thread in the other."""
+    if isinstance(one, Alone) and isinstance(other, frozenset):
+        return apart(other, one)
+    if isinstance(one, frozenset) and isinstance(other, Alone):
+        return all(thread == other.thread for listed in one for thread, _ in listed.pairs)
     if not isinstance(one, frozenset) or not isinstance(other, frozenset):
         return one is not None and one == other
     owners: dict[tuple[int, ...], set[int]] = {}
@@ -90,6 +101,8 @@ class Owners:
         accesses = tuple(each for each in own_accesses(stmt) if each.buffer.memory is tile)
         active = self._active(conditions)
         lists = [self._listed(access, tile, active) for access in accesses]
+        if None in lists and sum(active) == 1:
+            return Alone(active.index(True))
         return frozenset(each for each in lists if each is not None) if None not in lists else None
 
     def _copied(self, op: Copy, tile: Buffer) -> Tiled | None:
@@ -163,7 +176,10 @@ class Owners:
         """The threads that may come there."""
         threads = range(self.context.launch.block_threads)
         active = [True] * len(threads)
-        for condition, arm in conditions:
+        parts = [
+            (part, arm) for condition, arm in conditions for part in (_conjuncts(condition) if arm else (condition,))
+        ]
+        for condition, arm in parts:
             expanded = self.context.bounds.expanded(condition)
             for thread in threads if _is_of_thread_alone(expanded) else ():
                 active[thread] &= bool(_value(expanded, thread)) == arm
@@ -185,6 +201,13 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
         "!=": operator.ne, "and": lambda a, b: a and b, "or": lambda a, b: a or b,
     }
 )  # fmt: skip
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """What holds where the condition does."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*_conjuncts(condition.lhs), *_conjuncts(condition.rhs))
+    return (condition,)
 
 
 def _is_of_thread_alone(expr: Expr) -> bool:
