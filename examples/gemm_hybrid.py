@@ -18,6 +18,7 @@ def gemm_hybrid(
     num_stages=3,
     threads=256,
     strip=8,  # rows that a block of the second kernel adds up
+    transpose_B=False,
     dtype="float16",
 ):
     """C = relu(A @ B). Parts of a tile are summed by a second kernel, always in the same order."""
@@ -38,51 +39,65 @@ def gemm_hybrid(
 
     @T.macro
     def place_of(tile, rows, columns):
-        # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+        # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2; every other panel
+        # runs backwards, where the last one ended.
         most = T.if_then_else(columns < panel, 2, panel)
-        above = tile // (most * columns) * most
-        height = T.min(most, rows - above)
-        return above + tile % (most * columns) % height, tile % (most * columns) // height
+        number = tile // (most * columns)
+        height = T.min(most, rows - number * most)
+        along = tile % (most * columns) // height
+        return number * most + tile % (most * columns) % height, T.if_then_else(
+            number % 2 == 0, along, columns - 1 - along
+        )
+
+    B_shape = (N, K) if transpose_B else (K, N)
+    B_tile = (block_N, block_K) if transpose_B else (block_K, block_N)
 
     @T.prim_func
-    def gemm_hybrid_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
+    def gemm_hybrid_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor(B_shape, dtype), C: T.Tensor((M, N), dtype)):
         parts = T.alloc_global((2 * programs, block_M, block_N), "float32")
 
         # multiply
         # grid dims: (blocks)
         with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
-            B_shared = T.alloc_shared((block_K, block_N), dtype)
+            B_shared = T.alloc_shared(B_tile, dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
             T.pdl_trigger()
 
             rows = T.ceildiv(M, block_M)
             columns = T.ceildiv(N, block_N)
             k_tiles = T.ceildiv(K, block_K)
             left = rows * columns % programs
-            part = first_part_of(left, k_tiles)
             cut = cut_of(left, k_tiles)
             waves = T.ceildiv(rows * columns - cut, programs)
+            # Where nothing is cut nothing is divided for it: the first loads would wait, 1 % of a single wave.
+            part = T.if_then_else(cut > 0, first_part_of(left, k_tiles), 0)
             # Blocks whose parts are their tiles' first, second, ... run on the same K at the same time, as those of
             # a whole wave do: their operands meet in L2.
-            number = block // T.max(cut, 1)
+            number = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
+            own = T.if_then_else(cut > 0, block % T.max(cut, 1), 0)
             ends = T.if_then_else(number == 1, T.ceildiv(cut, programs - cut), 1)
 
             for wave in T.serial(waves + ends):
                 whole = wave < waves
                 end = block - cut + (wave - waves) * (programs - cut)
-                place = T.if_then_else(number == 1, end, block % T.max(cut, 1))
+                place = T.if_then_else(number == 1, end, own)
                 tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + place)
                 start = T.if_then_else(whole, 0, number * part)
                 count = T.if_then_else(whole, k_tiles, T.min(part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
-                    if K == 0:
-                        T.clear(C_local)
+                    # Every other wave goes through K backwards: what the last one has read last is in L2.
+                    back = whole and wave % 2 == 1
                     for ko in T.Pipelined(count, num_stages=num_stages):
-                        T.copy(A[by * block_M, (start + ko) * block_K], A_shared)
-                        T.copy(B[(start + ko) * block_K, bx * block_N], B_shared)
-                        T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
+                        k = T.if_then_else(back, count - 1 - ko, start + ko)
+                        T.copy(A[by * block_M, k * block_K], A_shared)
+                        if transpose_B:
+                            T.copy(B[bx * block_N, k * block_K], B_shared)
+                        else:
+                            T.copy(B[k * block_K, bx * block_N], B_shared)
+                        T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
                     if not whole:
                         T.copy(C_local, parts[number * cut + place, 0, 0])
                     # The ReLU is fused: C never goes to memory without it. In no branch, in which ptxas 12.4 would wait

@@ -27,13 +27,12 @@ def gemm_persistent(
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
 
             # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
             for bx, by in T.Persistent(
                 [T.ceildiv(N, block_N), T.ceildiv(M, block_M)], programs, block, group_size=panel
             ):
-                if K == 0:
-                    T.clear(C_local)
                 for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                     T.copy(A[by * block_M, ko * block_K], A_shared)
                     T.copy(B[ko * block_K, bx * block_N], B_shared)

@@ -77,15 +77,19 @@ def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.parametrize("programs", [5, 7])
-def test_tiles_that_fill_no_wave_are_cut(programs: int) -> None:
-    """Of 9 tiles 4 by five blocks, or 2 by seven; of 20 none or 6; also tiles over the edge, and none."""
+@pytest.mark.parametrize(("programs", "transposed"), [(5, False), (7, True)])
+def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> None:
+    """Of 9 tiles 4 by five blocks, or 2 by seven; of 20 none or 6; also tiles over the edge, and none.
+
+    Waves, and panels of tiles, that run backwards are among them.
+    """
     tiles = {"block_M": 64, "block_N": 64, "block_K": 32, "threads": 128, "least": 1, "panel": 2}
-    kernel = load("gemm_hybrid.py", programs=programs, target="cuda:sm_90a", **tiles)
+    kernel = load("gemm_hybrid.py", programs=programs, transpose_B=transposed, target="cuda:sm_90a", **tiles)
     assert "tl::tma_store_start(C_local, " in kernel.source and "tl::copy(C_local, parts(" in kernel.source
     for m, n, k in ((152, 136, 208), (72, 600, 40), (64, 64, 0), (0, 64, 64)):
         data = inputs.small_integers(random(k), [(m, k), (k, n)])
-        np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
+        stored = [data[0], np.ascontiguousarray(data[1].T) if transposed else data[1]]
+        np.testing.assert_array_equal(run(kernel, stored)[0], np.maximum(data[0] @ data[1], 0))
         assert_clean(kernel)
 
 
