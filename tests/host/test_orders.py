@@ -207,3 +207,33 @@ def test_one_thread_lists_what_all_load(target: str, tmp_path: Path) -> None:
     used = a.astype(np.float64).reshape(64, 4, 64)[:, [0, 2, 3]].reshape(64, 192)
     np.testing.assert_array_equal(kernel(a, np.array([1, 0, 1, 1], np.int32)), used @ used.T)
     assert kernel.source.count("tl::sync_threads();") == 1
+
+
+@BOTH
+@pytest.mark.parametrize("place", ["now", "State"])
+def test_the_next_load_is_where_this_turn_says(place: str, target: str, tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        f"""
+        A_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        now = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        T.clear(C_local)
+        if tx == 0:
+            {place}[0] = 2
+        for k in T.Pipelined(3, num_stages=2):
+            at = {place}[0]
+            T.copy(A[0, at * 64], A_shared)
+            T.gemm(A_shared, A_shared, C_local, transpose_B=True)
+            if tx == 0:
+                {place}[0] = Next[{place}[0]]
+        T.copy(C_local, C)
+        """,
+        'A: T.Tensor((64, 256), "float16"), Next: T.Tensor((4,), "int32"), State: T.Tensor((1,), "int32"), '
+        'C: T.Tensor((64, 64), "float32")',
+        target=target,
+    )
+    a = RNG.integers(-4, 5, (64, 256)).astype(np.float16)
+    used = a.astype(np.float64).reshape(64, 4, 64)[:, [2, 1, 0]].reshape(64, 192)
+    np.testing.assert_array_equal(kernel(a, np.array([3, 0, 1, 2], np.int32), np.zeros(1, np.int32)), used @ used.T)

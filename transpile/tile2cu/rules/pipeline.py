@@ -171,9 +171,10 @@ def _stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
             f"its place depends on `{changed[0]}`, which the loop assigns to",
             "compute the place from the loop's variable",
         )
-    written = frozenset().union(*(buffers_written(other) for other in loop.body))
-    tensors = sorted(buffer.name for buffer in buffers_read(stmt) & written)
-    return (f"the loop also writes `{tensors[0]}`", "write to another tensor") if tensors else ("", "")
+    needed = (*lets_for(_names(stmt), loop.body), stmt)
+    written = {buffer.memory for other in walk_stmts(loop.body) for buffer in buffers_written(other)}
+    both = sorted(part.name for each in needed for part in buffers_read(each) if part.memory in written)
+    return (f"the loop also writes `{both[0]}`", "write to another tensor") if both else ("", "")
 
 
 def _is_read_after(loop: Loop, tile: Buffer, launch: Launch) -> bool:
