@@ -28,7 +28,8 @@ template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> all
   }
   return ballot(missing) == 0;
 }
-// Whether two fragments of one layout differ in any element that the warp holds, or are infinite there. Who: whole warps.
+// Whether two fragments of one layout differ in any element that the warp holds, or are infinite there. Who: whole
+// warps.
 template <class T, class Layout> TL_DEVICE bool differ(const Fragment<T, Layout>& a, const Fragment<T, Layout>& b) {
   bool found = false;
   TL_UNROLL

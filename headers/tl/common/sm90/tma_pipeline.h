@@ -74,8 +74,8 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
   // Waits until tile k is there. Who: each consumer thread.
   TL_DEVICE void wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
   TL_DEVICE void wait(const RingSlot<stages>& slot) const { mbarrier_wait(barriers_.full[slot], slot.parity()); }
-  // Waits until every consumer warp, of all blocks, has released the slots of the last of `turns` tiles: a block must not
-  // end before arrivals of others. Who: the producer's threads, of which one does it.
+  // Waits until every consumer warp, of all blocks, has released the slots of the last of `turns` tiles: a block must
+  // not end before arrivals of others. Who: the producer's threads, of which one does it.
   TL_DEVICE void drain(int turns) const {
     if (thread() != threads) return;
     for (int k = turns < stages ? 0 : turns - stages; k < turns; ++k)
