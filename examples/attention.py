@@ -17,6 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
+    slack=0,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
     block_M=64,  # queries a block
     block_N=64,  # keys a turn
     num_stages=2,
@@ -97,6 +98,11 @@ def attention(
                 # Online softmax: rescale what was summed so far when a row's maximum grows.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
+                if slack:
+                    # Any reference near the maximum will do: where few turns change it, few rescale.
+                    for i in T.Parallel(block_M):
+                        grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
+                        scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_M):
                     scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
                 for i, j in T.Parallel(block_M, block_N):

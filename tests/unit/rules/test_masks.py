@@ -132,3 +132,41 @@ def test_a_sum_that_runs_on_meets_other_lanes_after_the_turns(start: str, add: s
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     assert context.facts.get(loop, "plain_turns") is not None
     assert (context.facts.get(loop, "late_sum") is not None) == late
+
+
+@pytest.mark.parametrize(
+    ("kept", "above_scale", "below_scale", "first"),
+    [
+        ("before[i]", "", "", True),
+        ("best[i]", "", "", False),
+        ("before[i]", "", "for i, j in T.Parallel(128, 128):\n        S[i, j] *= scale[i]", True),
+        ("before[i]", "", "T.fill(scale, 1)", False),
+        ("before[i]", "for i, j in T.Parallel(128, 128):\n        O[i, j] += 1", "", False),
+    ],
+    ids=["alone", "not kept", "used by others, too", "another factor", "behind a change of the result"],
+)
+def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
+    kept: str, above_scale: str, below_scale: str, first: bool
+) -> None:
+    """Where the user keeps what the factor is made of, that is left out; what comes later takes 1 for it."""
+    tiles = "".join(f'{name} = T.alloc_fragment((128,), "float32")\n' for name in ("best", "before", "scale"))
+    body = BODY.format(above=f"{tiles}{LOAD.format(rows=128)}\nT.fill(best, 0)", below="", rows=128, keys=128)
+    parts = (
+        "T.copy(best, before)",
+        "T.reduce_max(S, best, dim=1, clear=False)",
+        f"for i in T.Parallel(128):\n        best[i] = T.if_then_else(best[i] > before[i] + 8, best[i], {kept})",
+        "for i in T.Parallel(128):\n        scale[i] = T.exp2(before[i] * 0.5 - best[i] * 0.5)",
+        "for i, j in T.Parallel(128, 128):\n        S[i, j] = T.exp2(S[i, j] * 0.5 - best[i] * 0.5)",
+        below_scale,
+        "T.copy(S, P)",
+        above_scale,
+        "for i, j in T.Parallel(128, 128):\n        O[i, j] *= scale[i]",
+    )
+    body = body.replace("    T.copy(S, P)", "\n".join(f"    {part}" for part in parts if part))
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    found = context.facts.get(next(op for op in context.launch.body if isinstance(op, Loop)), "overlap")
+    assert found is not None and (found.factor is not None) == first
+    if first:
+        assert [type(op).__name__ for op in found.between] == ["Copy", "Reduce", "Parallel"]
+        assert found.late[:2] == (found.factor.op, *found.factor.scaled)
+        assert (found.factor.before.name, found.factor.after.name) == ("before", "best")

@@ -55,12 +55,27 @@ class Specialised:
         return "one producer warp" if self.producer else f"no: {self.because}"
 
 
+@dataclass(frozen=True)
+class RowFactor:
+    """`op` computes a factor of each row, in `tile`, which is 1 where `before` and `after` are equal, and finite.
+
+    `scaled` are loops that do nothing but multiply by it.
+    """
+
+    op: Stmt
+    tile: Buffer
+    before: Buffer
+    after: Buffer
+    scaled: tuple[Stmt, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
     """Turns of two products that overlap: the second of one turn is in flight beside the first of the next.
 
     A turn consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second product of the
-    turn before is in flight; `late` waits for it.
+    turn before is in flight; `late` waits for it. The `factor` of the rows is computed by the first of `late`; where it
+    is 1 in all rows of a warp, that and what only multiplies by it is left out.
     """
 
     before: tuple[Stmt, ...]
@@ -68,6 +83,7 @@ class Overlap:
     between: tuple[Stmt, ...]
     late: tuple[Stmt, ...]
     second: Gemm
+    factor: RowFactor | None = None
 
     @property
     def products(self) -> tuple[Gemm, Gemm]:
@@ -105,20 +121,6 @@ class RunningSum:
 
     def __str__(self) -> str:
         return f"{self.total.name} over lanes after the turns"
-
-
-@dataclass(frozen=True)
-class RowFactor:
-    """`op` computes a factor of each row, in `tile`, which is 1 where `before` and `after` are equal, and finite.
-
-    `scaled` are loops that do nothing but multiply by it.
-    """
-
-    op: Stmt
-    tile: Buffer
-    before: Buffer
-    after: Buffer
-    scaled: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True)

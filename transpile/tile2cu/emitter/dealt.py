@@ -10,6 +10,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.factors import scaled_where_changed
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_loop
 from tile2cu.emitter.view import StatementView
@@ -101,24 +102,9 @@ def values_kept(dealt: Dealt) -> tuple[Buffer, ...]:
 
 def _prepare(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
     """What both do to the last product's result before it, with the values of a turn of either."""
-    part = _part(parts["prepare"], "", _late(dealt, statements))
+    part = _part(parts["prepare"], "", scaled_where_changed(dealt.late, dealt.factor, _rule(statements), statements))
     values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
     return replace(part, kind="values_part", parts={**part.parts, "values": values})
-
-
-def _late(dealt: Dealt, statements: "Statements") -> tuple[StatementView, ...]:
-    """What precedes the last product; most turns leave a softmax's maxima as they are, and scale nothing."""
-    factor = dealt.factor
-    if factor is None:
-        return statements.body(dealt.late)
-    names = statements.printer.names
-    before, after = names(factor.before.name), names(factor.after.name)
-    skipped = (factor.op, *factor.scaled)
-    about = f"most turns leave {after} as it was: they multiply nothing by 1  [{_rule(statements)}]"
-    ones = _line(f"tl::fill({names(factor.tile.name)}, 1);", comments=tuple(wrapped(about, BODY_WIDTH)))
-    branch = StatementView("branch", {"condition": f"tl::differ({before}, {after})"}, body=statements.body(skipped))
-    others = statements.body(tuple(op for op in dealt.late if op not in skipped))
-    return (ones, branch, *others)
 
 
 def _base(tile: Buffer) -> str:

@@ -8,6 +8,7 @@ from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
+from tile2cu.emitter.factors import scaled_where_changed
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
 
@@ -30,7 +31,7 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
         _starts(f"start_{first}", (*overlap.before, overlap.first), loop, turns, statements, first_ring),
         *_mask(plain, loop, turns, statements),
         _part("between", overlap.between[plain is not None :], loop, turns, statements),
-        _part(f"prepare_{second}", overlap.late, loop, turns, statements),
+        _prepare(f"prepare_{second}", overlap, loop, turns, statements),
         _starts(f"start_{second}", (overlap.second,), loop, turns, statements, second_ring),
     )
     roles = ("start_first", *(("masked", "mask") if plain else ()), "between", "prepare", "start_second")
@@ -87,13 +88,26 @@ def _mask(
     return replace(masked, comments=branch.comments, body=(asked,)), replace(mask, body=branch.body)
 
 
+def _prepare(
+    name: str, overlap: Overlap, loop: Loop, turns: Mapping[str, str], statements: "Statements"
+) -> StatementView:
+    """The part that waits for the second product of the turn before."""
+    rule = statements.facts.rule(loop, "overlap")
+    body = scaled_where_changed(overlap.late, overlap.factor, rule, statements)
+    return StatementView("part", _parts(name, overlap.late, loop, turns), body=body)
+
+
 def _part(
     name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements"
 ) -> StatementView:
-    """A lambda of one part of a turn; it takes the turn if it asks for it."""
+    """A lambda of one part of a turn."""
+    return StatementView("part", _parts(name, body, loop, turns), body=statements.body(body))
+
+
+def _parts(name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str]) -> dict[str, str]:
+    """A lambda's name and argument: it takes the turn if it asks for it."""
     asks = any(_mentions(op, loop) for op in body)
-    parts = {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
-    return StatementView("part", parts, body=statements.body(body))
+    return {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
 
 
 def _starts(

@@ -28,6 +28,20 @@ def row_factor(op: Stmt, others: tuple[Stmt, ...]) -> RowFactor | None:
     return RowFactor(op, tile, before, after, scaled) if of_rows and is_one and scaled else None
 
 
+def keeps(op: Stmt, factor: RowFactor) -> bool:
+    """Whether a loop over rows leaves the later of the factor's values as the earlier one was, on some condition."""
+    store = op.body[-1] if isinstance(op, Parallel) and op.body else None
+    if (
+        not isinstance(store, Store)
+        or store.op
+        or store.buffer is not factor.after
+        or not isinstance(store.value, Call)
+    ):
+        return False
+    earlier = Load(factor.before.dtype, factor.before, store.indices)
+    return store.value.function == "if_then_else" and earlier in store.value.args[1:]
+
+
 def _only_store(op: Stmt) -> Store | None:
     """What a loop over elements does to each, if that is one store to the element."""
     store = op.body[0] if isinstance(op, Parallel) and len(op.body) == 1 else None

@@ -64,7 +64,7 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
     overlap: Overlap | None = context.facts.get(op, "overlap")
     if overlap is None or context.facts.get(op, "plain_turns") is None:
         return
-    for found in running_sums(overlap.between, op, context):
+    for found in running_sums((*overlap.between, *overlap.late), op, context):
         if context.facts[found.reduce.src, "layout"].along(found.reduce.dim).warps == 1:
             yield op, "late_sum", found
             yield found.reduce, "own", True

@@ -1,6 +1,7 @@
 """Hopper: products that stay in flight while other work goes on, and the registers that this takes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, buffers_written, depend
@@ -9,6 +10,7 @@ from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.factors import keeps, row_factor
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top
@@ -57,7 +59,9 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     """Of two products in a turn, the second stays in flight under the next turn's first and what follows that.
 
     What lies between the products runs while the second one of the turn before is in flight, except for what writes
-    its operand or touches its result: that waits for it. Each product's tile has a ring of its own.
+    its operand or touches its result: that waits for it. Each product's tile has a ring of its own. Where the result is
+    scaled by a power of the difference of two values a row, of which the user keeps the older one in most turns, that
+    comes first of what waits, and warps in which they are equal leave it out.
 
     Gives: what runs when.
     """
@@ -228,7 +232,33 @@ def _overlap(pipeline: Pipeline) -> Overlap | None:
     late = tuple(op for op in middle if _touches(op, second))
     between = tuple(op for op in middle if op not in late)
     found = Overlap(before=before, first=first, between=between, late=late, second=second)
-    return found if _is_sound(found, pipeline) else None
+    return _scaling_first(found, pipeline) if _is_sound(found, pipeline) else None
+
+
+def _scaling_first(found: Overlap, pipeline: Pipeline) -> Overlap:
+    """The same; where the second product's result is scaled by a factor of the rows, directly behind that factor.
+
+    The branch that leaves it out then stands in front of the arithmetic, among which the compiler moves instructions as
+    it likes, and not behind it.
+    """
+    order = [id(op) for op in pipeline.body]
+    for place, op in enumerate(found.between):
+        factor = row_factor(op, found.late)
+        if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:place]):
+            continue
+        if found.second.c.buffer not in buffers_written(factor.scaled[0]):
+            continue
+        others = (*found.between[place + 1 :], *(late for late in found.late if late not in factor.scaled))
+        passed = [
+            other
+            for scale in factor.scaled
+            for other in others
+            if order.index(id(other)) < order.index(id(scale)) and depend(scale, other)
+        ]
+        if not passed:
+            late = (op, *factor.scaled, *others)
+            return replace(found, between=found.between[:place], late=late, factor=factor)
+    return found
 
 
 def _is_sound(found: Overlap, pipeline: Pipeline) -> bool:
