@@ -171,6 +171,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::take_registers<consumer_registers>();
 
+  // what ends with _taken is of a turn that the other warpgroup computes
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_taken, scores_max_prev, scores_max_prev_taken,

@@ -218,7 +218,10 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
         operands = operands_of(dealt, printer)
         groups.setdefault(kind, []).extend((operands.own, operands.taken))
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
-    return (*(Declaration(f"{kind} {', '.join(groups[kind])};") for kind in kinds), *local)
+    first = next(iter(kinds), "")
+    about = ("what ends with _taken is of a turn that the other warpgroup computes",) if dealt is not None else ()
+    declared = (Declaration(f"{kind} {', '.join(groups[kind])};", about if kind == first else ()) for kind in kinds)
+    return (*declared, *local)
 
 
 def _own_view(tile: Buffer, printer: Printer) -> Iterator[Declaration]:
