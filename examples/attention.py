@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=0,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
+    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
     block_M=64,  # queries a block
     block_N=64,  # keys a turn
     num_stages=2,

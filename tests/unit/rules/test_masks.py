@@ -167,6 +167,7 @@ def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
     found = context.facts.get(next(op for op in context.launch.body if isinstance(op, Loop)), "overlap")
     assert found is not None and (found.factor is not None) == first
     if first:
-        assert [type(op).__name__ for op in found.between] == ["Copy", "Reduce", "Parallel"]
-        assert found.late[:2] == (found.factor.op, *found.factor.scaled)
+        assert [type(op).__name__ for op in found.between] == ["Copy", "Reduce", "Parallel", "Parallel"]
+        assert found.between[-1] is found.factor.op
+        assert found.late[:1] == found.factor.scaled
         assert (found.factor.before.name, found.factor.after.name) == ("before", "best")

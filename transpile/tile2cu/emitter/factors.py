@@ -17,11 +17,20 @@ def scaled_where_changed(
     """The statements; those that compute the factor and only multiply by it come first, in a branch of their own."""
     if factor is None:
         return statements.body(body)
-    names = statements.printer.names
-    before, after = names(factor.before.name), names(factor.after.name)
     skipped = (factor.op, *factor.scaled)
-    about = f"most turns leave {after} as it was: they multiply nothing by 1  [{rule}]"
+    branch = StatementView("branch", {"condition": has_changed(factor, statements)}, body=statements.body(skipped))
+    return (ones(factor, rule, statements), branch, *statements.body(tuple(op for op in body if op not in skipped)))
+
+
+def has_changed(factor: RowFactor, statements: "Statements") -> str:
+    """Whether a row of the warp has a factor other than 1."""
+    names = statements.printer.names
+    return f"tl::differ({names(factor.before.name)}, {names(factor.after.name)})"
+
+
+def ones(factor: RowFactor, rule: str, statements: "Statements") -> StatementView:
+    """What the factor is in most turns, and what is written above it."""
+    names = statements.printer.names
+    about = f"most turns leave {names(factor.after.name)} as it was: they multiply nothing by 1  [{rule}]"
     fill = {"text": f"tl::fill({names(factor.tile.name)}, 1);"}
-    ones = StatementView("line", fill, comments=tuple(wrapped(about, BODY_WIDTH)))
-    branch = StatementView("branch", {"condition": f"tl::differ({before}, {after})"}, body=statements.body(skipped))
-    return (ones, branch, *statements.body(tuple(op for op in body if op not in skipped)))
+    return StatementView("line", fill, comments=tuple(wrapped(about, BODY_WIDTH)))

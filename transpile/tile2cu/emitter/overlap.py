@@ -8,7 +8,7 @@ from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
-from tile2cu.emitter.factors import scaled_where_changed
+from tile2cu.emitter.factors import has_changed, ones
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _PLAIN = (
-    "Turns that mask nothing have a loop of their own, whose body is without a branch: over one the compiler moves no "
+    "Turns that mask nothing have a loop of their own, without a branch for the mask: over one the compiler moves no "
     "instruction"
 )
 
@@ -27,16 +27,17 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
     first_ring, second_ring = rings(statements.settled, statements.printer)
     plain: PlainTurns | None = statements.facts.get(loop, "plain_turns")
+    changed = statements.printer.names.fresh("changed") if overlap.factor else ""
     parts = (
         _starts(f"start_{first}", (*overlap.before, overlap.first), loop, turns, statements, first_ring),
         *_mask(plain, loop, turns, statements),
-        _part("between", overlap.between[plain is not None :], loop, turns, statements),
-        _prepare(f"prepare_{second}", overlap, loop, turns, statements),
+        _between(overlap, changed, loop, turns, statements),
+        _prepare(f"prepare_{second}", changed, overlap, loop, turns, statements),
         _starts(f"start_{second}", (overlap.second,), loop, turns, statements, second_ring),
     )
     roles = ("start_first", *(("masked", "mask") if plain else ()), "between", "prepare", "start_second")
     names = {"first": first, "second": second, "first_ring": first_ring.name, "second_ring": second_ring.name}
-    names["mask"], names["late_sum"] = "", _late_sum(loop, statements)
+    names |= {"mask": "", "late_sum": _late_sum(loop, statements), "changed": changed}
     for role, part in zip(roles, parts, strict=True):
         names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
     loops: tuple[str, ...] = ()
@@ -88,26 +89,42 @@ def _mask(
     return replace(masked, comments=branch.comments, body=(asked,)), replace(mask, body=branch.body)
 
 
+def _between(
+    overlap: Overlap, changed: str, loop: Loop, turns: Mapping[str, str], statements: "Statements"
+) -> StatementView:
+    """The part under the second product of the turn before; with a factor it tells whether any is not 1."""
+    plain = statements.facts.get(loop, "plain_turns")
+    body, factor = overlap.between[plain is not None :], overlap.factor
+    part = _part("between", tuple(op for op in body if factor is None or op is not factor.op), loop, turns, statements)
+    if factor is None:
+        return part
+    vote = StatementView("line", {"text": f"const bool {changed} = {has_changed(factor, statements)};"})
+    one = ones(factor, statements.facts.rule(loop, "overlap"), statements)
+    scale = StatementView("branch", {"condition": changed}, body=statements.body((factor.op,)))
+    told = StatementView("line", {"text": f"return {changed};"})
+    return replace(part, body=(*part.body, vote, one, scale, told))
+
+
 def _prepare(
-    name: str, overlap: Overlap, loop: Loop, turns: Mapping[str, str], statements: "Statements"
+    name: str, changed: str, overlap: Overlap, loop: Loop, turns: Mapping[str, str], statements: "Statements"
 ) -> StatementView:
     """The part that waits for the second product of the turn before."""
-    rule = statements.facts.rule(loop, "overlap")
-    body = scaled_where_changed(overlap.late, overlap.factor, rule, statements)
-    return StatementView("part", _parts(name, overlap.late, loop, turns), body=body)
+    if overlap.factor is None:
+        return _part(name, overlap.late, loop, turns, statements)
+    scaled = overlap.factor.scaled
+    part = _part(name, tuple(op for op in overlap.late if op not in scaled), loop, turns, statements)
+    scale = StatementView("branch", {"condition": changed}, body=statements.body(scaled))
+    given = f"bool {changed}" + (f", int {part.parts['argument']}" if part.parts["argument"] else "")
+    return replace(part, kind="values_part", parts={**part.parts, "values": given}, body=(scale, *part.body))
 
 
 def _part(
     name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements"
 ) -> StatementView:
-    """A lambda of one part of a turn."""
-    return StatementView("part", _parts(name, body, loop, turns), body=statements.body(body))
-
-
-def _parts(name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str]) -> dict[str, str]:
-    """A lambda's name and argument: it takes the turn if it asks for it."""
+    """A lambda of one part of a turn; it takes the turn if it asks for it."""
     asks = any(_mentions(op, loop) for op in body)
-    return {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
+    parts = {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
+    return StatementView("part", parts, body=statements.body(body))
 
 
 def _starts(

@@ -50,19 +50,20 @@ for k in T.Pipelined(4, num_stages=2):
     "pipeline.loop.lanes-last",
     phase=Phase.PIPELINE,
     on=Loop,
-    source="measured on an H200: docs/hopper.md, 1 % of attention where turns that mask nothing have their own loop",
+    source="measured on an H200: docs/hopper.md, 1 % of attention where turns mask nothing, or few scale",
     examples=(Example(_ATTENTION, 11, "late_sum", "total over lanes after the turns", target="cuda:sm_90a"),),
 )
 def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns that mask nothing have their own loop, a sum that runs on through the turns meets other lanes last.
+    """Where turns overlap, and mask nothing or scale little, a sum that runs on through them meets other lanes last.
 
+    Turns that mask nothing have their own loop there; those that scale little vote on it (`pipeline.loop.overlap`).
     Each thread adds up its own elements, `total = total * factor + part`, from zero on; as that is linear and the
     factor the same for all threads of a row, their totals add up to the row's.
 
     Gives: the sum, and that its reduction leaves each thread its own part.
     """
     overlap: Overlap | None = context.facts.get(op, "overlap")
-    if overlap is None or context.facts.get(op, "plain_turns") is None:
+    if overlap is None or (overlap.factor is None and context.facts.get(op, "plain_turns") is None):
         return
     for found in running_sums((*overlap.between, *overlap.late), op, context):
         if context.facts[found.reduce.src, "layout"].along(found.reduce.dim).warps == 1:

@@ -236,10 +236,10 @@ def _overlap(pipeline: Pipeline) -> Overlap | None:
 
 
 def _scaling_first(found: Overlap, pipeline: Pipeline) -> Overlap:
-    """The same; where the second product's result is scaled by a factor of the rows, directly behind that factor.
+    """The same; where the second product's result is scaled by a factor of the rows, first of all that waits for it.
 
-    The branch that leaves it out then stands in front of the arithmetic, among which the compiler moves instructions as
-    it likes, and not behind it.
+    What lies between the products then ends with that factor, and what else would, as the exponentials, waits as well:
+    the other warpgroup's products run meanwhile.
     """
     order = [id(op) for op in pipeline.body]
     for place, op in enumerate(found.between):
@@ -256,8 +256,7 @@ def _scaling_first(found: Overlap, pipeline: Pipeline) -> Overlap:
             if order.index(id(other)) < order.index(id(scale)) and depend(scale, other)
         ]
         if not passed:
-            late = (op, *factor.scaled, *others)
-            return replace(found, between=found.between[:place], late=late, factor=factor)
+            return replace(found, between=found.between[: place + 1], late=(*factor.scaled, *others), factor=factor)
     return found
 
 
