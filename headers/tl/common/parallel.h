@@ -13,6 +13,10 @@ template <class Layout, class = void> constexpr int columns_in_eights = 0;
 template <class Layout>
 constexpr int columns_in_eights<Layout, std::void_t<decltype(Layout::n_tiles)>> = Layout::n_tiles;
 
+// Layouts that have to ask whether a lane holds an element: of others the compiler knows that all do.
+template <class Layout, class = void> constexpr bool has_idle_lanes = true;
+template <class Layout> constexpr bool has_idle_lanes<Layout, std::enable_if_t<Layout::valid(0)>> = false;
+
 // body(i, j) for each `vector` elements that this thread holds of 4 `vector` columns.
 template <int vector, class Layout, class Body> TL_DEVICE void parallel_spread(Layout, const Body& body) {
   constexpr int row = columns_in_eights<Layout> * 4, step = vector * 2;  // registers of two rows' halves
@@ -32,19 +36,26 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
     parallel_spread<vector>(Layout{}, body);
   } else {
     static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
+    const auto at = [&](int r) {
+      if constexpr (Layout::rank == 1)
+        body(LastIndex<Layout, 0, vector>{r});
+      else if constexpr (Layout::rank == 2)
+        body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
+      else
+        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+    };
     // Consecutive elements have one test: between two of the same row the compiler shares what the row needs.
-    constexpr int tested = Layout::registers % Layout::vector == 0 ? Layout::vector : 1;
-    TL_UNROLL
-    for (int first = 0; first < Layout::registers; first += tested) {
-      if (!Layout::valid(first)) continue;
+    constexpr int tested = has_idle_lanes<Layout> && Layout::registers % Layout::vector == 0 ? Layout::vector : vector;
+    if constexpr (tested == vector) {
       TL_UNROLL
-      for (int r = first; r < first + tested; r += vector) {
-        if constexpr (Layout::rank == 1)
-          body(LastIndex<Layout, 0, vector>{r});
-        else if constexpr (Layout::rank == 2)
-          body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
-        else
-          body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+      for (int r = 0; r < Layout::registers; r += vector)
+        if (Layout::valid(r)) at(r);
+    } else {
+      TL_UNROLL
+      for (int first = 0; first < Layout::registers; first += tested) {
+        if (!Layout::valid(first)) continue;
+        TL_UNROLL
+        for (int r = first; r < first + tested; r += vector) at(r);
       }
     }
   }

@@ -191,7 +191,7 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
         if tensor.dtype.is_packed and static_value(tensor.shape[-1]) is None
     ]
     comment = "Two elements of 4 bits share a byte: rows are whole bytes"
-    return (_refuse(texts, "TL_NOT_SUPPORTED", comment),) if texts else ()
+    return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
 def _divisors(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
