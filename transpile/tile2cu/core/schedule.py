@@ -74,8 +74,8 @@ class Overlap:
     """Turns of two products that overlap: the second of one turn is in flight beside the first of the next.
 
     A turn consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second product of the
-    turn before is in flight; `late` waits for it. The `factor` of the rows is computed by the first of `late`; where it
-    is 1 in all rows of a warp, that and what only multiplies by it is left out.
+    turn before is in flight; `late` waits for it. The `factor` of the rows is computed by the last of `between`; where
+    it is 1 in all rows of a warp, that is left out, and of `late` what only multiplies by it, which comes first there.
     """
 
     before: tuple[Stmt, ...]

@@ -95,9 +95,9 @@ def _between(
     """The part under the second product of the turn before; with a factor it tells whether any is not 1."""
     plain = statements.facts.get(loop, "plain_turns")
     body, factor = overlap.between[plain is not None :], overlap.factor
-    part = _part("between", tuple(op for op in body if factor is None or op is not factor.op), loop, turns, statements)
     if factor is None:
-        return part
+        return _part("between", body, loop, turns, statements)
+    part = _part("between", body[:-1], loop, turns, statements)
     vote = StatementView("line", {"text": f"const bool {changed} = {has_changed(factor, statements)};"})
     one = ones(factor, statements.facts.rule(loop, "overlap"), statements)
     scale = StatementView("branch", {"condition": changed}, body=statements.body((factor.op,)))
