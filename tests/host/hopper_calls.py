@@ -76,13 +76,14 @@ def attention_call(batch: int, seq_len: int, heads: int) -> Call:
 
 def product_calls(library: ctypes.CDLL) -> Iterator[Call]:
     """Every case of products.cu on integers."""
-    index, count, what = 0, 1, (ctypes.c_int * 7)()
+    index, count, what = 0, 1, (ctypes.c_int * 8)()
     rng = np.random.default_rng(2)
     while index < count:
         count = library.products_case(index, what)
-        m, n, k, a_lies, b_lies, number, overwrites = what
+        m, n, k, a_lies, b_lies, number, overwrites, half_sums = what
         a, b = integers(rng, (m, k), TYPES[number]), integers(rng, (k, n), TYPES[number])
-        c = rng.integers(-9, 10, (m, n)).astype(np.int32 if TYPES[number] in (np.int8, np.uint8) else np.float32)
+        sums = np.int32 if TYPES[number] in (np.int8, np.uint8) else np.float16 if half_sums else np.float32
+        c = rng.integers(-9, 10, (m, n)).astype(sums)
         product = a.astype(np.float64) @ b.astype(np.float64)
         stored_a = a.T if a_lies == MN_CONTIGUOUS else a
         stored_b = b if b_lies == MN_CONTIGUOUS else b.T

@@ -49,9 +49,13 @@ def test_an_emitted_text_matches_numpy(text: Text) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "sums", "numpy"),
-    [("float8_e4m3", "float32", ml_dtypes.float8_e4m3fn), ("uint8", "int32", np.uint8)],
+    [
+        ("float8_e4m3", "float32", ml_dtypes.float8_e4m3fn),
+        ("uint8", "int32", np.uint8),
+        ("float16", "float16", np.float16),
+    ],
 )
-def test_products_of_bytes(dtype: str, sums: str, numpy: type, tmp_path: Path) -> None:
+def test_products_of_other_types(dtype: str, sums: str, numpy: type, tmp_path: Path) -> None:
     m, n, k = 70, 72, 208
     kernel = load_body(
         tmp_path,

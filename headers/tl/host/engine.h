@@ -177,11 +177,11 @@ void tl_engine_copy_to_block(void* to, const void* from, int bytes, void* barrie
 
 /* wgmma m64nN with 32 bytes of K. A and B are given by descriptors; A, of 16 bits, instead by four registers where
  * a_registers is not null. a_mn, b_mn: the operand, of 16 bits, has M or N contiguous, not K. Accumulators are
- * float[n / 2], of TL_ENGINE_INT8 and TL_ENGINE_UINT8 int32_t. */
+ * float[n / 2], of TL_ENGINE_INT8 and TL_ENGINE_UINT8 int32_t, with half_sums halves. */
 typedef struct tl_engine_wgmma_operation {
   const uint32_t* a_registers;
   uint64_t a, b;
-  int32_t a_mn, b_mn, n, accumulate, type;
+  int32_t a_mn, b_mn, n, accumulate, type, half_sums;
 } tl_engine_wgmma_operation;
 void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation);
 void tl_engine_wgmma_fence(void);

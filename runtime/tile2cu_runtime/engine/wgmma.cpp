@@ -17,7 +17,8 @@ namespace tile2cu::engine {
 namespace {
 
 constexpr int rows = 64, k_bytes = 32, k_words = k_bytes / 2;  // of one instruction
-constexpr std::uint32_t poison = 0x7fbadbad;                   // a NaN: what accumulators hold between issue and wait
+// What accumulators hold between issue and wait: a NaN, of a half's bits, too.
+constexpr std::uint32_t poison = 0x7fbafdad;
 
 int first_thread(const Worker& worker) {
   return worker.current->linear / threads_per_warpgroup * threads_per_warpgroup;
@@ -52,7 +53,9 @@ VectorClocks::Snapshot common_fence(const Worker& worker) {
   return common;
 }
 
-int element_bytes(int type) { return type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 ? 2 : 1; }
+int element_bytes(int type) {
+  return type == TL_ENGINE_TF32 ? 4 : type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 ? 2 : 1;
+}
 
 // An operand in shared memory: `count` rows of 32 bytes, or with `mn` the same matrix of 16-bit elements, K by K.
 struct SharedOperand {
@@ -135,12 +138,20 @@ template <class Visit> void for_each_register(int n, Visit&& visit) {
   }
 }
 
+// The tensor core reads 10 bits of mantissa and ignores the rest.
+float read_as_tf32(float value) {
+  return tl::host::bit_cast<float>(tl::host::bit_cast<std::uint32_t>(value) & 0xffffe000);
+}
+
 const std::uint8_t* bytes_of(const Words& words) { return reinterpret_cast<const std::uint8_t*>(words.data()); }
 
 // An operand's rows of 32 bytes as floats.
 std::vector<float> widened(const Words& words, int type) {
   std::vector<float> wide(words.size() * 2 / element_bytes(type));
-  if (element_bytes(type) == 2) {
+  if (type == TL_ENGINE_TF32) {
+    std::memcpy(wide.data(), words.data(), words.size() * 2);
+    for (float& value : wide) value = read_as_tf32(value);
+  } else if (element_bytes(type) == 2) {
     widen(wide.data(), words.data(), int(words.size()), type);
   } else {
     for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float8_value(bytes_of(words)[i], type);
@@ -162,15 +173,15 @@ void multiply_add_16(float* c, const float* a, const float* b, int n) {
   }
 }
 
-// c += a b^T, where a has 64 and b has n rows of `k` numbers.
+// c += a b^T, where a has 64 and b has n rows of `k` numbers: 8, 16 or 32.
 void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<float>& b, int n) {
-  const int k = int(a.size()) / rows;
-  static thread_local std::vector<float> left, right;  // of 16 steps of K
-  left.resize(rows * 16), right.resize(std::size_t(16) * n);
-  for (int first = 0; first < k; first += 16) {
-    for (int row = 0; row < rows; ++row) std::memcpy(&left[row * 16], &a[row * k + first], 16 * sizeof(float));
+  const int k = int(a.size()) / rows, depth = std::min(k, 16);
+  static thread_local std::vector<float> left, right;  // of 16 steps of K, of which 8 may be zeros
+  left.assign(rows * 16, 0.0f), right.assign(std::size_t(16) * n, 0.0f);
+  for (int first = 0; first < k; first += depth) {
+    for (int row = 0; row < rows; ++row) std::memcpy(&left[row * 16], &a[row * k + first], depth * sizeof(float));
     for (int column = 0; column < n; ++column) {
-      for (int inner = 0; inner < 16; ++inner) right[inner * n + column] = b[column * k + first + inner];
+      for (int inner = 0; inner < depth; ++inner) right[inner * n + column] = b[column * k + first + inner];
     }
     multiply_add_16(c, left.data(), right.data(), n);
   }
@@ -221,7 +232,7 @@ void Warpgroup::release_others(Worker& worker) {
   waiting_.clear();
 }
 
-void Warpgroup::issue(Worker& worker, const WgmmaOperation& operation, float* accumulators) {
+void Warpgroup::issue(Worker& worker, const WgmmaOperation& operation, std::uint8_t* accumulators) {
   if (arrived_ && (a_ != operation.a || b_ != operation.b)) {
     worker.report("wgmma descriptors differ inside the warpgroup", {operation.site},
                   [&] { return text("%s at {0}", worker.describe_current().c_str()); });
@@ -276,11 +287,19 @@ void Warpgroup::hold(const WgmmaOperation& operation) {
     held.pending++;
     return;
   }
-  held_.push_back({operation.accumulators, operation.n, 1, std::vector<float>(rows * operation.n), operation.site});
+  held_.push_back({operation.accumulators, operation.n, 1, operation.half_sums != 0,
+                   std::vector<float>(rows * operation.n), operation.site});
   HeldAccumulators& held = held_.back();
   for_each_register(held.n, [&](int thread, int i, int index) {
-    std::memcpy(&held.values[index], &held.registers[thread][i], sizeof(float));
-    std::memcpy(&held.registers[thread][i], &poison, sizeof poison);
+    std::uint8_t* const place = held.place(thread, i);
+    if (held.half) {
+      std::uint16_t bits;
+      std::memcpy(&bits, place, sizeof bits);
+      held.values[index] = tl::host::half_to_float(bits);
+    } else {
+      std::memcpy(&held.values[index], place, sizeof(float));
+    }
+    std::memcpy(place, &poison, held.bytes());
   });
 }
 
@@ -304,17 +323,20 @@ void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
     case TL_ENGINE_UINT8:
       return multiply_add_bytes<std::uint8_t>(sums, bytes_of(a), bytes_of(b), operation.n);
     default:
-      return multiply_add_rows(sums, widened(a, operation.type), widened(b, operation.type), operation.n);
+      multiply_add_rows(sums, widened(a, operation.type), widened(b, operation.type), operation.n);
+  }
+  if (held->half) {  // each instruction rounds
+    for (float& sum : held->values) sum = tl::host::half_to_float(tl::host::float_to_half(sum));
   }
 }
 
 void Warpgroup::give_back(Worker& worker, HeldAccumulators& held) {
   bool touched = false;
   for_each_register(held.n, [&](int thread, int i, int index) {
-    std::uint32_t word;
-    std::memcpy(&word, &held.registers[thread][i], sizeof word);
-    touched |= word != poison;
-    std::memcpy(&held.registers[thread][i], &held.values[index], sizeof(float));
+    std::uint8_t* const place = held.place(thread, i);
+    touched |= std::memcmp(place, &poison, held.bytes()) != 0;
+    const std::uint16_t bits = held.half ? tl::host::float_to_half(held.values[index]) : 0;
+    std::memcpy(place, held.half ? static_cast<const void*>(&bits) : &held.values[index], held.bytes());
   });
   if (touched) {
     worker.report("wgmma accumulator modified in flight", {held.site}, [&] {
@@ -370,7 +392,8 @@ extern "C" {
 
 void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation) {
   Worker& worker = current_worker();
-  own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE}, static_cast<float*>(accumulators));
+  own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE},
+                              static_cast<std::uint8_t*>(accumulators));
 }
 
 void tl_engine_wgmma_fence() { own_warpgroup(current_worker()).fence(); }

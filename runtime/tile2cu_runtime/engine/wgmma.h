@@ -16,7 +16,7 @@ using Words = std::vector<std::uint16_t>;  // an operand's rows of 32 bytes, wha
 
 struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
-  std::array<float*, threads_per_warpgroup> accumulators{};
+  std::array<std::uint8_t*, threads_per_warpgroup> accumulators{};
   Words a_values{};  // 64 rows, of an operand in registers
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
@@ -25,10 +25,14 @@ struct WgmmaOperation : tl_engine_wgmma_operation {
 // Accumulators that wgmmas in flight own: their values are kept here and the registers hold a pattern, so that touching
 // them shows.
 struct HeldAccumulators {
-  std::array<float*, threads_per_warpgroup> registers;
+  std::array<std::uint8_t*, threads_per_warpgroup> registers;
   int n, pending;
+  bool half;
   std::vector<float> values;  // row-major 64 x n; of integers their bits
   Site site;
+
+  int bytes() const { return half ? 2 : 4; }
+  std::uint8_t* place(int thread, int i) const { return registers[thread] + i * bytes(); }
 };
 
 // Four warps and what they have in flight. An operation may run as late as its wait: that is when it does, unless
@@ -36,7 +40,7 @@ struct HeldAccumulators {
 class Warpgroup {
  public:
   void fence() { fenced_ = true; }
-  void issue(Worker& worker, const WgmmaOperation& operation, float* accumulators);
+  void issue(Worker& worker, const WgmmaOperation& operation, std::uint8_t* accumulators);
   void commit(Worker& worker, Site site);
   void wait(Worker& worker, int groups_left, Site site);
   void report_unfinished(Worker& worker) const;
@@ -62,7 +66,7 @@ class Warpgroup {
   Step step_{};
   Site site_ = nullptr;
   std::uint64_t a_ = 0, b_ = 0;
-  std::array<float*, threads_per_warpgroup> accumulators_{};
+  std::array<std::uint8_t*, threads_per_warpgroup> accumulators_{};
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places_{};
   std::vector<ThreadNumber> waiting_;
 };

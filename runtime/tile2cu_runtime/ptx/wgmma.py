@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 WARPGROUP, ROWS, K_BYTES = 128, 64, 32
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 _NAME = re.compile(
-    r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)\.(?P<sum>f32(?=\.[fbte])|s32(?=\.[su]))"
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)\.(?P<sum>f32(?=\.[fbte])|f16(?=\.f16)|s32(?=\.[su]))"
     r"\.(?P<a>f16|bf16|tf32|e4m3|e5m2|s8|u8)\.(?P<b>f16|bf16|tf32|e4m3|e5m2|s8|u8)"
 )
 # Bits of a descriptor that are none of its fields. [PTX ISA, "Matrix Descriptor Format"]
@@ -267,19 +267,20 @@ class _Form:
         return _Form(n=int(found["n"]), sum=found["sum"], a=found["a"], b=found["b"])
 
     def added(self, words: Array, product: Array, *, keeps: bool) -> Array:
-        """The registers' words, (n / 2, 128), with the product, (64, n), added or alone.
+        """The registers' words, (n / 2, 128) or of halves (n / 4, 128), with the product, (64, n), added or alone.
 
-        Register 4 j + 2 h + e of lane 4 g + q of warp w: row 16 w + g + 8 h, column 8 j + 2 q + e. ["Register
-        Fragments for wgmma.mma_async.m64nNk16", D]
+        Element 4 j + 2 h + e of lane 4 g + q of warp w: row 16 w + g + 8 h, column 8 j + 2 q + e. A register is an
+        element, or both e in halves. ["Register Fragments for wgmma.mma_async.m64nNk16", D]
         """
-        shape = (self.n // 8, 2, 2, 4, 8, 4)
-        old = words.view(np.float32 if self.sum == "f32" else np.int32).reshape(shape)  # j h e w g q
-        terms = product.reshape(4, 2, 8, self.n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)
-        total = old.astype(np.float64) + terms if keeps else terms
-        if self.sum == "f32":
-            new = total.astype(np.float32).view(np.uint32)
-        else:  # wraps
+        terms = product.reshape(4, 2, 8, self.n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)  # j h e w g q
+        if self.sum == "f16":
+            terms = terms.transpose(0, 1, 3, 4, 5, 2)
+        old = np.ascontiguousarray(words).view({"f32": np.float32, "f16": np.float16, "s32": np.int32}[self.sum])
+        total = old.reshape(terms.shape).astype(np.float64) + terms if keeps else terms
+        if self.sum == "s32":  # wraps
             new = (total.astype(np.int64) & 0xFFFFFFFF).astype(np.uint32)
+        else:
+            new = np.ascontiguousarray(total.astype(old.dtype)).reshape(*words.shape, -1).view(np.uint32)
         result: Array = new.reshape(words.shape)
         return result
 

@@ -3,6 +3,7 @@
 #include <tl/sm90/wgmma_bfloat16.h>
 #include <tl/sm90/wgmma_float8.h>
 #include <tl/sm90/wgmma_half.h>
+#include <tl/sm90/wgmma_half_sums.h>
 #include <tl/sm90/wgmma_int8.h>
 
 namespace products {
@@ -11,12 +12,12 @@ enum Kind { k_contiguous, mn_contiguous, in_registers };
 
 // A is M x K (or stored K x M), B is K x N (or stored N x K).
 template <class T_, int M_, int N_, int K_, int along_m_, Kind a_, Kind b_, class SwizzleA, class SwizzleB,
-          bool overwrites_ = false, int along_n_ = 1>
+          bool overwrites_ = false, int along_n_ = 1, class Sum_ = tl::WgmmaSum<T_>>
 struct Case {
   using T = T_;
   static constexpr int M = M_, N = N_, K = K_, along_m = along_m_, along_n = along_n_;
   static constexpr int threads = 128 * along_m * along_n;
-  using Sum = tl::WgmmaSum<T>;
+  using Sum = Sum_;
   static constexpr Kind a = a_, b = b_;
   static constexpr bool overwrites = overwrites_;
   using A = tl::SharedTile<T, a == mn_contiguous ? K : M, a == mn_contiguous ? M : K, SwizzleA>;
@@ -80,6 +81,10 @@ constexpr Kind k = k_contiguous, mn = mn_contiguous, reg = in_registers;
 
 template <class... Cases> struct List {};
 template <int n> using Width = Case<half, 64, n, 64, 1, k, k, S128, S128>;
+// The same with sums in half.
+template <int M, int n, int K, Kind a, Kind b, int along_m = 1, bool overwrites = false, int along_n = 1>
+using InHalf = Case<half, M, n, K, along_m, a, b, S128, S128, overwrites, along_n, half>;
+template <int n> using HalfWidth = InHalf<64, n, 64, k, k>;
 using All = List<
     // every N
     Width<8>, Width<16>, Width<24>, Width<32>, Width<40>, Width<48>, Width<56>, Width<64>, Width<72>, Width<80>,
@@ -115,7 +120,18 @@ using All = List<
     Case<half, 64, 256, 64, 1, reg, mn, S128, S128, false, 2>,
     Case<bfloat16, 128, 128, 64, 2, k, mn, S128, S128, true, 2>,
     Case<half, 128, 96, 64, 2, reg, k, S128, S128, false, 2>, Case<half, 64, 96, 64, 1, mn, k, S128, S64, false, 4>,
-    Case<int8_t, 64, 128, 128, 1, k, k, S128, S128, false, 2>>;
+    Case<int8_t, 64, 128, 128, 1, k, k, S128, S128, false, 2>,
+    // sums in half: each way operands may lie, several instructions and warpgroups, both kinds of list of registers
+    InHalf<64, 320, 128, k, mn>, InHalf<128, 64, 64, mn, k>, InHalf<64, 192, 64, mn, mn>, InHalf<64, 128, 128, reg, mn>,
+    InHalf<256, 72, 64, reg, k, 2>, InHalf<128, 256, 64, k, mn, 2, true>, InHalf<128, 128, 64, k, mn, 2, true, 2>,
+#ifdef __CUDACC__  // a width is an asm statement
+    HalfWidth<16>, HalfWidth<24>, HalfWidth<32>, HalfWidth<40>, HalfWidth<48>, HalfWidth<56>, HalfWidth<64>,
+    HalfWidth<72>, HalfWidth<80>, HalfWidth<88>, HalfWidth<96>, HalfWidth<104>, HalfWidth<112>, HalfWidth<120>,
+    HalfWidth<128>, HalfWidth<136>, HalfWidth<144>, HalfWidth<152>, HalfWidth<160>, HalfWidth<168>, HalfWidth<176>,
+    HalfWidth<184>, HalfWidth<192>, HalfWidth<200>, HalfWidth<208>, HalfWidth<216>, HalfWidth<224>, HalfWidth<232>,
+    HalfWidth<240>, HalfWidth<248>, HalfWidth<256>,
+#endif
+    HalfWidth<8>>;
 
 template <class Case> int run(const void* A, const void* B, void* C) {
   using T = typename Case::T;
@@ -124,7 +140,7 @@ template <class Case> int run(const void* A, const void* B, void* C) {
 }
 
 struct Entry {
-  int M, N, K, a, b, type, overwrites;
+  int M, N, K, a, b, type, overwrites, half_sums;
   int (*run)(const void*, const void*, void*);
 };
 // hopper_calls.TYPES
@@ -136,20 +152,20 @@ template <> constexpr int type_number<int8_t> = 4;
 template <> constexpr int type_number<uint8_t> = 5;
 template <class... Cases> const Entry* entries(List<Cases...>, int& count) {
   static const Entry all[] = {{Cases::M, Cases::N, Cases::K, Cases::a, Cases::b, type_number<typename Cases::T>,
-                               Cases::overwrites, run<Cases>}...};
+                               Cases::overwrites, std::is_same<typename Cases::Sum, half>::value, run<Cases>}...};
   count = sizeof...(Cases);
   return all;
 }
 
 }  // namespace products
 
-// Which case `index` is: M, N, K, how A and B lie, their type's number, whether C is overwritten. Returns the
-// number of cases.
+// Which case `index` is: M, N, K, how A and B lie, their type's number, whether C is overwritten, and
+// whether it is half. Returns the number of cases.
 extern "C" int products_case(int index, int* what) {
   int count;
   const auto& entry = products::entries(products::All{}, count)[index];
-  const int fields[] = {entry.M, entry.N, entry.K, entry.a, entry.b, entry.type, entry.overwrites};
-  for (int i = 0; i < 7; ++i) what[i] = fields[i];
+  const int fields[] = {entry.M, entry.N, entry.K, entry.a, entry.b, entry.type, entry.overwrites, entry.half_sums};
+  for (int i = 0; i < 8; ++i) what[i] = fields[i];
   return count;
 }
 extern "C" int products_run(int index, const void* A, const void* B, void* C) {

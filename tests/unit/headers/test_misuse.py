@@ -62,7 +62,11 @@ MISUSES = [
     (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half, bfloat16, float8, int8 or uint8"),
     (
         f"{WGMMA} tl::SharedTile<tl::bfloat16, 64, 64, tl::Swizzle128B> brain; tl::gemm(brain, brain, w);",
-        "products of this type on wgmma: include tl/sm90/wgmma_half.h, wgmma_bfloat16.h",
+        "products of these types on wgmma: include tl/sm90/wgmma_half.h, wgmma_half_sums.h",
+    ),
+    (
+        "tl::Fragment<tl::bfloat16, tl::WgmmaAccumulator<64, 64>> h; tl::gemm(s.square, s.square, h);",
+        "C is float, int32_t for integers, or half for halves",
     ),
     (f"{WGMMA} tl::gemm(s.flat, s.square, w);", "A has as many rows as C"),
     (f"{WGMMA} tl::gemm(s.square, s.flat, w);", "A has as many columns as B has rows"),

@@ -38,14 +38,15 @@ from tile2cu.emitter.view import KernelView, LaunchView, StatementView
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
-# By the operands' type.
+# By the types of sums and operands.
 _WGMMA_HEADERS = {
-    "float16": "sm90/wgmma_half.h",
-    "bfloat16": "sm90/wgmma_bfloat16.h",
-    "float8_e4m3fn": "sm90/wgmma_float8.h",
-    "float8_e5m2": "sm90/wgmma_float8.h",
-    "int8": "sm90/wgmma_int8.h",
-    "uint8": "sm90/wgmma_int8.h",
+    "float32.float16": "sm90/wgmma_half.h",
+    "float16.float16": "sm90/wgmma_half_sums.h",
+    "float32.bfloat16": "sm90/wgmma_bfloat16.h",
+    "float32.float8_e4m3fn": "sm90/wgmma_float8.h",
+    "float32.float8_e5m2": "sm90/wgmma_float8.h",
+    "int32.int8": "sm90/wgmma_int8.h",
+    "int32.uint8": "sm90/wgmma_int8.h",
 }
 _WORD = re.compile(r"[A-Za-z]\w*")
 
@@ -189,13 +190,13 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
 def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
     """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
     first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
-    operands = {
-        str(each.facts[op, "instruction"]).rpartition(".")[2]
+    types = {
+        str(each.facts[op, "instruction"]).split(".", 2)[2]
         for each in launches
         for op in walk_stmts(each.launch.body)
         if isinstance(op, Gemm) and on_wgmma(op, each.facts)
     }
-    return first, *sorted({_WGMMA_HEADERS[operand] for operand in operands})
+    return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
 
 
 def _launch_view(written: Written) -> LaunchView:

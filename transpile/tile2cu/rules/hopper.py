@@ -324,7 +324,8 @@ def _registers_refusal(op: Gemm, launch: Launch) -> str:
     split = split_of(op, groups)
     if split is None:
         return ""
-    needed = min(op.mnk[1] // split.n, _MOST_COLUMNS) // 2 + _BESIDE_RESULTS
+    sums = 64 * min(op.mnk[1] // split.n, _MOST_COLUMNS)
+    needed = op.c.buffer.dtype.bytes_of(sums) // (4 * _WARPGROUP) + _BESIDE_RESULTS
     start = _REGISTERS // (_WARPGROUP * (groups + 1)) // 8 * 8
     return (
         ""

@@ -12,6 +12,7 @@ from tile2cu.targets.table import Wgmma
 
 WGMMA = (
     Wgmma(FLOAT16, FLOAT32, k=16),
+    Wgmma(FLOAT16, FLOAT16, k=16),
     Wgmma(BFLOAT16, FLOAT32, k=16),
     Wgmma(FLOAT8_E4M3, FLOAT32, k=32),
     Wgmma(FLOAT8_E5M2, FLOAT32, k=32),

@@ -11,10 +11,13 @@ template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // of one instr
 // Operands of 8 bits, which wgmma reads with K contiguous only.
 template <class T>
 constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value || std::is_same<T, uint8_t>::value;
-// Whether the text has included wgmma's instructions of T: tl/sm90/wgmma_half.h and its like bring them.
-template <class T> constexpr bool has_wgmma = false;
-// What products of T accumulate in.
+// What products of T accumulate in; those of half in half, too.
 template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
+template <class T, class Sum>
+constexpr bool is_wgmma_sum =
+    std::is_same<Sum, WgmmaSum<T>>::value || (std::is_same<Sum, half>::value && std::is_same<T, half>::value);
+// Whether the text has included wgmma's instructions of T: tl/sm90/wgmma_half.h and its like bring them.
+template <class T, class Sum = WgmmaSum<T>> constexpr bool has_wgmma = false;
 
 // An operand's part that starts `elements` behind its descriptor's; descriptors count in units of 16 bytes.
 template <class T> TL_DEVICE uint64_t wgmma_part(uint64_t descriptor, int elements) {
@@ -52,9 +55,6 @@ template <class Tile> struct WgmmaTile {
   static constexpr int panel = Whole::panel_cols, span = panel * int(sizeof(type));
   static_assert(is_small_float<type> || is_wgmma_byte<type>,
                 "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
-  static_assert(
-      has_wgmma<type> || !(is_small_float<type> || is_wgmma_byte<type>),
-      "products of this type on wgmma: include tl/sm90/wgmma_half.h, wgmma_bfloat16.h, wgmma_float8.h or wgmma_int8.h");
   static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
 };
 
@@ -100,9 +100,8 @@ template <class Operand> struct WgmmaB : Operand {
 template <class Operand> struct WgmmaA : Operand {
   uint64_t start;
   template <class Tile> TL_DEVICE WgmmaA(const Tile& tile, int first_row) : start(Operand::from(tile, first_row)) {}
-  template <int n, class B>
-  TL_DEVICE void multiply(WgmmaSum<typename Operand::type>* d, int m, int k, const WgmmaB<B>& b, int col,
-                          bool accumulate) const {
+  template <int n, class Sum, class B>
+  TL_DEVICE void multiply(Sum* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
     using T = typename Operand::type;
     const uint64_t a = wgmma_part<T>(start, Operand::offset(m * warpgroup_rows, k));
     wgmma_m64<n, Operand::is_mn, B::is_mn>(d, a, b.part(col, k), accumulate, T());
@@ -115,8 +114,8 @@ template <class T, class Layout> struct WgmmaRegistersA {
   static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
   WgmmaWords<T, Layout::registers / 2> words;
   TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) : words(from.reg) {}
-  template <int n, class B>
-  TL_DEVICE void multiply(float* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
+  template <int n, class Sum, class B>
+  TL_DEVICE void multiply(Sum* d, int m, int k, const WgmmaB<B>& b, int col, bool accumulate) const {
     wgmma_m64<n, B::is_mn>(d, words.four(m * steps + k / wgmma_k<T>), b.part(col, k), accumulate, T());
   }
 };
@@ -171,7 +170,10 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
   using T = typename A::type;
   static_assert(A::k_extent % wgmma_k<T> == 0, "K is a whole number of wgmma steps: 16 elements of 16 bits, 32 of 8");
   static_assert(std::is_same<T, typename B::type>::value, "A and B have the same element type");
-  static_assert(std::is_same<Sum, WgmmaSum<T>>::value, "C is float, or int32_t for integers");
+  static_assert(is_wgmma_sum<T, Sum>, "C is float, int32_t for integers, or half for halves");
+  static_assert(has_wgmma<T, Sum> || !is_wgmma_sum<T, Sum>,
+                "products of these types on wgmma: include tl/sm90/wgmma_half.h, wgmma_half_sums.h, "
+                "wgmma_bfloat16.h, wgmma_float8.h or wgmma_int8.h");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();
   TL_UNROLL

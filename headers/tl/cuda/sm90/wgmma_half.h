@@ -5,11 +5,7 @@
 namespace tl {
 namespace cuda {
 
-template <> struct WgmmaOperandOf<half> {
-  using type = half;
-};
-
-#define TL_WGMMA_HALF(...) TL_WGMMA_16(half, "k16.f32.f16.f16", __VA_ARGS__)
+#define TL_WGMMA_HALF(n, ...) TL_WGMMA_16(half, float, "k16.f32.f16.f16", n, n, __VA_ARGS__)
 TL_EVERY_WIDTH(TL_WGMMA_HALF)
 #undef TL_WGMMA_HALF
 

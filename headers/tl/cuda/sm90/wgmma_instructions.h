@@ -9,109 +9,123 @@
 namespace tl {
 namespace cuda {
 
-// What an operand is to the instruction: float8 types are named by what they are, others are themselves.
+// What an operand is to the instruction: float8 types are named by what they are, halves by whether their sums are
+// halves, too; others are themselves.
 struct E4M3 {};
 struct E5M2 {};
+struct HalfInHalf {};
 template <class Float8> struct WgmmaOperandOf {
   using type = std::conditional_t<Float8::is_e4m3, E4M3, E5M2>;
 };
-template <class T> using WgmmaOperand = typename WgmmaOperandOf<T>::type;
+template <> struct WgmmaOperandOf<half> {
+  using type = half;
+};
+template <class T, class Sum>
+using WgmmaOperand = std::conditional_t<std::is_same<Sum, half>::value, HalfInHalf, typename WgmmaOperandOf<T>::type>;
 
 // shared(): A and B by descriptor; registers(): A in four registers of two 16-bit elements each. `mn` says that an
-// operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers;
-// they are overwritten when `accumulate` is 0.
+// operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers, or
+// n / 4 of two halves each; they are overwritten when `accumulate` is 0.
 #ifdef __CUDA_ARCH__
 template <int n, class Operand> struct WgmmaInstruction;
 #else  // nvcc reads kernels for the host, too, where no code is made of them: it need not read all instructions for that
 template <int n, class Operand> struct WgmmaInstruction {
   template <int a_mn, int b_mn, class Sum> static TL_DEVICE void shared(Sum*, uint64_t, uint64_t, int) {}
-  template <int b_mn> static TL_DEVICE void registers(float*, const uint32_t*, uint64_t, int) {}
+  template <int b_mn, class Sum> static TL_DEVICE void registers(Sum*, const uint32_t*, uint64_t, int) {}
 };
 #endif
 
-// The accumulators' registers: their names in the text, and the operands. Each list continues the one before.
+// The accumulators' registers: their names in the text, and the operands, as many as sums in float of so many columns
+// take. Each list continues the one before.
 // TL_SUM says how the compiler is told of one register. The headers that say what follows use these macros.
 #define TL_NAMES_8 "%0, %1, %2, %3"
-#define TL_SUMS_4(i) TL_SUM(d[i]), TL_SUM(d[i + 1]), TL_SUM(d[i + 2]), TL_SUM(d[i + 3])
-#define TL_SUMS_8 TL_SUMS_4(0)
+#define TL_FOUR_SUMS(i) TL_SUM(d[i]), TL_SUM(d[i + 1]), TL_SUM(d[i + 2]), TL_SUM(d[i + 3])
+#define TL_SUMS_8 TL_FOUR_SUMS(0)
 #define TL_NAMES_16 TL_NAMES_8 ", %4, %5, %6, %7"
-#define TL_SUMS_16 TL_SUMS_8, TL_SUMS_4(4)
+#define TL_SUMS_16 TL_SUMS_8, TL_FOUR_SUMS(4)
 #define TL_NAMES_24 TL_NAMES_16 ", %8, %9, %10, %11"
-#define TL_SUMS_24 TL_SUMS_16, TL_SUMS_4(8)
+#define TL_SUMS_24 TL_SUMS_16, TL_FOUR_SUMS(8)
 #define TL_NAMES_32 TL_NAMES_24 ", %12, %13, %14, %15"
-#define TL_SUMS_32 TL_SUMS_24, TL_SUMS_4(12)
+#define TL_SUMS_32 TL_SUMS_24, TL_FOUR_SUMS(12)
 #define TL_NAMES_40 TL_NAMES_32 ", %16, %17, %18, %19"
-#define TL_SUMS_40 TL_SUMS_32, TL_SUMS_4(16)
+#define TL_SUMS_40 TL_SUMS_32, TL_FOUR_SUMS(16)
 #define TL_NAMES_48 TL_NAMES_40 ", %20, %21, %22, %23"
-#define TL_SUMS_48 TL_SUMS_40, TL_SUMS_4(20)
+#define TL_SUMS_48 TL_SUMS_40, TL_FOUR_SUMS(20)
 #define TL_NAMES_56 TL_NAMES_48 ", %24, %25, %26, %27"
-#define TL_SUMS_56 TL_SUMS_48, TL_SUMS_4(24)
+#define TL_SUMS_56 TL_SUMS_48, TL_FOUR_SUMS(24)
 #define TL_NAMES_64 TL_NAMES_56 ", %28, %29, %30, %31"
-#define TL_SUMS_64 TL_SUMS_56, TL_SUMS_4(28)
+#define TL_SUMS_64 TL_SUMS_56, TL_FOUR_SUMS(28)
 #define TL_NAMES_72 TL_NAMES_64 ", %32, %33, %34, %35"
-#define TL_SUMS_72 TL_SUMS_64, TL_SUMS_4(32)
+#define TL_SUMS_72 TL_SUMS_64, TL_FOUR_SUMS(32)
 #define TL_NAMES_80 TL_NAMES_72 ", %36, %37, %38, %39"
-#define TL_SUMS_80 TL_SUMS_72, TL_SUMS_4(36)
+#define TL_SUMS_80 TL_SUMS_72, TL_FOUR_SUMS(36)
 #define TL_NAMES_88 TL_NAMES_80 ", %40, %41, %42, %43"
-#define TL_SUMS_88 TL_SUMS_80, TL_SUMS_4(40)
+#define TL_SUMS_88 TL_SUMS_80, TL_FOUR_SUMS(40)
 #define TL_NAMES_96 TL_NAMES_88 ", %44, %45, %46, %47"
-#define TL_SUMS_96 TL_SUMS_88, TL_SUMS_4(44)
+#define TL_SUMS_96 TL_SUMS_88, TL_FOUR_SUMS(44)
 #define TL_NAMES_104 TL_NAMES_96 ", %48, %49, %50, %51"
-#define TL_SUMS_104 TL_SUMS_96, TL_SUMS_4(48)
+#define TL_SUMS_104 TL_SUMS_96, TL_FOUR_SUMS(48)
 #define TL_NAMES_112 TL_NAMES_104 ", %52, %53, %54, %55"
-#define TL_SUMS_112 TL_SUMS_104, TL_SUMS_4(52)
+#define TL_SUMS_112 TL_SUMS_104, TL_FOUR_SUMS(52)
 #define TL_NAMES_120 TL_NAMES_112 ", %56, %57, %58, %59"
-#define TL_SUMS_120 TL_SUMS_112, TL_SUMS_4(56)
+#define TL_SUMS_120 TL_SUMS_112, TL_FOUR_SUMS(56)
 #define TL_NAMES_128 TL_NAMES_120 ", %60, %61, %62, %63"
-#define TL_SUMS_128 TL_SUMS_120, TL_SUMS_4(60)
+#define TL_SUMS_128 TL_SUMS_120, TL_FOUR_SUMS(60)
 #define TL_NAMES_136 TL_NAMES_128 ", %64, %65, %66, %67"
-#define TL_SUMS_136 TL_SUMS_128, TL_SUMS_4(64)
+#define TL_SUMS_136 TL_SUMS_128, TL_FOUR_SUMS(64)
 #define TL_NAMES_144 TL_NAMES_136 ", %68, %69, %70, %71"
-#define TL_SUMS_144 TL_SUMS_136, TL_SUMS_4(68)
+#define TL_SUMS_144 TL_SUMS_136, TL_FOUR_SUMS(68)
 #define TL_NAMES_152 TL_NAMES_144 ", %72, %73, %74, %75"
-#define TL_SUMS_152 TL_SUMS_144, TL_SUMS_4(72)
+#define TL_SUMS_152 TL_SUMS_144, TL_FOUR_SUMS(72)
 #define TL_NAMES_160 TL_NAMES_152 ", %76, %77, %78, %79"
-#define TL_SUMS_160 TL_SUMS_152, TL_SUMS_4(76)
+#define TL_SUMS_160 TL_SUMS_152, TL_FOUR_SUMS(76)
 #define TL_NAMES_168 TL_NAMES_160 ", %80, %81, %82, %83"
-#define TL_SUMS_168 TL_SUMS_160, TL_SUMS_4(80)
+#define TL_SUMS_168 TL_SUMS_160, TL_FOUR_SUMS(80)
 #define TL_NAMES_176 TL_NAMES_168 ", %84, %85, %86, %87"
-#define TL_SUMS_176 TL_SUMS_168, TL_SUMS_4(84)
+#define TL_SUMS_176 TL_SUMS_168, TL_FOUR_SUMS(84)
 #define TL_NAMES_184 TL_NAMES_176 ", %88, %89, %90, %91"
-#define TL_SUMS_184 TL_SUMS_176, TL_SUMS_4(88)
+#define TL_SUMS_184 TL_SUMS_176, TL_FOUR_SUMS(88)
 #define TL_NAMES_192 TL_NAMES_184 ", %92, %93, %94, %95"
-#define TL_SUMS_192 TL_SUMS_184, TL_SUMS_4(92)
+#define TL_SUMS_192 TL_SUMS_184, TL_FOUR_SUMS(92)
 #define TL_NAMES_200 TL_NAMES_192 ", %96, %97, %98, %99"
-#define TL_SUMS_200 TL_SUMS_192, TL_SUMS_4(96)
+#define TL_SUMS_200 TL_SUMS_192, TL_FOUR_SUMS(96)
 #define TL_NAMES_208 TL_NAMES_200 ", %100, %101, %102, %103"
-#define TL_SUMS_208 TL_SUMS_200, TL_SUMS_4(100)
+#define TL_SUMS_208 TL_SUMS_200, TL_FOUR_SUMS(100)
 #define TL_NAMES_216 TL_NAMES_208 ", %104, %105, %106, %107"
-#define TL_SUMS_216 TL_SUMS_208, TL_SUMS_4(104)
+#define TL_SUMS_216 TL_SUMS_208, TL_FOUR_SUMS(104)
 #define TL_NAMES_224 TL_NAMES_216 ", %108, %109, %110, %111"
-#define TL_SUMS_224 TL_SUMS_216, TL_SUMS_4(108)
+#define TL_SUMS_224 TL_SUMS_216, TL_FOUR_SUMS(108)
 #define TL_NAMES_232 TL_NAMES_224 ", %112, %113, %114, %115"
-#define TL_SUMS_232 TL_SUMS_224, TL_SUMS_4(112)
+#define TL_SUMS_232 TL_SUMS_224, TL_FOUR_SUMS(112)
 #define TL_NAMES_240 TL_NAMES_232 ", %116, %117, %118, %119"
-#define TL_SUMS_240 TL_SUMS_232, TL_SUMS_4(116)
+#define TL_SUMS_240 TL_SUMS_232, TL_FOUR_SUMS(116)
 #define TL_NAMES_248 TL_NAMES_240 ", %120, %121, %122, %123"
-#define TL_SUMS_248 TL_SUMS_240, TL_SUMS_4(120)
+#define TL_SUMS_248 TL_SUMS_240, TL_FOUR_SUMS(120)
 #define TL_NAMES_256 TL_NAMES_248 ", %124, %125, %126, %127"
-#define TL_SUMS_256 TL_SUMS_248, TL_SUMS_4(124)
+#define TL_SUMS_256 TL_SUMS_248, TL_FOUR_SUMS(124)
 
-// `types` are K and the types as the instruction's name spells them, i0 and on the numbers after the accumulators'.
-#define TL_WGMMA_16(T, types, n, i0, i1, i2, i3, i4, i5, i6)                                                        \
-  template <> struct WgmmaInstruction<n, T> {                                                                       \
-    template <int a_mn, int b_mn> static TL_DEVICE void shared(float* d, uint64_t a, uint64_t b, int accumulate) {  \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types      \
-                   " {" TL_NAMES_##n "}, %" #i0 ", %" #i1 ", p, 1, 1, %" #i3 ", %" #i4 ";\n}"                       \
-                   : TL_SUMS_##n                                                                                    \
-                   : "l"(a), "l"(b), "r"(accumulate), "n"(a_mn), "n"(b_mn));                                        \
-    }                                                                                                               \
-    template <int b_mn> static TL_DEVICE void registers(float* d, const uint32_t* a, uint64_t b, int accumulate) {  \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types      \
-                   " {" TL_NAMES_##n "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p, 1, 1, %" #i6 ";\n}" \
-                   : TL_SUMS_##n                                                                                    \
-                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn));               \
-    }                                                                                                               \
+// What of a thread's sums the instruction takes for a register.
+TL_DEVICE float* wgmma_registers(float* d) { return d; }
+TL_DEVICE uint32_t* wgmma_registers(half* d) { return reinterpret_cast<uint32_t*>(d); }
+
+// `types` are K and the types as the instruction's name spells them, `list` the accumulators' lists, i0 and on the
+// numbers after the accumulators'.
+#define TL_WGMMA_16(T, Sum, types, list, n, i0, i1, i2, i3, i4, i5, i6)                                                \
+  template <> struct WgmmaInstruction<n, T> {                                                                          \
+    template <int a_mn, int b_mn> static TL_DEVICE void shared(Sum* sums, uint64_t a, uint64_t b, int accumulate) {    \
+      auto* const d = wgmma_registers(sums);                                                                           \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types         \
+                   " {" TL_NAMES_##list "}, %" #i0 ", %" #i1 ", p, 1, 1, %" #i3 ", %" #i4 ";\n}"                       \
+                   : TL_SUMS_##list                                                                                    \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(a_mn), "n"(b_mn));                                           \
+    }                                                                                                                  \
+    template <int b_mn> static TL_DEVICE void registers(Sum* sums, const uint32_t* a, uint64_t b, int accumulate) {    \
+      auto* const d = wgmma_registers(sums);                                                                           \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types         \
+                   " {" TL_NAMES_##list "}, {%" #i0 ", %" #i1 ", %" #i2 ", %" #i3 "}, %" #i4 ", p, 1, 1, %" #i6 ";\n}" \
+                   : TL_SUMS_##list                                                                                    \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn));                  \
+    }                                                                                                                  \
   };
 // Operands of 8 bits; `factors` of A and B follow where the instruction has them.
 #define TL_WGMMA_8(T, Sum, types, factors, n, i0, i1, i2)                                                        \

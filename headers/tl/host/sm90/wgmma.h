@@ -41,13 +41,15 @@ TL_DEVICE void wgmma_m64(D* d, uint64_t a, uint64_t b, bool accumulate, T) {
   tl_engine_wgmma_operation operation{};
   operation.a = a, operation.b = b, operation.a_mn = a_mn, operation.b_mn = b_mn;
   operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;
+  operation.half_sums = std::is_same<D, half>::value;
   tl_engine_wgmma(d, &operation);
 }
-template <int n, bool b_mn = false, class T>
-TL_DEVICE void wgmma_m64(float* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
+template <int n, bool b_mn = false, class D, class T>
+TL_DEVICE void wgmma_m64(D* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
   tl_engine_wgmma_operation operation{};
   operation.a_registers = a, operation.b = b, operation.b_mn = b_mn;
   operation.n = n, operation.accumulate = accumulate, operation.type = host::operand_type<T>;
+  operation.half_sums = std::is_same<D, half>::value;
   tl_engine_wgmma(d, &operation);
 }
 
