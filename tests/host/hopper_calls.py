@@ -12,7 +12,10 @@ import numpy as np
 Array = np.ndarray
 TEXTS = ("gemm_relu", "attention", "products", "boxes", "clusters")
 K_CONTIGUOUS, MN_CONTIGUOUS, IN_REGISTERS = range(3)
-TYPES = (np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8, np.uint8)
+TYPES = (
+    np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8, np.uint8, np.float32,
+    np.float32,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,8 @@ GEMM = """
         ("uint8", "int32", np.uint8),
         ("float16", "float32", np.float16),
         ("float16", "float16", np.float16),
+        ("float32", "float32", np.float32),
+        ("tfloat32", "float32", np.float32),
     ],
 )
 def test_gemm(dtype: str, sums: str, numpy: object, tmp_path: Path) -> None:
@@ -58,6 +60,21 @@ def test_gemm(dtype: str, sums: str, numpy: object, tmp_path: Path) -> None:
     a, b = (RNG.integers(low, 5, shape).astype(numpy) for shape in ((m, k), (n, k)))
     np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
     assert "tl::TmaPipeline" in kernel.source and "tl::WgmmaAccumulator<64, 64, " in kernel.source
+
+
+def test_floats_are_read_as_on_mma_sync(tmp_path: Path) -> None:
+    """Both ignore the low 13 bits of an operand."""
+    body = GEMM.format(rows=64, cols=64, step=32, dtype="float32", sums="float32", policy="Square")
+    params = 'A: T.Tensor((M, K), "float32"), B: T.Tensor((N, K), "float32"), C: T.Tensor((M, N), "float32")'
+    launch = {"grid": "T.ceildiv(N, 64), T.ceildiv(M, 64)", "blocks": "(bx, by)", "arguments": "M, N, K"}
+    a, b = (RNG.standard_normal(shape).astype(np.float32) for shape in ((70, 52), (72, 52)))
+    read = [(each.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64) for each in (a, b)]
+    expected = read[0] @ read[1].T
+    for target, product in (("cuda:sm_80", "MmaAccumulator"), ("cuda:sm_90a", "WgmmaAccumulator")):
+        kernel = load_body(tmp_path, body, params, target=target, **launch)
+        assert f"tl::{product}<64, 64, " in kernel.source
+        np.testing.assert_allclose(kernel(a, b), expected, rtol=0, atol=2e-5)
+    assert np.abs(a.astype(np.float64) @ b.astype(np.float64).T - expected).max() > 1e-3
 
 
 def test_rows_that_tma_does_not_reach_leave_from_registers(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_an_emitted_text_matches_numpy(text: Text) -> None:
         ("float8_e4m3", "float32", ml_dtypes.float8_e4m3fn),
         ("uint8", "int32", np.uint8),
         ("float16", "float16", np.float16),
+        ("float32", "float32", np.float32),
     ],
 )
 def test_products_of_other_types(dtype: str, sums: str, numpy: type, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 #include <tl/sm90/wgmma_half.h>
 #include <tl/sm90/wgmma_half_sums.h>
 #include <tl/sm90/wgmma_int8.h>
+#include <tl/sm90/wgmma_tfloat32.h>
 
 namespace products {
 
@@ -115,6 +116,9 @@ using All = List<
     Case<e5m2, 64, 40, 64, 1, k, k, S64, S32>, Case<e5m2, 64, 320, 32, 1, k, k, S32, S32>,
     Case<int8_t, 64, 128, 128, 1, k, k, S128, S128>, Case<int8_t, 256, 64, 128, 2, k, k, S128, S64, true>,
     Case<int8_t, 64, 24, 32, 1, k, k, S32, S32>, Case<uint8_t, 64, 64, 256, 1, k, k, S128, S128>,
+    // floats, of which it reads 8
+    Case<float, 64, 128, 64, 1, k, k, S128, S128>, Case<float, 128, 256, 96, 2, k, k, S128, S64, true>,
+    Case<tl::tfloat32, 64, 40, 16, 1, k, k, S64, S64>, Case<tl::tfloat32, 64, 320, 8, 1, k, k, S32, S32>,
     // columns shared among warpgroups
     Case<half, 64, 64, 64, 1, k, k, S128, S128, false, 2>, Case<half, 64, 512, 64, 1, k, mn, S128, S128, false, 2>,
     Case<half, 64, 256, 64, 1, reg, mn, S128, S128, false, 2>,
@@ -150,6 +154,8 @@ template <> constexpr int type_number<e4m3> = 2;
 template <> constexpr int type_number<e5m2> = 3;
 template <> constexpr int type_number<int8_t> = 4;
 template <> constexpr int type_number<uint8_t> = 5;
+template <> constexpr int type_number<float> = 6;
+template <> constexpr int type_number<tl::tfloat32> = 7;
 template <class... Cases> const Entry* entries(List<Cases...>, int& count) {
   static const Entry all[] = {{Cases::M, Cases::N, Cases::K, Cases::a, Cases::b, type_number<typename Cases::T>,
                                Cases::overwrites, std::is_same<typename Cases::Sum, half>::value, run<Cases>}...};

@@ -59,7 +59,11 @@ MISUSES = [
     ("tl::SharedTile<tl::half, 8, 24, tl::Swizzle128B> bad; (void)bad;", "a row is a whole number of swizzle spans"),
     ("X(1);", "as many indices as the tensor has dimensions"),
     (f"{WGMMA} tl::gemm(plain, s.square, w);", "wgmma reads tiles with a swizzle"),
-    (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma multiplies half, bfloat16, float8, int8 or uint8"),
+    (
+        f"{WGMMA} tl::SharedTile<double, 64, 64, tl::Swizzle128B> wider; tl::gemm(wider, tl::transposed(wider), w);",
+        "wgmma multiplies half, bfloat16, float8, int8, uint8, tfloat32 or float",
+    ),
+    (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "wgmma reads operands of 8 and 32 bits with K contiguous only"),
     (
         f"{WGMMA} tl::SharedTile<tl::bfloat16, 64, 64, tl::Swizzle128B> brain; tl::gemm(brain, brain, w);",
         "products of these types on wgmma: include tl/sm90/wgmma_half.h, wgmma_half_sums.h",

@@ -90,9 +90,10 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
         ({"load": f"if k > bx:\n        {LOAD}"}, "the loop in line {4} loads in a branch (line {5}), so not ahead"),
         ({"load": f"{LOAD}\n    if k > bx:\n        break"}, "line {7} leaves the loop"),
         ({"sums": "float16"}, ""),
+        ({"operand": "float32"}, "has 32-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"),
         ({"operand": "bfloat16", "sums": "float16"}, "adds up in float16, and wgmma is used for sums of float32"),
     ],
-    ids=["none", "no stages", "two loops", "branch", "break", "sums in half", "sums"],
+    ids=["none", "no stages", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
     context = settled(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")

@@ -43,6 +43,8 @@ _WGMMA_HEADERS = {
     "float32.float16": "sm90/wgmma_half.h",
     "float16.float16": "sm90/wgmma_half_sums.h",
     "float32.bfloat16": "sm90/wgmma_bfloat16.h",
+    "float32.float32": "sm90/wgmma_tfloat32.h",
+    "float32.tfloat32": "sm90/wgmma_tfloat32.h",
     "float32.float8_e4m3fn": "sm90/wgmma_float8.h",
     "float32.float8_e5m2": "sm90/wgmma_float8.h",
     "int32.int8": "sm90/wgmma_int8.h",

@@ -145,7 +145,7 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
 def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     """With a producer warp, and in groups by hand, products run on wgmma, which reads shared memory itself.
 
-    Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s; all in elements.
+    Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s, of float32 in 8s; all in elements.
     Gives: the instruction.
     """
     if multiplies_on_wgmma(op, context):
@@ -354,8 +354,9 @@ def product_refusal(op: Gemm, context: Context) -> str:
         return f"{line} {_types_refusal(op, context)}"
     if k % row.k or split_of(op, groups) is None:
         return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
-    if row.operand.bits == 8 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
-        return f"{line} has 8-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
+    bits = row.operand.bits
+    if bits != 16 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
+        return f"{line} has {bits}-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
         return f"{line} has an operand in registers that wgmma wants in shared memory"
     refusals = (_operand_refusal(op, region, context) for region in (op.a, op.b, op.c))

@@ -5,7 +5,7 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-l
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32, UINT8
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32, TFLOAT32, UINT8
 from tile2cu.targets.sm80 import INT4_THROUGH_INT8, MMA, SM80
 from tile2cu.targets.sm89 import FP8, SPARSE_FP8
 from tile2cu.targets.table import Wgmma
@@ -14,6 +14,8 @@ WGMMA = (
     Wgmma(FLOAT16, FLOAT32, k=16),
     Wgmma(FLOAT16, FLOAT16, k=16),
     Wgmma(BFLOAT16, FLOAT32, k=16),
+    Wgmma(FLOAT32, FLOAT32, k=8),  # as on mma.sync, read as tf32
+    Wgmma(TFLOAT32, FLOAT32, k=8),
     Wgmma(FLOAT8_E4M3, FLOAT32, k=32),
     Wgmma(FLOAT8_E5M2, FLOAT32, k=32),
     Wgmma(INT8, INT32, k=32),

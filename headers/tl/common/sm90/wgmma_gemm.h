@@ -8,9 +8,10 @@ namespace tl {
 
 constexpr int wgmma_most_columns = 256;                          // of one instruction
 template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // of one instruction: 32 bytes of each row
-// Operands of 8 bits, which wgmma reads with K contiguous only.
+// Operands of other than 16 bits, which wgmma reads with K contiguous only; of floats it ignores the low 13 bits.
 template <class T>
 constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value || std::is_same<T, uint8_t>::value;
+template <class T> constexpr bool is_wgmma_float = std::is_same<T, float>::value || std::is_same<T, tfloat32>::value;
 // What products of T accumulate in; those of half in half, too.
 template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
 template <class T, class Sum>
@@ -53,8 +54,8 @@ template <class Tile> struct WgmmaTile {
   using type = typename Tile::type;
   using Whole = typename WgmmaSource<Tile>::Whole;
   static constexpr int panel = Whole::panel_cols, span = panel * int(sizeof(type));
-  static_assert(is_small_float<type> || is_wgmma_byte<type>,
-                "wgmma multiplies half, bfloat16, float8, int8 or uint8 here");
+  static_assert(is_small_float<type> || is_wgmma_byte<type> || is_wgmma_float<type>,
+                "wgmma multiplies half, bfloat16, float8, int8, uint8, tfloat32 or float here");
   static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
 };
 
@@ -78,7 +79,7 @@ template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
   using WgmmaTile<Tile>::panel, WgmmaTile<Tile>::span;
   static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows;
   static constexpr bool is_mn = true;
-  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads 8-bit operands with K contiguous only");
+  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads operands of 8 and 32 bits with K contiguous only");
   static TL_DEVICE constexpr int offset(int mn, int k) { return (mn / panel * Whole::rows + k) * panel; }
   static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
     const WgmmaSource<Tile> source(tile);
@@ -168,12 +169,13 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
   static_assert(B::mn_extent == Layout::N, "B has as many columns as C");
   static_assert(A::k_extent == B::k_extent, "A has as many columns as B has rows");
   using T = typename A::type;
-  static_assert(A::k_extent % wgmma_k<T> == 0, "K is a whole number of wgmma steps: 16 elements of 16 bits, 32 of 8");
+  static_assert(A::k_extent % wgmma_k<T> == 0,
+                "K is a whole number of wgmma steps: 16 elements of 16 bits, 32 of 8, 8 of 32");
   static_assert(std::is_same<T, typename B::type>::value, "A and B have the same element type");
   static_assert(is_wgmma_sum<T, Sum>, "C is float, int32_t for integers, or half for halves");
   static_assert(has_wgmma<T, Sum> || !is_wgmma_sum<T, Sum>,
                 "products of these types on wgmma: include tl/sm90/wgmma_half.h, wgmma_half_sums.h, "
-                "wgmma_bfloat16.h, wgmma_float8.h or wgmma_int8.h");
+                "wgmma_bfloat16.h, wgmma_float8.h, wgmma_int8.h or wgmma_tfloat32.h");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();
   TL_UNROLL
@@ -221,7 +223,7 @@ TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator
 
 // C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16
 // with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
-// Operands of 8 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
+// Operands of 8 and 32 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
 // Shared tiles have a swizzle of 128, 64 or 32 bytes.
 // Who: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there needs
 // tl::sync_consumers before.

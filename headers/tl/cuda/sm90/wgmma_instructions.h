@@ -9,8 +9,9 @@
 namespace tl {
 namespace cuda {
 
-// What an operand is to the instruction: float8 types are named by what they are, halves by whether their sums are
-// halves, too; others are themselves.
+// What an operand is to the instruction: float8 types and floats are named by what they are read as, halves by whether
+// their sums are halves, too; others are themselves.
+struct TF32 {};
 struct E4M3 {};
 struct E5M2 {};
 struct HalfInHalf {};
@@ -127,11 +128,11 @@ TL_DEVICE uint32_t* wgmma_registers(half* d) { return reinterpret_cast<uint32_t*
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn));                  \
     }                                                                                                                  \
   };
-// Operands of 8 bits; `factors` of A and B follow where the instruction has them.
-#define TL_WGMMA_8(T, Sum, types, factors, n, i0, i1, i2)                                                        \
+// Operands of 8 and of 32 bits; `factors` of A and B follow where the instruction has them.
+#define TL_WGMMA_K(T, Sum, types, factors, n, i0, i1, i2)                                                        \
   template <> struct WgmmaInstruction<n, T> {                                                                    \
     template <int a_mn, int b_mn> static TL_DEVICE void shared(Sum* d, uint64_t a, uint64_t b, int accumulate) { \
-      static_assert(!a_mn && !b_mn, "operands of 8 bits have K contiguous");                                     \
+      static_assert(!a_mn && !b_mn, "operands of 8 and 32 bits have K contiguous");                              \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types   \
                    " {" TL_NAMES_##n "}, %" #i0 ", %" #i1 ", p" factors ";\n}"                                   \
                    : TL_SUMS_##n                                                                                 \

@@ -14,9 +14,9 @@ template <> struct WgmmaOperandOf<uint8_t> {
 
 #undef TL_SUM
 #define TL_SUM(r) "+r"(r)
-#define TL_WGMMA_INT8(n, i0, i1, i2, ...) TL_WGMMA_8(int8_t, int32_t, "k32.s32.s8.s8", "", n, i0, i1, i2)
+#define TL_WGMMA_INT8(n, i0, i1, i2, ...) TL_WGMMA_K(int8_t, int32_t, "k32.s32.s8.s8", "", n, i0, i1, i2)
 TL_EVERY_WIDTH(TL_WGMMA_INT8)
-#define TL_WGMMA_UINT8(n, i0, i1, i2, ...) TL_WGMMA_8(uint8_t, int32_t, "k32.s32.u8.u8", "", n, i0, i1, i2)
+#define TL_WGMMA_UINT8(n, i0, i1, i2, ...) TL_WGMMA_K(uint8_t, int32_t, "k32.s32.u8.u8", "", n, i0, i1, i2)
 TL_EVERY_WIDTH(TL_WGMMA_UINT8)
 #undef TL_WGMMA_INT8
 #undef TL_WGMMA_UINT8

@@ -32,6 +32,8 @@ namespace host {
 template <class Float8> constexpr int operand_type = Float8::is_e4m3 ? TL_ENGINE_E4M3 : TL_ENGINE_E5M2;
 template <> inline constexpr int operand_type<half> = TL_ENGINE_HALF;
 template <> inline constexpr int operand_type<bfloat16> = TL_ENGINE_BFLOAT16;
+template <> inline constexpr int operand_type<float> = TL_ENGINE_TF32;
+template <> inline constexpr int operand_type<tfloat32> = TL_ENGINE_TF32;
 template <> inline constexpr int operand_type<int8_t> = TL_ENGINE_INT8;
 template <> inline constexpr int operand_type<uint8_t> = TL_ENGINE_UINT8;
 }  // namespace host

@@ -1,0 +1,12 @@
+// Products of floats, read as tf32, on wgmma. What includes tl.h and has such products includes this, too.
+#pragma once
+#include "../tl.h"
+
+#if defined(__CUDACC__)
+#include "../cuda/sm90/wgmma_tfloat32.h"
+#endif
+
+namespace tl {
+template <> constexpr bool has_wgmma<float> = true;
+template <> constexpr bool has_wgmma<tfloat32> = true;
+}  // namespace tl
