@@ -143,6 +143,36 @@ def test_groups_that_hand_tiles_over_have_barriers_of_their_own_for_the_rest(tmp
     assert "thread_of_block" not in body, "nobody asks for `tid` any more"
 
 
+def test_what_a_group_ordered_for_itself_is_new_to_the_others(tmp_path: Path) -> None:
+    """A group's own barrier, where it reads again what it wrote, shows the tile to its threads alone."""
+    statements = """
+        S = T.alloc_shared((64,), "float32")
+        tx = T.get_thread_binding()
+        if tx < 32:
+            total = T.alloc_fragment((1,), "float32")
+            L = T.alloc_fragment((64,), "float32")
+            total[0] = 0
+            for k in T.serial(4):
+                total[0] += X[k]
+            for i in T.Parallel(64):
+                L[i] = X[i] + total[0]
+            T.copy(L, S)
+        if tx < 32:
+            for i in T.Parallel(32):
+                Y[i] = S[63 - i]
+        else:
+            M = T.alloc_fragment((64,), "float32")
+            T.copy(S, M)
+            for i in T.Parallel(64):
+                Y[32 + i] = M[i] * 2
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((64,), "float32"), Y: T.Tensor((96,), "float32")', threads=96)
+    x = RNG.integers(-9, 10, 64).astype(np.float32)
+    sums = x + x[:4].sum()
+    np.testing.assert_array_equal(kernel(x), np.concatenate([sums[:31:-1], sums * 2]))
+    assert "tl::sync_block();" in kernel.source.partition("__global__")[2]
+
+
 def test_a_barrier_that_some_threads_need_stands_before_their_branch(tmp_path: Path) -> None:
     statements = """
         S = T.alloc_shared((128,), "float32")

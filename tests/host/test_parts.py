@@ -167,3 +167,18 @@ def test_rounding_to_whole_numbers(value: str, expected, tmp_path: Path) -> None
     """
     kernel = load_body(tmp_path, statements, 'X: T.Tensor((10,), "float32"), Y: T.Tensor((10,), "float32")')
     np.testing.assert_array_equal(kernel(HALVES), expected(HALVES).astype(np.float32))
+
+
+def test_a_loop_runs_over_a_part_of_a_fragment(tmp_path: Path) -> None:
+    """The loop's own tile lies where so small a loop runs; the first columns of the other lie elsewhere."""
+    statements = """
+        L = T.alloc_fragment((32, 24), "float32")
+        P = T.alloc_fragment((32, 4), "float32")
+        T.copy(X, L)
+        for i, j in T.Parallel(32, 4):
+            P[i, j] = L[i, j] * 2
+        T.copy(P, Y)
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 24), "float32"), Y: T.Tensor((32, 4), "float32")')
+    x = np.random.default_rng(0).standard_normal((32, 24)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x[:, :4] * 2)

@@ -99,8 +99,9 @@ def test_bits_and_read_only_loads(tmp_path: Path) -> None:
             B[1, i] = T.__ffs(T.shift_left(T.cast(A[0, i], "int64"), 30))
             for n in T.unroll(7):
                 B[2 + n, i] = T.cast(T.__fns(A[0, i], A[1, i], n - 3), "int32")
+            B[9, i] = T.popcount(A[0, i]) - T.cast(T.popcount(T.cast(A[0, i], "int64")), "int32")
     """
-    kernel = load_body(tmp_path, statements, f'A: T.Tensor((2, {N}), "int32"), B: T.Tensor((9, {N}), "int32")')
+    kernel = load_body(tmp_path, statements, f'A: T.Tensor((2, {N}), "int32"), B: T.Tensor((10, {N}), "int32")')
     bits = RNG.integers(-(2**31), 2**31, N).astype(np.int32)
     bits[:4] = 0, 1, -(2**31), -1
     first = RNG.integers(0, 32, N).astype(np.int32)
@@ -110,6 +111,28 @@ def test_bits_and_read_only_loads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[1], [(each & -each).bit_length() for each in wide])
     for n in range(-3, 4):
         assert list(found[5 + n]) == [_nth_set(int(word), int(at), n) for word, at in zip(bits, first, strict=True)]
+    np.testing.assert_array_equal(found[9], np.where(bits < 0, -32, 0))  # the copies of a sign
+
+
+def test_quotients_toward_zero_and_limits_of_types(tmp_path: Path) -> None:
+    statements = f"""
+        for i in T.Parallel({N}):
+            B[0, i] = T.truncdiv(A[0, i], A[1, i])
+            B[1, i] = T.truncmod(A[0, i] - 1, A[1, i]) - T.truncdiv(7, -2) * (A[0, i] // A[1, i])
+            B[2, i] = T.max(T.min_value("int32") + A[1, i], T.max_value("int8"))
+            B[3, i] = T.cast(T.max_value("float8_e4m3fn") * A[1, i], "int32")
+            B[4, i] = T.cast(T.cast(A[0, i], "int64") // A[1, i] + A[1, i] % T.cast(7, "int64"), "int32")
+    """
+    kernel = load_body(tmp_path, statements, f'A: T.Tensor((2, {N}), "int32"), B: T.Tensor((5, {N}), "int32")')
+    a = RNG.integers(-(2**20), 2**20, N)
+    b = RNG.integers(1, 2**10, N) * RNG.choice([-1, 1], N)
+    b = np.where(np.arange(N) % 2, b, abs(b))
+    found = np.asarray(kernel(np.stack([a, b]).astype(np.int32)))
+    np.testing.assert_array_equal(found[0], np.trunc(a / b))
+    np.testing.assert_array_equal(found[1], np.fmod(a - 1, b) + 3 * np.floor(a / b))
+    np.testing.assert_array_equal(found[2], np.full(N, 127))
+    np.testing.assert_array_equal(found[3], 448 * b)
+    np.testing.assert_array_equal(found[4], a // b + b % 7)
 
 
 def _nth_set(bits: int, first: int, n: int) -> int:

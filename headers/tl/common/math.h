@@ -11,6 +11,19 @@ TL_BOTH constexpr int floormod(int a, int b) { return a - floordiv(a, b) * b; }
 TL_BOTH constexpr int64_t ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 TL_BOTH constexpr int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
+// Of other types, or of two: as int64_t where one has 64 bits, else as int.
+template <class A, class B>
+using Quotient = std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>,
+                                  std::conditional_t<(sizeof(A) > 4 || sizeof(B) > 4), int64_t, int>>;
+template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C ceildiv(A a, B b) {
+  return ceildiv(C(a), C(b));
+}
+template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floordiv(A a, B b) {
+  return floordiv(C(a), C(b));
+}
+template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floormod(A a, B b) {
+  return floormod(C(a), C(b));
+}
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 
@@ -35,6 +48,7 @@ TL_FUNCTION(Exp10, exp10, ::exp10f(x), ::exp10(x))
 TL_FUNCTION(Log, log, ::logf(x), ::log(x))
 TL_FUNCTION(Log2, log2, ::log2f(x), ::log2(x))
 TL_FUNCTION(Log10, log10, ::log10f(x), ::log10(x))
+TL_FUNCTION(Log1p, log1p, ::log1pf(x), ::log1p(x))
 TL_FUNCTION(Sqrt, sqrt, ::sqrtf(x), ::sqrt(x))
 TL_FUNCTION(Rsqrt, rsqrt, rsqrt_approx(x), 1.0 / ::sqrt(x))
 TL_FUNCTION(Tanh, tanh, ::tanhf(x), ::tanh(x))

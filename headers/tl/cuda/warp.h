@@ -76,4 +76,13 @@ template <class T> TL_DEVICE int first_set(T bits) {
     return __ffs(static_cast<int>(bits));
 }
 
+// How many bits are set.
+template <class T> TL_DEVICE T popcount(T bits) {
+  using Bits = std::make_unsigned_t<T>;
+  if constexpr (sizeof(T) == 8)
+    return static_cast<T>(__popcll(static_cast<Bits>(bits)));
+  else
+    return static_cast<T>(__popc(static_cast<Bits>(bits)));
+}
+
 }  // namespace tl

@@ -52,6 +52,12 @@ TL_LIBRARY double logarithm(double x) {
   return __builtin_fma(exponent, ln2_high, 2 * s + small);
 }
 
+// ln (1 + x): the quotient makes up for the digits of x that its sum with 1 loses.
+TL_LIBRARY double logarithm_of_one_more(double x) {
+  const double sum = 1 + x;
+  return sum == 1 || sum == infinite ? x : logarithm(sum) * (x / (sum - 1));
+}
+
 TL_LIBRARY double tangent_hyperbolic(double x) {
   const double size = __builtin_fabs(x);
   if (size < 0x1p-12) return x - x * x * x * (1.0 / 3);

@@ -107,6 +107,7 @@ TL_HIP_MATH(float, exp10f, static_cast<float>(tl::library::exponential(x * 2.302
 TL_HIP_MATH(float, logf, __builtin_logf(x))
 TL_HIP_MATH(float, log2f, __builtin_log2f(x))
 TL_HIP_MATH(float, log10f, __builtin_log10f(x))
+TL_HIP_MATH(float, log1pf, static_cast<float>(tl::library::logarithm_of_one_more(x)))
 TL_HIP_MATH(float, sqrtf, __builtin_sqrtf(x))
 TL_HIP_MATH(float, tanhf, static_cast<float>(tl::library::tangent_hyperbolic(x)))
 TL_HIP_MATH(float, sinhf, static_cast<float>(tl::library::sine_hyperbolic(x)))
@@ -156,6 +157,7 @@ static __device__ inline double fma(double x, double y, double z) { return __bui
       __VA_ARGS__);
 TL_HIP_LACKS(exp2, double)
 TL_HIP_LACKS(exp10, double)
+TL_HIP_LACKS(log1p, double)
 TL_HIP_LACKS(tanh, double)
 TL_HIP_LACKS(sinh, double)
 TL_HIP_LACKS(cosh, double)

@@ -13,6 +13,7 @@ from tests.conformance.reference.numbers import (
     CannotInterpret,
     KernelFault,
     converted,
+    numpy_dtype,
     reinterpreted,
     rounded,
     rounded_as,
@@ -25,8 +26,8 @@ from tile2cu.core.program import Buffer
 _ERF = np.vectorize(__import__("math").erf, otypes=[np.float64])
 _UNARY: dict[str, Callable[[Array], Array]] = {
     "abs": np.abs, "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
-    "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
     "round": np.rint, "round_away": lambda x: np.trunc(x + np.copysign(0.5, x)), "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "erf": _ERF, "isfinite": np.isfinite, "isnan": np.isnan, "isinf": np.isinf,
@@ -44,6 +45,12 @@ _STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before t
     "fma": lambda x, y, z: x * y + z, "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "rsqrt": _UNARY["rsqrt"],
 }  # fmt: skip
 _DIVISION: dict[str, Callable[[Array, Array], Array]] = {"//": np.floor_divide, "%": np.mod}
+
+_QUOTIENTS: dict[str, Callable[[Array, Array], Array]] = {
+    "ceildiv": lambda lhs, rhs: -((-lhs) // rhs),
+    "truncdiv": lambda lhs, rhs: (lhs - np.fmod(lhs, rhs)) // rhs,
+    "truncmod": np.fmod,
+}
 
 
 def _divisor(values: Array, mask: Array) -> Array:
@@ -149,7 +156,7 @@ class Values:
             return lhs / rhs
         return _ARITHMETIC[expr.op](lhs, rhs)
 
-    def _call(self, expr: Call, mask: Array) -> Array:
+    def _call(self, expr: Call, mask: Array) -> Array:  # noqa: C901
         name, args = expr.function, expr.args
         match name:
             case _ if name in _UNARY:
@@ -167,9 +174,12 @@ class Values:
                 return np.array([np.inf])
             case _ if name in _OF_TWO:
                 return _OF_TWO[name](*(self._as(arg, expr.dtype, mask) for arg in args))
-            case "ceildiv":
+            case _ if name in _QUOTIENTS:
                 lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
-                return -((-lhs) // _divisor(rhs, mask))
+                return _QUOTIENTS[name](lhs, _divisor(rhs, mask))
+            case "popcount":
+                bits = self._of(args[0], mask).astype(numpy_dtype(expr.dtype))
+                return np.unpackbits(bits[:, None].view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             case "if_then_else":
                 return self._select(expr, mask)
             case "thread" if self.thread is not None:

@@ -104,6 +104,7 @@ def test_what_is_no_file_may_be_meant_for_a_verb_or_another_file(
         (["--target", "hip:gfx941"], "T2C-C003", "did you mean `hip:gfx9"),
         (["--kernel", "gemm_rel"], "T2C-F", "gemm_relu"),
         (["-D", "M"], "T2C-C002", "NAME=VALUE"),
+        (["-D", "config.block=64"], "T2C-C002", "-D 'config=CLASS(block=64, ...)'"),
         (["-D", "block_m=64"], "T2C-F", "block_M"),
         (["-D", "block_M=4096", "-D", "block_N=256"], "T2C-L0", ""),
     ],

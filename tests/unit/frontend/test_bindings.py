@@ -1,7 +1,7 @@
 """Where the values of parameters come from: -D, defaults, a call in the file, or the tensors at run time."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -177,3 +177,80 @@ def test_order_of_options_decides_nothing() -> None:
     (first,) = programs(Path("a.py"), FACTORY, kernel=None, bindings={"block_M": 64, "block_N": 8})
     (second,) = programs(Path("a.py"), FACTORY, kernel=None, bindings={"block_N": 8, "block_M": 64})
     assert replace(first, bindings=()) == replace(second, bindings=())  # bindings keep the order that was typed
+
+
+OF_CONFIG = """
+from dataclasses import dataclass
+import torch
+import tilelang
+import tilelang.language as T
+
+@dataclass(frozen=True)
+class Shape:
+    block: tuple[int, int]
+
+@dataclass(frozen=True)
+class Config(Shape):
+    torch_dtype: torch.dtype = torch.float16
+    factor: int = 2
+
+    @property
+    def dtype(self):
+        return T.dtype(self.torch_dtype)
+
+def doubled(rows, cols):
+    return rows * 2, cols
+
+@tilelang.jit
+def scale(config: Config, threads=128):
+    rows, cols = config.block
+    M = T.dynamic("M")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, cols), config.dtype)):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as bx:
+            for i, j in T.Parallel(rows, cols):
+                A[bx * rows + i, j] *= config.factor
+    return main
+"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Its repr() is the call that makes it."""
+
+    block: tuple[int, int]
+    factor: int = 2
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ("Config((32, 64))", "float16"),
+        ("Config(block=doubled(16, 64), torch_dtype=torch.bfloat16)", "bfloat16"),
+        (Config(block=(32, 64)), "float16"),
+    ],
+)
+def test_a_value_may_be_python_of_the_file(trace: Callable[..., Program], value: object, dtype: str) -> None:
+    program = trace(OF_CONFIG, config=value)
+    (tensor,) = (param for param in program.params if isinstance(param, Buffer))
+    (loop,) = program.launches[0].body
+    assert (tensor.dtype.name, [each.value for each in loop.extents]) == (dtype, [32, 64])  # type: ignore[attr-defined]
+    assert program.bindings == (("config", value if isinstance(value, str) else repr(value)),)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("Config(blok=(1, 2))", "-D config:1: error[T2C-F017]: `Config` has no field `blok`"),
+        ("Config()", "-D config:1: error[T2C-F017]: `Config` needs a value for its field `block`"),
+        ("Confit((1, 2))", "-D config:1: error[T2C-F009]: `Confit` is not defined"),
+        ("torch.nonesuch(1)", "-D config:1: error[T2C-F008]: `torch.nonesuch(1)` is known only by running the file"),
+    ],
+)
+def test_wrong_python_is_named_as_what_it_is(trace: Callable[..., Program], value: str, message: str) -> None:
+    with pytest.raises(Tile2CuError) as caught:
+        trace(OF_CONFIG, config=value)
+    error = caught.value
+    assert error.span is not None
+    assert f"{error.span.file}:{error.span.line}: error[{error.code}]: {error.message}" == message

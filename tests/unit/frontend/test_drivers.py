@@ -302,6 +302,18 @@ def test_the_device_is_the_one_that_is_asked_for() -> None:
         assert constant(program, "block_M") == block
 
 
+def test_a_device_has_the_shared_memory_of_its_kind() -> None:
+    text = FACTORY + (
+        "prop = torch.cuda.get_device_properties(0)\n"
+        "from tilelang.contrib import nvcc\n"
+        "major, minor = nvcc.parse_compute_version(nvcc.get_target_compute_version(None))\n"
+        "scale(1, 2, prop.shared_memory_per_multiprocessor // 1024 + major, False)\n"
+    )
+    for capability, warp_size, block in (((8, 0), 32, 172), ((9, 0), 32, 237), ((9, 4), 64, 73), ((9, 5), 64, 169)):
+        (program,) = programs(None, text, capability=capability, warp_size=warp_size)
+        assert constant(program, "block_M") == block
+
+
 QUERIES = """\
 import tilelang.language as T
 from tilelang import tvm

@@ -159,6 +159,8 @@ READ = {
     "row[0] = T.ieee_fmaf(A[0, 0], A[0, 1], 1.0, rounding_mode='rz')": ["row[0] = fma_rz(A[0, 0], A[0, 1], 1.0)"],
     "row[0] = T.ieee_frsqrt(A[0, 0])": ["row[0] = rsqrt_rn(A[0, 0])"],
     "n = T.__ffs(n)": ["n = first_set(n)"],
+    "n = T.popcount(n) + T.truncmod(-7, 4)": ["n = (popcount(n) + -3)"],
+    "row[0] = T.log1p(T.max_value('float16'))": ["row[0] = log1p(65504.0)"],
     "row[0] = T.__ldg(A[0, 3])": ["row[0] = A[0, 3]"],
     "row[0] = A[0, 0].astype('float16')": ["row[0] = float16(A[0, 0])"],
 }  # fmt: skip

@@ -108,7 +108,7 @@ def test_nothing_is_dealt_where_columns_are_not_shared(options: dict[str, object
         ),
         ("T.copy(Z[0, 0], Q_shared)", "", "a turn reads more than fragments"),
         (
-            "for i, j in T.Parallel(64, 64):\n        S[i, j] += O[i, j]",
+            "T.reduce_max(O, best, dim=1)",
             "",
             "what is done to `O` cannot wait for the end of the turn",
         ),

@@ -20,7 +20,8 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a value for an argument of the kernel's factory; sizes that get none stay run-time arguments",
+        help="a value for an argument of the kernel's factory: a number, a text, or Python that the file would"
+        " understand, as 'config=Config(block=(1, 128))'; sizes that get none stay run-time arguments",
     )
     parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
     parser.add_argument("--with-test", action="store_true", help="write NAME_test.cpp too: a test that needs no Python")
@@ -64,8 +65,11 @@ def _binding(text: str) -> tuple[str, object]:
     """`NAME=VALUE`, split."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
+        whole, dot, field = name.partition(".")
+        of_field = equals and dot and whole.isidentifier()
+        example = f"-D '{whole}=CLASS({field}={value}, ...)'" if of_field else "-D M=1024"
         raise Tile2CuError(
-            "T2C-C002", f"`-D {text}` is not of the form NAME=VALUE", help="write for instance -D M=1024"
+            "T2C-C002", f"`-D {text}` is not of the form NAME=VALUE", help=f"write for instance {example}"
         )
     return name, number_or_text(value)
 

@@ -56,6 +56,11 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
 
+    @property
+    def largest(self) -> float:
+        """The largest finite number of a floating-point type."""
+        return _LARGEST[self.name]
+
     def __str__(self) -> str:
         return self.name
 
@@ -86,6 +91,22 @@ FLOAT8_E5M2FNUZ = DType("float8_e5m2fnuz", "float", 8, "tl::float8_e5m2fnuz")
 OCP_FLOATS = (FLOAT8_E4M3, FLOAT8_E5M2)
 FNUZ_FLOATS = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)  # other exponents, no infinity, one zero
 FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
+
+# Significands times powers of two.  [IEEE 754; OCP 8-bit Floating Point Specification; OCP Microscaling Formats]
+_LARGEST = MappingProxyType(
+    {
+        "float4_e2m1fn": 6.0,
+        "float8_e4m3fn": 448.0,
+        "float8_e5m2": 57344.0,
+        "float8_e4m3fnuz": 240.0,
+        "float8_e5m2fnuz": 57344.0,
+        "float16": 65504.0,
+        "bfloat16": (2 - 2.0**-7) * 2.0**127,
+        "tfloat32": (2 - 2.0**-10) * 2.0**127,
+        "float32": (2 - 2.0**-23) * 2.0**127,
+        "float64": (2 - 2.0**-52) * 2.0**1023,
+    }
+)
 
 ALL = (
     BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, POINTER,

@@ -1,6 +1,7 @@
 """What a caller must know: provenance, arguments, what happens at the edges, and where values round."""
 
 import re
+import shlex
 from textwrap import TextWrapper
 
 from tile2cu.core.effects import syncs_grid
@@ -75,7 +76,8 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
 
 
 def _bindings(program: Program) -> str:
-    return "".join(f" -D {name}={value}" for name, value in program.bindings)
+    """The options as a shell takes them: what it would read otherwise stands in quotes."""
+    return "".join(f" -D {shlex.quote(f'{name}={value}')}" for name, value in program.bindings)
 
 
 def _flags(look: Look) -> str:

@@ -58,7 +58,7 @@ _OWN = (
     "mbarrier_arrive_expect fence_async_proxy "
     "close_stores stores_have_read stores_are_done "
     "block_rank sync_cluster cluster_arrive cluster_arrive_relaxed cluster_wait "
-    "first_set nth_set wait_for_earlier_kernels let_later_kernels_start"
+    "first_set nth_set popcount wait_for_earlier_kernels let_later_kernels_start"
 )
 _OWN_TYPES = frozenset(_OWN.split())
 # (operator, operator of an operand): C++ warns of these mixtures without parentheses, or people misread them.
@@ -243,6 +243,11 @@ class Printer:
             case "ceildiv" | "floordiv" | "floormod":
                 common = promote(expr.args[0].dtype, expr.args[1].dtype)
                 return f"tl::{expr.function}({', '.join(self.argument(arg, common) for arg in expr.args)})", _PRIMARY
+            case "truncdiv" | "truncmod":  # as C++ divides
+                op = "//" if expr.function == "truncdiv" else "%"
+                sides = zip(expr.args, (False, True), strict=True)
+                texts = [self._operand(arg, expr.dtype, _PRECEDENCE[op], op, is_right=right) for arg, right in sides]
+                return f" {_SPELLING.get(op, op)} ".join(texts), _PRECEDENCE[op]
             case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD | _OWN_TYPES:
                 arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name

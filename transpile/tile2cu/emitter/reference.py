@@ -67,6 +67,7 @@ _PRECEDENCE = {
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10,
 }  # fmt: skip
 _SPELLING = {"or": "||", "and": "&&"}
+_OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
 _RANKS = 8
@@ -145,7 +146,7 @@ def require_reference(program: Program) -> None:
 def _require_functions(stmt: Stmt) -> None:
     """Raises T2C-E030 for functions that a reference in double does not have: of a stated rounding, and of bits."""
     for part in (part for expr in expressions(stmt) for part in walk(expr)):
-        if isinstance(part, Call) and (part.function[-3:] in _ROUNDINGS or part.function in ("first_set", "nth_set")):
+        if isinstance(part, Call) and (part.function[-3:] in _ROUNDINGS or part.function in _OF_BITS):
             raise Tile2CuError(
                 "T2C-E030",
                 f"line {stmt.span.line} is about single bits, which the reference does not follow",

@@ -34,18 +34,20 @@ def programs(
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
-    `bindings` are the values given with -D, by name. `read` gives the text of a file that lies beside, by its path
+    `bindings` are the values given with -D, by name; texts such as "Config(block=128)" are evaluated in the file's
+    scope. `read` gives the text of a file that lies beside, by its path
     relative to the file, for imports; where it is left out, they are read from the disk. `capability` and
     `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device; `warp_size` is how many
     lanes a warp has.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
+    from tile2cu.frontend.given import as_given
     from tile2cu.frontend.kernels import find_kernels, unknown_binding
     from tile2cu.frontend.limits import Budget
     from tile2cu.frontend.outside import outside
 
     around = outside(path, read, capability, multiprocessors, warp_size)
-    given = dict(bindings or {})
+    given = {name: as_given(value) for name, value in (bindings or {}).items()}
     source = _source(path, text)
     budget = Budget()
     with _bounded(source):

@@ -1,11 +1,11 @@
 """Classes of a file: plain constants, dataclasses, and the autograd functions that drive kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.values import Arguments, Builtin, Class, Deferred, Function, Instance, Opaque
 
 
@@ -38,7 +38,20 @@ def instantiate(cx: Context, of: Class, arguments: Arguments) -> Instance:
         return self
     self.values.update(zip(of.fields, arguments.positional, strict=False))
     self.values.update(arguments.named)
+    if of.fields and not of.foreign:
+        _require_fields(of, self.values)
     return self
+
+
+def _require_fields(of: Class, values: Mapping[str, object]) -> None:
+    """A dataclass takes its fields, and needs those without a default."""
+    unknown = next((name for name in values if name not in of.fields), None)
+    if unknown is not None:
+        help = did_you_mean(unknown, of.fields) or f"its fields are {', '.join(of.fields)}"
+        raise Fault("T2C-F017", f"`{of.name}` has no field `{unknown}`", help=help)
+    missing = next((name for name in of.fields if name not in values and name not in of.values), None)
+    if missing is not None:
+        raise Fault("T2C-F017", f"`{of.name}` needs a value for its field `{missing}`")
 
 
 def call(cx: Context, instance: Instance, arguments: Arguments, text: str) -> object:

@@ -64,12 +64,13 @@ class Found:
 class Bindings:
     """Values for the parameters of a kernel.
 
-    `given` come from -D; `called` from the file's driver, used only for names in `demanded`: those whose value
-    turned out to be needed at transpile time. `possible` are the names of all parameters of the kernel's functions,
-    `known` those that were asked for.
+    `given` come from -D, and `values` are what they stand for in the file; `called` come from the file's driver, used
+    only for names in `demanded`: those whose value turned out to be needed at transpile time. `possible` are the names
+    of all parameters of the kernel's functions, `known` those that were asked for.
     """
 
     given: Mapping[str, object]
+    values: Mapping[str, object] = field(default_factory=dict)
     called: Mapping[str, Found] = field(default_factory=dict)
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class Bindings:
         """The value of a name and where it came from, or None."""
         self.known[name] = None
         if name in self.given:
-            return self.given[name], "-D"
+            return self.values.get(name, self.given[name]), "-D"
         if name in self.demanded and name in self.called:
             return self.called[name].value, self.called[name].origin
         return None

@@ -17,6 +17,7 @@ from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import Form, Kernel, defines_prim_func, kernels, parameter_names
+from tile2cu.frontend.given import given_values
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.names import naming
 from tile2cu.frontend.operators import static_int
@@ -67,7 +68,7 @@ def program(
     known: dict[str, None] = {}
     parts = 1
     while len(found) < parts:
-        bindings = Bindings(given, calls.found, demanded, ask=calls.ask, variable=calls.variable)
+        bindings = Bindings(given, called=calls.found, demanded=demanded, ask=calls.ask, variable=calls.variable)
         cx = outside.context(source, budget, bindings, call_function)
         try:
             attempt = _Trace(cx, name, calls, len(found))
@@ -113,6 +114,7 @@ class _Trace:
         self.decorated = self.kernel.function  # the one that tilelang.jit decorates, where factories are nested
         for parameter in parameter_names(self.kernel):
             cx.bindings.possible[parameter] = None
+        cx.bindings.values = given_values(cx, module)
 
     def program(self) -> Program:
         """The kernel's Program."""

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.machine import Machine
-from tile2cu.frontend.values import Builtin, Instance
+from tile2cu.frontend.values import Builtin, Instance, describe
 
 
 def _target(cx: Context, *named: object, **options: object) -> object:
@@ -16,6 +17,19 @@ def _target(cx: Context, *named: object, **options: object) -> object:
 def _determine_target(cx: Context, target: object = "auto", return_object: object = False, **options: object) -> object:
     """`determine_target("auto")`: the target's kind, or the target."""
     return _target(cx) if return_object is True else _kind(cx.machine)
+
+
+def _compute_version(cx: Context, *named: object, **options: object) -> object:
+    """`nvcc.get_target_compute_version(target)`: "9.0"."""
+    return "{}.{}".format(*cx.machine.capability)
+
+
+def _parse_compute_version(cx: Context, version: object) -> object:
+    """`nvcc.parse_compute_version("9.0")`: the two numbers."""
+    major, dot, minor = str(version).partition(".")
+    if not (dot and major.isdigit() and minor.isdigit()):
+        raise Fault("T2C-F017", f"parse_compute_version() takes a version such as '9.0', not {describe(version)}")
+    return int(major), int(minor)
 
 
 def _kind(machine: Machine) -> str:
@@ -54,6 +68,11 @@ _DETERMINE: Mapping[str, object] = {"determine_target": Builtin("determine_targe
 
 MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
     {
+        "tilelang.contrib": {},
+        "tilelang.contrib.nvcc": {
+            "get_target_compute_version": Builtin("nvcc.get_target_compute_version", _compute_version),
+            "parse_compute_version": Builtin("nvcc.parse_compute_version", _parse_compute_version),
+        },
         "tvm.target": {"Target": Builtin("tvm.target.Target", _target)},
         "tilelang.backend": {},
         "tilelang.backend.target": _DETERMINE,

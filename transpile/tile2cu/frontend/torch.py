@@ -129,8 +129,16 @@ def _cat(cx: Context, tensors: object, dim: object = 0, **options: object) -> ob
 
 
 def _device_properties(cx: Context, *device: object) -> object:
-    major, minor = cx.machine.capability
-    return Instance("the device", {"multi_processor_count": cx.machine.multiprocessors, "major": major, "minor": minor})
+    machine = cx.machine
+    facts: dict[str, object] = {
+        "multi_processor_count": machine.multiprocessors,
+        "major": machine.capability[0],
+        "minor": machine.capability[1],
+        "warp_size": machine.warp_size,
+        "shared_memory_per_multiprocessor": machine.shared_memory,
+        "shared_memory_per_block_optin": machine.shared_memory - (0 if machine.is_amd else 1024),
+    }
+    return Instance("the device", facts)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(

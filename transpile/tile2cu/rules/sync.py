@@ -39,7 +39,9 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.owned import Conditions, Owners, Touch, apart
 from tile2cu.rules.pipeline import dealt_of, is_at_top
 
-Key = tuple[str, int | None]  # a tile's name, and the group of threads that used it: None for the whole block
+# A tile's name, the group of threads that used it (None for the whole block), and whether that group has since had a
+# barrier of its own, which tells its threads alone.
+Key = tuple[str, int | None, bool]
 
 
 Touches = dict[Key, frozenset[Touch]]  # how the tiles were used
@@ -62,6 +64,14 @@ class _Pending:
     def without(self, names: set[str]) -> "_Pending":
         return self.kept(lambda key: key[0] not in names)
 
+    def known_to(self, group: int) -> "_Pending":
+        """The same after a barrier of a group."""
+        written, read = (
+            _joined(((name, user, known or user == group), how) for (name, user, known), how in table.items())
+            for table in (self.written, self.read)
+        )
+        return _Pending(written, read, self.plainly)
+
     def kept(self, keep: Callable[[Key], bool]) -> "_Pending":
         return _Pending(
             {key: touches for key, touches in self.written.items() if keep(key)},
@@ -71,7 +81,14 @@ class _Pending:
 
 
 def _both(one: Touches, other: Touches) -> Touches:
-    return one | {key: touches | one.get(key, frozenset()) for key, touches in other.items()}
+    return _joined((*one.items(), *other.items()))
+
+
+def _joined(items: Iterable[tuple[Key, frozenset[Touch]]]) -> Touches:
+    found: Touches = {}
+    for key, how in items:
+        found[key] = found.get(key, frozenset()) | how
+    return found
 
 
 @rule(
@@ -168,8 +185,8 @@ class _Walker:
         """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
         tiles that they hand over by barriers of the user's."""
         if self.group is not None:
-            return {name for name, group in table if group == self.group}
-        return {name for name, group in table if _of_all(group) or name not in self.handed_over}
+            return {name for name, group, known in table if group == self.group and not known}
+        return {name for name, group, _ in table if _of_all(group) or name not in self.handed_over}
 
     def done(
         self,
@@ -181,8 +198,8 @@ class _Walker:
         """What the current threads have just done; with tiles in `atomic`, in single steps."""
         users = (self.group, _once(self.group)) if self.once else (self.group,)
         return _Pending(
-            {(name, user): frozenset((touches.get(name),)) for name in written for user in users},
-            {(name, user): frozenset((touches.get(name),)) for name in read for user in users},
+            {(name, user, False): frozenset((touches.get(name),)) for name in written for user in users},
+            {(name, user, False): frozenset((touches.get(name),)) for name in read for user in users},
             frozenset(written | read) - atomic,
         )
 
@@ -193,8 +210,8 @@ class _Walker:
         return not all(apart(touch, each) for each in before)
 
     def after_barrier(self, pending: _Pending) -> _Pending:
-        """What is left of it after a barrier of the current threads."""
-        return _Pending() if self.group is None else pending.kept(lambda key: key[1] != self.group)
+        """What is left of it after a barrier of the current threads: what a group did stays new to the others."""
+        return _Pending() if self.group is None else pending.known_to(self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
         for place, stmt in enumerate(body):

@@ -47,6 +47,8 @@ int main() {
       "exp10", -45, 39, [](float x) { return m::exponential(x * 2.30258509299404568402); },
       [](long double x) { return exp10l(x); });
   measure("log", 0, 3e38, [](float x) { return m::logarithm(x); }, [](long double x) { return logl(x); });
+  measure(
+      "log1p", -1, 3e38, [](float x) { return m::logarithm_of_one_more(x); }, [](long double x) { return log1pl(x); });
   measure("tanh", -20, 20, [](float x) { return m::tangent_hyperbolic(x); }, [](long double x) { return tanhl(x); });
   measure("sinh", -89, 89, [](float x) { return m::sine_hyperbolic(x); }, [](long double x) { return sinhl(x); });
   measure("erf", -6, 6, [](float x) { return m::error_function(x); }, [](long double x) { return erfl(x); });

@@ -198,6 +198,48 @@ def nth_set(cx: Context, value: object, base: object, offset: object) -> object:
     return cx.expression(Call(UINT32, "nth_set", tuple(parts)))
 
 
+def popcount(cx: Context, value: object) -> object:
+    """`T.popcount(x)`: how many bits are set, in the type of x."""
+    bits = _bits(value, "popcount")
+    return cx.expression(Call(bits.dtype, "popcount", (bits,)))
+
+
+def _truncating(name: str, rounded: Callable[[int, int], int]) -> Callable[..., object]:
+    def run(cx: Context, a: object, b: object) -> object:
+        """`T.truncdiv(a, b)` and `T.truncmod(a, b)`: the quotient rounded toward zero, and what it leaves."""
+        left, right = _bits(a, name), _bits(b, name)
+        if static_value(right) == 0:
+            raise Fault("T2C-F014", f"T.{name} divides by zero")
+        if isinstance(a, int) and isinstance(b, int):
+            return rounded(int(a), int(b))
+        return cx.expression(Call(result_dtype(left, right), name, (left, right)))
+
+    return run
+
+
+def _quotient(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def largest(cx: Context, dtype: object) -> object:
+    """`T.max_value(dtype)`: the largest finite number of a type."""
+    return _limit(as_dtype(dtype, "the type of T.max_value"), lowest=False)
+
+
+def smallest(cx: Context, dtype: object) -> object:
+    """`T.min_value(dtype)`: the lowest finite number of a type."""
+    return _limit(as_dtype(dtype, "the type of T.min_value"), lowest=True)
+
+
+def _limit(of: DType, *, lowest: bool) -> object:
+    """A plain number, which takes the type of what it is computed with; one that needs 64 bits has its own."""
+    if of.is_float:
+        return -of.largest if lowest else of.largest
+    signed = of.kind == "int"
+    value = (-(2 ** (of.bits - 1)) if signed else 0) if lowest else 2 ** (of.bits - signed) - 1
+    return value if of.bits < 64 else Const(of, value, weak=False)
+
+
 def _bits(value: object, name: str) -> Expr:
     found = as_number(value, f"an argument of T.{name}")
     if found.dtype.is_float:
@@ -208,6 +250,8 @@ def _bits(value: object, name: str) -> Expr:
 _OPERATORS = {
     "floordiv": "//",
     "floormod": "%",
+    "indexdiv": "//",
+    "indexmod": "%",
     "shift_left": "<<",
     "shift_right": ">>",
     "bitwise_and": "&",
@@ -215,7 +259,7 @@ _OPERATORS = {
     "bitwise_xor": "^",
 }
 _UNARY = (
-    "exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil",
+    "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "sigmoid", "floor", "ceil",
     "trunc", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf",
 )  # fmt: skip
 _FAST = ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")  # T.__exp and so on
@@ -243,6 +287,11 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "fmod": _function_of_two("fmod"),
     "__ffs": first_set,
     "__fns": nth_set,
+    "popcount": popcount,
+    "truncdiv": _truncating("truncdiv", _quotient),
+    "truncmod": _truncating("truncmod", lambda a, b: a - b * _quotient(a, b)),
+    "max_value": largest,
+    "min_value": smallest,
     **{name: _test(name) for name in ("isfinite", "isnan", "isinf")},
     **{name: _function(name) for name in _UNARY},
     **{f"__{name}": _function(name) for name in _FAST},

@@ -139,8 +139,8 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     Indexed by one of two variables, it is replicated along the other.
 
     Gives: the layout of each fragment in the loop.
-    Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables, or when threads that hold
-    the same element of it would write different values to it.
+    Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables, or the loop runs over a part of
+    it, or when threads that hold the same element of it would write different values to it.
     """
     layout = context.facts.get(op, "layout")
     if layout is None:
@@ -149,10 +149,9 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
         raise _uneven(access, op)
     for access in fragment_accesses(op):
         wanted = slice_for(access, op, layout)
-        if wanted is None:
+        if wanted is None or wanted.shape != access.buffer.static_shape:  # a loop over a part has a layout of its own
             raise bad_index(access, op)
-        if wanted.shape == access.buffer.static_shape:
-            yield access.buffer, "layout", wanted
+        yield access.buffer, "layout", wanted
 
 
 @rule(
