@@ -20,7 +20,7 @@ _WIDTH = 120
 _HIDDEN = ("ledger", "workspaces", "staging", "parts")
 # What a decision is called for people; JSON has the rules' own names.
 _WORDS = {
-    "specialised": "producer warp",
+    "specialised": "producer",
     "registers": "registers of a thread",
     "first_tiles": "loaded once, before the turns",
     "persistent": "blocks stay, and take tile after tile",

@@ -124,7 +124,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
   const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  const int turns = loop_range;
   auto load = [&](int k) {
     // attention_varlen.py:77-78
     tl::tma_load(K_map, tl::at(start_k + k * block_N, by / group, 0), K_shared[k % num_stages],
@@ -139,7 +138,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
     first_tiles.produce(load_first);
-    return tl::produce<threads>(turns, load);
+    return tl::produce<threads>(loop_range, load);
   }
   tl::take_registers<consumer_registers>();
 
@@ -203,13 +202,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // turn k  [pipeline.loop.overlap]
   //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
   //   other units             between(0)            between(1)            between(2)  ...
-  if (turns > 0) {
+  if (loop_range > 0) {
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
     K_shared_ring.release(0);
     between(0);
     prepare_acc_o();
-    for (int k = 1; k < turns; ++k) {
+    for (int k = 1; k < loop_range; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
@@ -219,9 +218,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       V_shared_ring.release(k - 1);
       prepare_acc_o();
     }
-    start_acc_o(turns - 1);
+    start_acc_o(loop_range - 1);
     tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(turns - 1);
+    V_shared_ring.release(loop_range - 1);
   }
 
   // attention_varlen.py:108  for i, j in T.Parallel(block_M, dim):

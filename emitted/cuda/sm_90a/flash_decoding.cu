@@ -128,7 +128,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
-  const int turns = loop_range;
   auto load = [&](int k, tl::Barrier& full) {
     // flash_decoding.py:74-76
     const int start = (first + k) * block_N;
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
   // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
   // [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::is_producer<threads>()) return pipeline.produce(loop_range, load);
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
@@ -153,7 +152,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   first_tiles.wait();  // until TMA has filled Q_shared
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(turns)) {
+  for (int k : pipeline.consume(loop_range)) {
     // flash_decoding.py:74
     const int start = (first + k) * block_N;
 

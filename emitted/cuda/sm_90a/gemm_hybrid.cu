@@ -97,15 +97,13 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int own = cut > 0 ? block % tl::max(cut, 1) : 0;
   const int ends = number == 1 ? tl::ceildiv(cut, programs - cut) : 1;
 
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
-                                                      tl::bytes(A_shared[0], B_shared[0]));
-  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
-  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
-  // freed. It goes the same way as they do: while they end what follows the turns, the next ones are under way. No
-  // barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) {
+  // The work of this block, one tile after the other: who loads and who computes go the same way, and visit each.
+  struct WorkTile {
+    int wave;
+    bool whole;
+    int place, start, count, by, bx;
+  };
+  const auto each_work_tile = [&](const auto& visit) {
     // gemm_hybrid.py:82  for wave in T.serial(waves + ends):
     for (int wave = 0; wave < waves + ends; ++wave) {
       // gemm_hybrid.py:83-88
@@ -127,21 +125,35 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         const int by = number_1 * most + tl::floormod(tl::floormod(tile, most * columns), height);
         const int bx = tl::floormod(number_1, 2) == 0 ? along : columns - 1 - along;
 
-        // gemm_hybrid.py:92  Every other wave goes through K backwards: what the last one has read last is in L2.
-        const bool back = whole && wave % 2 == 1;
-
-        // gemm_hybrid.py:93  for ko in T.Pipelined(count, num_stages=num_stages):
-        auto load = [&](int ko, tl::Barrier& full) {
-          // gemm_hybrid.py:94-95
-          const int k = back ? count - 1 - ko : start + ko;
-          tl::tma_load(A_map, tl::at(by * block_M, k * block_K), A_shared[slot], full);
-
-          // gemm_hybrid.py:99  T.copy(B[k * block_K, bx * block_N], B_shared)
-          tl::tma_load(B_map, tl::at(k * block_K, bx * block_N), B_shared[slot], full);
-        };
-        pipeline.produce(count, load, slot);
+        visit(WorkTile{wave, whole, place, start, count, by, bx});
       }
     }
+  };
+
+  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
+  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
+                                                      tl::bytes(A_shared[0], B_shared[0]));
+  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
+  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
+  // freed. While they end what follows a tile's turns, the next tile's loads are under way. No barrier of the
+  // whole block follows  [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    each_work_tile([&](const WorkTile& work) {
+      // gemm_hybrid.py:92  Every other wave goes through K backwards: what the last one has read last is in L2.
+      const bool back = work.whole && work.wave % 2 == 1;
+
+      // gemm_hybrid.py:93  for ko in T.Pipelined(count, num_stages=num_stages):
+      auto load = [&](int ko, tl::Barrier& full) {
+        // gemm_hybrid.py:94-95
+        const int k = back ? work.count - 1 - ko : work.start + ko;
+        tl::tma_load(A_map, tl::at(work.by * block_M, k * block_K), A_shared[slot], full);
+
+        // gemm_hybrid.py:99  T.copy(B[k * block_K, bx * block_N], B_shared)
+        tl::tma_load(B_map, tl::at(k * block_K, work.bx * block_N), B_shared[slot], full);
+      };
+      pipeline.produce(work.count, load, slot);
+    });
     return;
   }
 
@@ -153,54 +165,33 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // a kernel after this one that waits for it by itself may start
   tl::let_later_kernels_start();
 
-  // gemm_hybrid.py:82  for wave in T.serial(waves + ends):
-  for (int wave = 0; wave < waves + ends; ++wave) {
-    // gemm_hybrid.py:83-88
-    const bool whole = wave < waves;
-    const int end = block - cut + (wave - waves) * (programs - cut);
-    const int place = number == 1 ? end : own;
-    const int tile = whole ? wave * programs + block : rows * columns - cut + place;
-    const int start = whole ? 0 : number * part;
-    const int count = whole ? k_tiles : tl::min(part, k_tiles - start);
-
-    // gemm_hybrid.py:89  if tile < rows * columns and (whole or count > 0):
-    if (tile < rows * columns && (whole || count > 0)) {
-      // gemm_hybrid.py:44-48  Tiles go in panels of rows, so that blocks that run at the same time share operands in
-      // L2; every other panel runs backwards, where the last one ended.
-      const int most = columns < panel ? 2 : panel;
-      const int number_1 = tl::floordiv(tile, most * columns);
-      const int height = tl::min(most, rows - number_1 * most);
-      const int along = tl::floordiv(tl::floormod(tile, most * columns), height);
-      const int by = number_1 * most + tl::floormod(tl::floormod(tile, most * columns), height);
-      const int bx = tl::floormod(number_1, 2) == 0 ? along : columns - 1 - along;
-
-      // gemm_hybrid.py:93  for ko in T.Pipelined(count, num_stages=num_stages):
-      // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-      for (int ko : pipeline.consume(count, slot)) {
-        // gemm_hybrid.py:100  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
-        tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
-      }
-
-      // gemm_hybrid.py:101  if not whole:
-      if (!whole) {
-        // gemm_hybrid.py:102  T.copy(C_local, parts[number * cut + place, 0, 0])
-        tl::copy(C_local, parts(number * cut + place, tl::all, tl::all).tile(0, 0));
-      }
-
-      // gemm_hybrid.py:105  The ReLU is fused: C never goes to memory without it. In no branch, in which ptxas 12.4
-      // would wait for each product (C7515).
-      tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
-
-      // gemm_hybrid.py:107  if whole:
-      if (whole) {
-        // gemm_hybrid.py:108  T.copy(C_local, C[by * block_M, bx * block_N])
-        tl::staging_is_free();  // before it is written again
-        // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
-        // while the block goes on  [epilogue.copy.tma-store]
-        tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
-      }
+  each_work_tile([&](const WorkTile& work) {
+    // gemm_hybrid.py:93  for ko in T.Pipelined(count, num_stages=num_stages):
+    // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
+    for (int ko : pipeline.consume(work.count, slot)) {
+      // gemm_hybrid.py:100  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
+      tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
     }
-  }
+
+    // gemm_hybrid.py:101  if not whole:
+    if (!work.whole) {
+      // gemm_hybrid.py:102  T.copy(C_local, parts[number * cut + place, 0, 0])
+      tl::copy(C_local, parts(number * cut + work.place, tl::all, tl::all).tile(0, 0));
+    }
+
+    // gemm_hybrid.py:105  The ReLU is fused: C never goes to memory without it. In no branch, in which ptxas 12.4
+    // would wait for each product (C7515).
+    tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
+
+    // gemm_hybrid.py:107  if whole:
+    if (work.whole) {
+      // gemm_hybrid.py:108  T.copy(C_local, C[by * block_M, bx * block_N])
+      tl::staging_is_free();  // before it is written again
+      // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
+      // while the block goes on  [epilogue.copy.tma-store]
+      tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.by * block_M, work.bx * block_N));
+    }
+  });
 
   tl::staging_is_free();  // before the block ends
 }

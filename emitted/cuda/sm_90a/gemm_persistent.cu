@@ -65,15 +65,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int bx_end = tl::ceildiv(N, block_N);
   const int by_end = tl::ceildiv(M, block_M);
 
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
-                                                      tl::bytes(A_shared[0], B_shared[0]));
-  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
-  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
-  // freed. It goes the same way as they do: while they end what follows the turns, the next ones are under way. No
-  // barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) {
+  // The work of this block, one tile after the other: who loads and who computes go the same way, and visit each.
+  struct WorkTile {
+    int bx, by;
+  };
+  const auto each_work_tile = [&](const auto& visit) {
     // Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
     // gemm_persistent.py:33  for bx, by in T.Persistent(
     for (int wave = 0; wave < tl::ceildiv(bx_end * by_end, programs); ++wave) {
@@ -88,15 +84,29 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         const int bx = tl::floordiv(place, width);
         const int by = first + tl::floormod(place, width);
 
-        // gemm_persistent.py:36  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-        auto load = [&](int ko, tl::Barrier& full) {
-          // gemm_persistent.py:37-38
-          tl::tma_load(A_map, tl::at(by * block_M, ko * block_K), A_shared[slot], full);
-          tl::tma_load(B_map, tl::at(ko * block_K, bx * block_N), B_shared[slot], full);
-        };
-        pipeline.produce(tl::ceildiv(K, block_K), load, slot);
+        visit(WorkTile{bx, by});
       }
     }
+  };
+
+  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
+  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
+                                                      tl::bytes(A_shared[0], B_shared[0]));
+  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
+  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
+  // freed. While they end what follows a tile's turns, the next tile's loads are under way. No barrier of the
+  // whole block follows  [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    each_work_tile([&](const WorkTile& work) {
+      // gemm_persistent.py:36  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+      auto load = [&](int ko, tl::Barrier& full) {
+        // gemm_persistent.py:37-38
+        tl::tma_load(A_map, tl::at(work.by * block_M, ko * block_K), A_shared[slot], full);
+        tl::tma_load(B_map, tl::at(ko * block_K, work.bx * block_N), B_shared[slot], full);
+      };
+      pipeline.produce(tl::ceildiv(K, block_K), load, slot);
+    });
     return;
   }
 
@@ -105,35 +115,21 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // gemm_persistent.py:30  T.clear(C_local)    for K = 0; else a tile's first product overwrites what it holds
   tl::clear(C_local);
 
-  // Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
-  // gemm_persistent.py:33  for bx, by in T.Persistent(
-  for (int wave = 0; wave < tl::ceildiv(bx_end * by_end, programs); ++wave) {
-    // gemm_persistent.py:33
-    const int tile = wave * programs + block;
-
-    if (tile < bx_end * by_end) {
-      // gemm_persistent.py:33
-      const int first = (tile / (panel * bx_end)) * panel;
-      const int width = tl::min(panel, by_end - first);
-      const int place = tile % (panel * bx_end);
-      const int bx = tl::floordiv(place, width);
-      const int by = first + tl::floormod(place, width);
-
-      // gemm_persistent.py:36  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-      // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-      for (int ko : pipeline.consume(tl::ceildiv(K, block_K), slot)) {
-        // gemm_persistent.py:39  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-        tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
-      }
-
-      // gemm_persistent.py:41-43  The ReLU is fused: C never goes to memory without it.
-      tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
-      tl::staging_is_free();  // before it is written again
-      // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
-      // while the block goes on  [epilogue.copy.tma-store]
-      tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
+  each_work_tile([&](const WorkTile& work) {
+    // gemm_persistent.py:36  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+    // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
+    for (int ko : pipeline.consume(tl::ceildiv(K, block_K), slot)) {
+      // gemm_persistent.py:39  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
+      tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
     }
-  }
+
+    // gemm_persistent.py:41-43  The ReLU is fused: C never goes to memory without it.
+    tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
+    tl::staging_is_free();  // before it is written again
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
+    // while the block goes on  [epilogue.copy.tma-store]
+    tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.by * block_M, work.bx * block_N));
+  });
 
   tl::staging_is_free();  // before the block ends
 }

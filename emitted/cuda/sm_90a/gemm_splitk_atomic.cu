@@ -68,7 +68,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  const int turns = part;
   auto load = [&](int ko, tl::Barrier& full) {
     // gemm_splitk.py:77-78
     tl::tma_load(A_map, tl::at(by * block_M, (first + ko) * block_K), A_shared[ko % num_stages], full);
@@ -76,7 +75,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   };
   // One warp more than the 256 consumer threads only loads, up to 3 tiles ahead, as slots are freed. It returns
   // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::is_producer<threads>()) return pipeline.produce(part, load);
 
   tl::Fragment<float, C_local_layout> C_local;
 
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // gemm_splitk.py:76  for ko in T.Pipelined(part, num_stages=num_stages):
   // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-  for (int ko : pipeline.consume(turns)) {
+  for (int ko : pipeline.consume(part)) {
     // gemm_splitk.py:79  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
   }

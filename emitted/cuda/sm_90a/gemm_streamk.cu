@@ -69,15 +69,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int last = (block + 1) * (total / programs) + tl::min(block + 1, total % programs);
   int turn = block * (total / programs) + tl::min(block, total % programs);
 
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
-                                                      tl::bytes(A_shared[0], B_shared[0]));
-  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
-  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
-  // freed. It goes the same way as they do: while they end what follows the turns, the next ones are under way. No
-  // barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) {
+  // The work of this block, one tile after the other: who loads and who computes go the same way, and visit each.
+  struct WorkTile {
+    int start, count, m, n;
+  };
+  const auto each_work_tile = [&](const auto& visit) {
     // gemm_splitk.py:120  while turn < last:
     while (turn < last) {
       // gemm_splitk.py:121-125
@@ -87,43 +83,50 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       const int m = tl::floordiv(tile, tl::ceildiv(N, block_N)) * block_M;
       const int n = tl::floormod(tile, tl::ceildiv(N, block_N)) * block_N;
 
-      // gemm_splitk.py:127  for ko in T.Pipelined(count, num_stages=num_stages):
-      auto load = [&](int ko, tl::Barrier& full) {
-        // gemm_splitk.py:128-129
-        tl::tma_load(A_map, tl::at(m, (start + ko) * block_K), A_shared[slot], full);
-        tl::tma_load(B_map, tl::at((start + ko) * block_K, n), B_shared[slot], full);
-      };
-      pipeline.produce(count, load, slot);
+      visit(WorkTile{start, count, m, n});
 
       // gemm_splitk.py:132  turn += count
       turn += count;
     }
+  };
+
+  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
+  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
+                                                      tl::bytes(A_shared[0], B_shared[0]));
+  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
+  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
+  // freed. While they end what follows a tile's turns, the next tile's loads are under way. No barrier of the
+  // whole block follows  [pipeline.loop.tma]
+  if (tl::is_producer<threads>()) {
+    each_work_tile([&](const WorkTile& work) {
+      // gemm_splitk.py:127  for ko in T.Pipelined(count, num_stages=num_stages):
+      auto load = [&](int ko, tl::Barrier& full) {
+        // gemm_splitk.py:128-129
+        tl::tma_load(A_map, tl::at(work.m, (work.start + ko) * block_K), A_shared[slot], full);
+        tl::tma_load(B_map, tl::at((work.start + ko) * block_K, work.n), B_shared[slot], full);
+      };
+      pipeline.produce(work.count, load, slot);
+    });
     return;
   }
 
   tl::Fragment<float, C_local_layout> C_local;
 
-  // gemm_splitk.py:120  while turn < last:
-  while (turn < last) {
-    // gemm_splitk.py:121-126
-    const int tile = tl::floordiv(turn, per_tile);
-    const int start = tl::floormod(turn, per_tile);
-    const int count = tl::min(per_tile - start, last - turn);
-    const int m = tl::floordiv(tile, tl::ceildiv(N, block_N)) * block_M;
-    const int n = tl::floormod(tile, tl::ceildiv(N, block_N)) * block_N;
+  each_work_tile([&](const WorkTile& work) {
+    // gemm_splitk.py:126  T.clear(C_local)
     tl::clear(C_local);
 
     // gemm_splitk.py:127  for ko in T.Pipelined(count, num_stages=num_stages):
     // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-    for ([[maybe_unused]] int ko : pipeline.consume(count, slot)) {
+    for ([[maybe_unused]] int ko : pipeline.consume(work.count, slot)) {
       // gemm_splitk.py:130  T.gemm(A_shared, B_shared, C_local)
       tl::gemm(A_shared[slot], B_shared[slot], C_local);
     }
 
-    // gemm_splitk.py:131-132
-    tl::atomic_add(C_local, C.tile(m, n));
-    turn += count;
-  }
+    // gemm_splitk.py:131  T.atomic_add(C[m, n], C_local)
+    tl::atomic_add(C_local, C.tile(work.m, work.n));
+  });
 }
 
 }  // namespace gemm_streamk_kernel

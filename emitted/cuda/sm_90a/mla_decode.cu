@@ -148,7 +148,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
-  const int turns = loop_range;
   auto load = [&](int k, tl::TmaPanelLoads full) {
     // mla_decode.py:64
     const int start = (first + k) * block_N;
@@ -167,7 +166,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    return pipeline.produce(turns, load);
+    return pipeline.produce(loop_range, load);
   }
   tl::take_registers<consumer_registers>();
 
@@ -260,7 +259,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // turn's product to their columns of acc_o. One multiplies while the other is between its products. Who reads
   // S_shared is the next to write it: no barrier is needed for that  [pipeline.loop.dealt-turns]
   if (tl::warpgroup() == 0) {
-    for (int k = 0; k < turns; k += 2) {
+    for (int k = 0; k < loop_range; k += 2) {
       start_acc_s(k);
       tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
       tl::gemm_wait<0>(acc_s);
@@ -269,7 +268,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       start_acc_o(S_own, k);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
-      if (k + 1 == turns) break;
+      if (k + 1 == loop_range) break;
       take_over_S(k + 1);
       prepare_acc_o(scores_max, scores_max_prev, scores_sum);
       start_acc_o(S_taken, k + 1);
@@ -277,7 +276,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       pipeline.release(k + 1);
     }
   } else {
-    for (int k = 1; k < turns; k += 2) {
+    for (int k = 1; k < loop_range; k += 2) {
       tl::await<threads>(tl::turn_started, k - 1);
       start_acc_s(k);
       tl::gemm_wait<0>(acc_s);
@@ -295,13 +294,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
     }
-    if (turns % 2 == 1) {
-      tl::await<threads>(tl::turn_started, turns - 1);
-      take_over_S(turns - 1);
+    if (loop_range % 2 == 1) {
+      tl::await<threads>(tl::turn_started, loop_range - 1);
+      take_over_S(loop_range - 1);
       prepare_acc_o(scores_max, scores_max_prev, scores_sum);
-      start_acc_o(S_taken, turns - 1);
+      start_acc_o(S_taken, loop_range - 1);
       tl::gemm_wait<0>(acc_o);
-      pipeline.release(turns - 1);
+      pipeline.release(loop_range - 1);
     }
   }
   // until here each thread has its own elements of logsum alone  [pipeline.loop.dealt-turns]

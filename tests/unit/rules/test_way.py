@@ -3,8 +3,8 @@
 import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
-from tile2cu.core.prelude import around, for_loads_alone, way_to
-from tile2cu.core.program import Assign, Let, Loop, LoopKind, While, walk_stmts
+from tile2cu.core.prelude import Walk, around, for_loads_alone, walk_to, way_to
+from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
 
 KERNEL = """
@@ -113,3 +113,31 @@ def test_way_has_what_decides_and_nothing_else() -> None:
     assert [type(stmt) for stmt in way.body] == [Let, Let, Loop, Assign]  # row, where, the turns, the next tile
     assert way.body[2] is loop
     assert [let.var.name for let in for_loads_alone(loop, pipeline, body)] == ["where"]
+
+
+def walked(**parts: str) -> Walk | None:
+    context = settled(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
+    body = context.launch.body
+    loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
+    pipeline = pipeline_of(loop, context.launch, producer=True)
+    assert pipeline is not None
+    return walk_to(loop, pipeline, body)
+
+
+def test_walk_is_apart_from_what_is_done_on_it() -> None:
+    walk = walked()
+    assert walk is not None and isinstance(walk.way, While)
+    assert [type(stmt) for stmt in walk.way.body] == [Let, Loop, Assign]  # row, the turns, the next tile
+    assert [var.name for var in walk.values] == ["row"]
+    assert [type(stmt) for stmt in walk.loading] == [Let, Loop]  # where
+    assert [type(stmt) for stmt in walk.computing] == [Fill, Loop, Copy]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"last": "X[0, 0] = T.cast(tile, 'float16')"}, {"where": "row * 64 + tile"}],
+    ids=["computing", "loading"],
+)
+def test_who_reads_what_the_way_changes_goes_alone(parts: dict[str, str]) -> None:
+    """The way changes `tile` behind the turns, and one of the two reads it beside them."""
+    assert walked(**parts) is None

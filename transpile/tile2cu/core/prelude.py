@@ -1,7 +1,7 @@
 """What a kernel computes for those who only load for one of its loops: before it, and in the loops around it."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tile2cu.core.accesses import (
     buffers_read,
@@ -32,6 +32,22 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """The loops and branches around a producer's loop, which those who load and those who compute go alike.
+
+    `way`: the `outer`most of them, with nothing in it but what decides where it leads, and the loop. `values`: what
+    either need there, in order. `loading`, `computing`: what each do there.
+    """
+
+    outer: Stmt
+    way: Stmt
+    values: tuple[Var, ...]
+    loading: tuple[Stmt, ...]
+    computing: tuple[Stmt, ...]
+
 
 _SCALAR = (Let, Declare, Assign, Loop, If, While, Break, Continue)
 
@@ -105,12 +121,51 @@ def way_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
 
     That is the loops and branches around the loop, the scalars that they and the loads stand on, and the loop.
     """
-    kept = {id(stmt) for stmt in (*_deciding(loop, loads, path), *path, loop)}
+    return _reduced(path, (*_deciding(loop, loads, path), *path, loop))
+
+
+def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
+    """The way to a producer's loop, if it can be told apart from what is done there; None if not.
+
+    What the others do besides stands beside the loop, or names a value that they alone need; none of it sees a variable
+    before the way changes it.
+    """
+    path = around(body, loop)
+    if not path:
+        return None
+    alone = for_loads_alone(loop, pipeline, body)
+    way = [stmt for stmt in _deciding(loop, pipeline.loads, path) if not any(stmt is one for one in alone)]
+    passed = {id(stmt) for stmt in (*way, *alone, *path)}
+    arms = [arm for outer in path for arm in _arms(outer)]
+    beside = next(arm for arm in arms if any(stmt is loop for stmt in arm))
+    named = tuple(stmt for arm in arms if arm is not beside for stmt in arm if id(stmt) not in passed)
+    computing = (*named, *(stmt for stmt in beside if id(stmt) not in passed))
+    changed = {var for stmt in way for var in _defines(stmt) if var.role is Role.MUTABLE}
+    done = [stmt for stmt in (*alone, *computing) if stmt is not loop]
+    if not all(isinstance(stmt, Let) for stmt in named) or any(_reads(stmt) & changed for stmt in done):
+        return None
+    needed = set().union(*map(_reads, (*alone, *computing, *pipeline.loads, *pipeline.body)))
+    values = tuple(var for var in _given_on((_reduced(path, (*way, *path)),)) if var in needed)
+    if len({var.name for var in values}) < len(values):
+        return None
+    whole = _reduced(path, (*way, *path, loop))
+    return Walk(outer=path[0], way=whole, values=values, loading=(*alone, loop), computing=computing)
+
+
+def _given_on(body: tuple[Stmt, ...]) -> list[Var]:
+    """The variables that a way names or counts with, in order."""
+    parts = [stmt for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Loop)]
+    return list(dict.fromkeys(part.var for part in parts))
+
+
+def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
+    """The outermost statement of a path with nothing in it but what is `kept`."""
+    chosen = {id(stmt) for stmt in kept}
 
     def reduced(stmt: Stmt) -> Stmt:
         if not any(stmt is outer for outer in path):
             return stmt
-        arms = tuple(tuple(reduced(part) for part in arm if id(part) in kept) for arm in _arms(stmt))
+        arms = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in _arms(stmt))
         if isinstance(stmt, If):
             return replace(stmt, then=arms[0], orelse=arms[1])
         assert isinstance(stmt, Loop | While), "a path goes through what has a body"

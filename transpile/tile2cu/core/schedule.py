@@ -46,13 +46,13 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Specialised:
-    """Whether a launch has a producer warp of its own; `because` says why not."""
+    """Whether a launch has a producer of its own, a warp or a warpgroup; `because` says why not."""
 
     producer: bool
     because: str = ""
 
     def __str__(self) -> str:
-        return "one producer warp" if self.producer else f"no: {self.because}"
+        return "yes" if self.producer else f"no: {self.because}"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names, can_be_c_function
-from tile2cu.emitter.producer import each_tile, producer
+from tile2cu.emitter.producer import each_tile, producer, turns_of_tile
 from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import (
@@ -224,6 +224,7 @@ def _launch_view(written: Written) -> LaunchView:
         fragments=fragments(settled, printer, layouts),
         body=(*body, *statements.end()),
         each_tile=each_tile(statements),
+        turns=turns_of_tile(statements),
         drawn="queue.drawn(++round)" if persistent is not None and persistent.queue else "",
     )
 

@@ -81,6 +81,7 @@ class Printer:
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
     any_order: bool = False  # its elements stand as numbers of 4 bits come apart
+    fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -147,6 +148,8 @@ class Printer:
         match expr:
             case Const():
                 return literal(expr.value, dtype), _PRIMARY
+            case Var() if expr in self.fields:
+                return self.fields[expr], _PRIMARY
             case Named() | Var():
                 return self.names(expr.name), _PRIMARY
             case Load():

@@ -16,7 +16,7 @@ from tile2cu.emitter.host import draws
 from tile2cu.emitter.layouts import tile_registers
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_threads
+from tile2cu.emitter.tma import persistent_in, producer_threads
 from tile2cu.emitter.words import value_of
 
 FORMAT = 1
@@ -69,9 +69,11 @@ def manifest(
 
 def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
     ledger = settled.facts[settled.launch, "ledger"]
+    extents = [printer.text(extent) for extent in settled.launch.grid]
+    stays = persistent_in(settled) is not None
     return {
         **({"kernel": settled.namespace} if settled.namespace else {}),
-        "grid": [printer.text(extent) for extent in settled.launch.grid],
+        **({"grid": ["tl::staying_blocks(tiles)"], "tiles": extents} if stays else {"grid": extents}),
         **({"cluster": list(settled.launch.cluster)} if settled.launch.cluster else {}),
         "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,

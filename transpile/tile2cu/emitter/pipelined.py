@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
-from tile2cu.core.expr import Var, binary, static_value
+from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.prelude import around
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
@@ -128,6 +128,8 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     turn = name if from_zero else f"{name}_turn"
     stages = stages_name(statements.settled, pipeline.stages)
     slot = ring_slot(statements) if pipeline.producer and around(statements.settled.launch.body, op) else ""
+    trips = statements.printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
+    named = from_zero and isinstance(op.stop, Var) and op.stop.role is not Role.MUTABLE
     outside = dict(statements.printer.slots)
     tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
     stays = persistent_in(statements.settled) is not None
@@ -140,7 +142,8 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
         "load": _lambda_name("load", op, statements),
         "stages": stages,
         "direct": "" if pipeline.direct is None else f", {loads_name(statements.settled, pipeline.direct)}",
-        "trips": statements.printer.text(op.stop if from_zero else binary("-", op.stop, op.start)),
+        "trips": trips,
+        "turns": trips if named else "turns",
         "variable": "" if from_zero else f"const int {name} = {statements.printer.text(op.start)} + {turn};",
     }
     statements.printer.slots = outside

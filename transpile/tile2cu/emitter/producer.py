@@ -15,6 +15,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.way import visits, walk_view
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
@@ -64,8 +65,12 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
 def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """The producer's part where its loop stands in others: it goes through them, too."""
     settled, printer = statements.settled, statements.printer
-    shared = statements.paragraphs(hoisted(settled))
-    body = statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
+    shared, walk = statements.paragraphs(hoisted(settled)), statements.walk
+    if walk is not None:
+        way: tuple[StatementView, ...] = (replace(walk_view(walk, statements), gap=bool(shared)),)
+        body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
+    else:
+        way, body = (), statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
     parts = {
         "stages": stages_name(settled, pipeline.stages),
@@ -78,13 +83,13 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     who = "One warpgroup more" if shares else "One warp more"
     note = (
         f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {ahead} ahead, "
-        f"as slots are freed. It goes the same way as they do: while they end what follows the turns, the next "
-        f"ones are under way. No barrier of the whole block follows  [{facts.rule(loop, 'pipeline')}]"
+        f"as slots are freed. While they end what follows a tile's turns, the next tile's loads are under way. No "
+        f"barrier of the whole block follows  [{facts.rule(loop, 'pipeline')}]"
     )
     if shares:
         note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
     view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, notes=tuple(wrapped(note, BODY_WIDTH)))
-    return (*shared, replace(view, gap=bool(shared)))
+    return (*shared, *way, replace(view, gap=bool(shared or way)))
 
 
 def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
@@ -94,11 +99,11 @@ def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
     given = [StatementView("line", {"text": turns["variable"]})] * bool(turns["variable"])
-    each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": "turns"}
+    each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": turns["turns"]}
     each |= {"end": "", "compare": "<", "move": f"++{turns['turn']}"}
     loop_view = StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True)
     full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
-    done = StatementView("line", {"text": "before += turns;"})
+    done = StatementView("line", {"text": f"before += {turns['turns']};"})
     declared = tuple(
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in rings(settled, statements.printer)
@@ -117,16 +122,26 @@ def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
     return _tile(statements.settled, statements, about=False) if persistent_in(statements.settled) is not None else ()
 
 
+def turns_of_tile(statements: "Statements") -> str:
+    """What the turns of a tile are counted by, where blocks stay; empty where they do not."""
+    found = producer_loop(statements.settled)
+    if found is None or persistent_in(statements.settled) is None:
+        return ""
+    with turns_of(*found, statements) as turns:
+        return turns["turns"]
+
+
 def _tile(settled: Settled, statements: "Statements", *, about: bool) -> tuple[StatementView, ...]:
     """The indices of the block's tile, and what follows from them for loads and turns. `about`: with the comments."""
     found = producer_loop(settled)
     assert found is not None, "blocks that stay have a producer"
     with turns_of(*found, statements) as turns:
         trips = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
+    counted = [trips] * (turns["turns"] == "turns")
     indices = statements.tile_indices
     lines = (StatementView("line", {"text": each.text}, 0, each.comments if about else ()) for each in indices)
     shared = statements.paragraphs(hoisted(settled))
-    return (*lines, *(shared if about else (replace(view, comments=()) for view in shared)), trips)
+    return (*lines, *(shared if about else (replace(view, comments=()) for view in shared)), *counted)
 
 
 def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:

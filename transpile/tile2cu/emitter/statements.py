@@ -59,6 +59,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles
 from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.way import visit, visits, walk_in
 
 _KERNELS = {
     WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
@@ -105,6 +106,8 @@ class Statements:
         self._first_reader = first.reader if first is not None else None
         self._elsewhere = (*hoisted(settled), *first_loads(settled))
         self._of_producer = loads_alone(settled)
+        self.walk = walk_in(settled)
+        self.is_walking = False  # whether the way to a producer's loop is printed
         self.is_loading = False  # whether a producer's way to its loads is printed, not what the others do
         self.staged: dict[int, StagedTile] = {}
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
@@ -116,10 +119,10 @@ class Statements:
         elsewhere = self._elsewhere if self.is_loading else (*self._elsewhere, *self._of_producer)
         return self.paragraphs(tuple(stmt for stmt in body if stmt not in elsewhere))
 
-    def loading(self, way: Stmt) -> tuple[StatementView, ...]:
+    def loading(self, *way: Stmt) -> tuple[StatementView, ...]:
         """What a producer does on its way to its loads, in the loops around them."""
         self.is_loading = True
-        views = self.paragraphs((way,))
+        views = self.paragraphs(way)
         self.is_loading = False
         return views
 
@@ -215,6 +218,10 @@ class Statements:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
         if self._replicated is not None and _writes_memory_alone(stmt):
             return self._by_its_owner(stmt, above)
+        if self.walk is not None and stmt is self.walk.outer:
+            return visits(self.walk, stmt.span.line, self, loading=False)
+        if self.walk is not None and self.is_walking and self.facts.get(stmt, "pipeline") is not None:
+            return visit(self.walk, self)
         view = self._bare_view(stmt)
         own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
         comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]

@@ -123,6 +123,7 @@ class LaunchView:
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
     each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
+    turns: str = ""  # and what its turns are counted by
     drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
 
 

@@ -90,9 +90,9 @@ LESSONS = "measured on an H200: docs/hopper.md"
     on=Launch,
     source=f"{LESSONS}: a producer of its own is worth 3 % over the same ring without one",
     examples=(
-        *_example("launch", "specialised", "one producer warp"),
-        Example(GEMMS_OVER_TILES, "launch", "specialised", "one producer warp", target="cuda:sm_90a"),
-        Example(GEMM, "launch", "specialised", "one producer warp", target="cuda:sm_100a"),
+        *_example("launch", "specialised", "yes"),
+        Example(GEMMS_OVER_TILES, "launch", "specialised", "yes", target="cuda:sm_90a"),
+        Example(GEMM, "launch", "specialised", "yes", target="cuda:sm_100a"),
     ),
 )
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:

@@ -118,21 +118,20 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       const int bx = block.x, by = block.y, bz = block.z;
       // attention.py:69  A causal block stops at its last query: all later keys are masked.
       const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
-      const int turns = loop_range;
       tl::Barrier& full = first_tiles_ring.acquire(round);
       // attention.py:58  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
       tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
 
       // one turn at a time, as slots are freed
       TL_NO_UNROLL
-      for (int k = 0; k < turns; ++k) {
+      for (int k = 0; k < loop_range; ++k) {
         // attention.py:77-78
         tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[(before + k) % num_stages],
                      K_shared_ring.acquire(before + k));
         tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[(before + k) % num_stages],
                      V_shared_ring.acquire(before + k));
       }
-      before += turns;
+      before += loop_range;
     }
     return;
   }
@@ -148,7 +147,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const auto block = tl::longest_first<4>(tile, tiles);
     const int bx = block.x, by = block.y, bz = block.z;
     const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
-    const int turns = loop_range;
 
     // attention.py:59-60
     tl::fill(acc_o, 0.0f);
@@ -224,12 +222,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // turn k  [pipeline.loop.overlap]
     //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
     //   other units             between(0)            between(1)            between(2)  ...
-    if (turns > 0) {
+    if (loop_range > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_ring.release(before);
       prepare_acc_o(between(0));
-      for (int k = 1; k < turns; ++k) {
+      for (int k = 1; k < loop_range; ++k) {
         start_acc_s(k);
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
@@ -241,9 +239,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         V_shared_ring.release(before + k - 1);
         prepare_acc_o(changed);
       }
-      start_acc_o(turns - 1);
+      start_acc_o(loop_range - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_ring.release(before + turns - 1);
+      V_shared_ring.release(before + loop_range - 1);
     }
     tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
@@ -253,7 +251,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
     // has read them  [epilogue.copy.tma-store]
     tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(bz, bx * block_M, by, 0));
-    before += turns;
+    before += loop_range;
   }
 }
 

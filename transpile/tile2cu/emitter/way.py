@@ -1,0 +1,66 @@
+"""The way to a producer's loop through those around it: written once, for who loads and who computes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tile2cu.core.prelude import Walk, walk_to
+from tile2cu.emitter.comments import BODY_WIDTH, wrapped
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.tma import producer_loop
+from tile2cu.emitter.view import StatementView
+
+if TYPE_CHECKING:
+    from tile2cu.emitter.statements import Statements
+
+_ABOUT = "The work of this block, one tile after the other: who loads and who computes go the same way, and visit each."
+
+
+def walk_in(settled: Settled) -> Walk | None:
+    """The way of a launch with a producer whose loop stands in others; None without one, or if each goes its own."""
+    found = producer_loop(settled)
+    return walk_to(*found, settled.launch.body) if found is not None else None
+
+
+def walk_view(walk: Walk, statements: "Statements") -> StatementView:
+    """What a tile of the way is, and the way."""
+    names = statements.printer.names
+    fields = (
+        f"{cpp} {', '.join(names(var.name) for var in each)};"
+        for cpp, each in groupby(walk.values, lambda var: var.dtype.cpp)
+    )
+    parts = {**_called(statements), "fields": " ".join(fields)}
+    statements.is_walking = True
+    body = statements.loading(walk.way)
+    statements.is_walking = False
+    return StatementView("walk", parts, body=body, notes=tuple(wrapped(_ABOUT, BODY_WIDTH)))
+
+
+def visit(walk: Walk, statements: "Statements") -> StatementView:
+    """Where the way has led to a tile."""
+    given = ", ".join(statements.printer.names(var.name) for var in walk.values)
+    text = f"visit({_called(statements)['type']}{{{given}}});" if walk.values else "visit();"
+    return StatementView("line", {"text": text}, gap=True)
+
+
+def visits(walk: Walk, line: int, statements: "Statements", *, loading: bool) -> StatementView:
+    """What those who load, or the others, do at each tile."""
+    called = _called(statements)
+    with _fields(walk, called["work"], statements):
+        body = statements.loading(*walk.loading) if loading else statements.body(walk.computing)
+    return StatementView("visits", {**called, "values": "yes" if walk.values else ""}, line, body=body)
+
+
+@contextmanager
+def _fields(walk: Walk, work: str, statements: "Statements") -> Iterator[None]:
+    """Prints what is done at a tile: what the way gives is a part of the tile."""
+    printer = statements.printer
+    printer.fields = {var: f"{work}.{printer.names(var.name)}" for var in walk.values}
+    yield
+    printer.fields = {}
+
+
+def _called(statements: "Statements") -> dict[str, str]:
+    names = statements.printer.names
+    return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work")}
