@@ -159,3 +159,46 @@ def test_parts_of_tensors_are_copied_as_far_as_a_run_tells(tmp_path: Path) -> No
     expected[:43] = x[20:63]
     np.testing.assert_array_equal(y, expected)
     np.testing.assert_array_equal(z, x[:2])
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_parts_of_tensors_and_of_tiles_are_copied_as_far_as_a_run_tells(target: str, tmp_path: Path) -> None:
+    """Rows that end with a sequence, and columns with the tensor, into what was cleared."""
+    statements = """
+        S = T.alloc_shared((16, 32), "float32")
+        L = T.alloc_fragment((16, 32), "float32")
+        start = T.alloc_var("int32", ends[by])
+        end = T.min(start + 16, ends[by + 1])
+        T.clear(S)
+        T.copy(X[start:end, bx * 32 : T.min(bx * 32 + 32, N)], S[0 : end - start, : T.min(bx * 32 + 32, N) - bx * 32])
+        T.copy(S, L)
+        T.copy(L, Y[by * 16, bx * 32])
+    """
+    params = 'X: T.Tensor((M, N), "float32"), ends: T.Tensor((B + 1,), "int32"), Y: T.Tensor((B * 16, N), "float32")'
+    grid = {"grid": "T.ceildiv(N, 32), B", "blocks": "(bx, by)"}
+    kernel = load_body(tmp_path, statements, params, **grid, arguments="M, N, B", B=3, target=target)
+    x, ends = RNG.integers(1, 9, (40, 45)).astype(np.float32), np.array([0, 16, 21, 37], np.int32)
+    expected = np.zeros((48, 45), np.float32)
+    for at, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
+        expected[16 * at : 16 * at + end - start] = x[start:end]
+    np.testing.assert_array_equal(kernel(x, ends), expected)
+
+
+@pytest.mark.parametrize(("tile", "fragment"), [((1, 8, 24), (1, 8, 24)), ((8, 24), (8, 1, 24)), ((8, 24), (1, 8, 24))])
+def test_a_fragment_may_have_dimensions_of_one_that_a_tile_has_not(
+    tile: tuple[int, ...], fragment: tuple[int, ...], tmp_path: Path
+) -> None:
+    statements = f"""
+        S = T.alloc_shared({tile}, "float32")
+        L = T.alloc_fragment({fragment}, "float32")
+        T.copy(X[bx, 0, 0], S)
+        T.copy(S, L)
+        for i, j, k in T.Parallel(*{fragment}):
+            L[i, j, k] = L[i, j, k] * 2.0 + k
+        T.copy(L, S)
+        T.copy(S, Y[bx, 0, 0])
+    """
+    params = 'X: T.Tensor((3, 8, 24), "float32"), Y: T.Tensor((3, 8, 24), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="3")
+    x = RNG.integers(-9, 9, (3, 8, 24)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), 2 * x + np.arange(24))

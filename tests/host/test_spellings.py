@@ -120,3 +120,29 @@ def test_what_is_read_outside_of_a_tensor(target: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel(x, z, w), shifted)
     np.testing.assert_array_equal(z, expected)
     np.testing.assert_array_equal(w, expected)
+
+
+def test_branches_as_blocks_and_a_tensor_with_a_name_of_c(tmp_path: Path) -> None:
+    """T.If and its kin, T.And, NaN as a number, and a parameter whose name is a keyword of C++."""
+    statements = """
+        L = T.alloc_fragment((4, 32), "float32")
+        turns = T.alloc_var("int32", 0)
+        with T.While(turns < by):
+            turns += 1
+        with T.If(by > 0):
+            with T.Then():
+                T.copy(do[by * 4, 0], L)
+            with T.Else():
+                T.fill(L, 7.0)
+        for i, j in T.Parallel(4, 32):
+            with T.If(T.And(by * 4 + i < M, T.Or(j < 20, T.Not(L[i, j] < 3)))), T.Then():
+                Y[by * 4 + i, j] = T.if_then_else(L[i, j] == 0, T.cast(float("nan"), "float32"), L[i, j] * turns)
+    """
+    params = 'do: T.Tensor((M, 32), "float32"), Y: T.Tensor((M, 32), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="1, T.ceildiv(M, 4)", blocks="(bx, by)", arguments="M")
+    x, y = RNG.integers(-4, 5, (10, 32)).astype(np.float32), np.full((10, 32), 99, np.float32)
+    rows, columns = np.indices(x.shape)
+    value = np.where(rows < 4, 7, x)
+    expected = np.where(value == 0, np.nan, value * (rows // 4))
+    kernel(x, y)
+    np.testing.assert_array_equal(y, np.where((columns < 20) | (value >= 3), expected, 99))

@@ -27,9 +27,10 @@ template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floorm
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 
-// Plus infinity. For types narrower than float it is a float, which converts.
+// Plus infinity and a quiet NaN. For types narrower than float they are a float, which converts.
 template <class T> using FloatOf = std::conditional_t<is_widened<T>, float, std::conditional_t<is_int4<T>, int, T>>;
 template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__builtin_huge_val());
+template <class T> constexpr FloatOf<T> nan = static_cast<FloatOf<T>>(__builtin_nan(""));
 
 // Each function: a struct that knows the scalars (the result for an integer is a float), and the tl:: name, which takes
 // scalars, Vec and elements of tensors.

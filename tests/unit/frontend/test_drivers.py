@@ -382,6 +382,26 @@ def test_files_beside(text: str) -> None:
     assert constant(program, "block_M") == 64
 
 
+def test_absolute_imports_of_the_files_own_package(tmp_path: Path) -> None:
+    """They start in the folder of the outermost package, a relative one never does."""
+    files = {
+        "lib/__init__.py": "raise RuntimeError\n",
+        "lib/sizes.py": "from lib.inner.deep import BLOCK\n",
+        "lib/inner/__init__.py": "",
+        "lib/inner/deep.py": "BLOCK = 64\n",
+        "lib/inner/kernel.py": FACTORY + "from lib.sizes import BLOCK\nscale(1, 2, BLOCK, False)\n",
+        "lib/inner/relative.py": FACTORY + "from .lib.sizes import BLOCK\nscale(1, 2, BLOCK, False)\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (program,) = programs(tmp_path / "lib/inner/kernel.py", files["lib/inner/kernel.py"])
+    assert constant(program, "block_M") == 64
+    with pytest.raises(Tile2CuError) as caught:
+        programs(tmp_path / "lib/inner/relative.py", files["lib/inner/relative.py"])
+    assert caught.value.code == "T2C-F006"
+
+
 def test_files_beside_are_read_only_when_needed() -> None:
     asked: list[str] = []
 

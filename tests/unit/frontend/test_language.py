@@ -163,6 +163,38 @@ READ = {
     "row[0] = T.log1p(T.max_value('float16'))": ["row[0] = log1p(65504.0)"],
     "row[0] = T.__ldg(A[0, 3])": ["row[0] = A[0, 3]"],
     "row[0] = A[0, 0].astype('float16')": ["row[0] = float16(A[0, 0])"],
+    "row[0] = T.if_then_else(T.And(n < 3, T.Or(bx > 1, T.Not(n < 1))), 1.0, 2.0)": [
+        "row[0] = if_then_else(((n < 3) and ((bx > 1) or (not (n < 1)))), 1.0, 2.0)"
+    ],
+    "if T.And(True, n < 3):\n    n = 1\nif T.Or(n < 3, True):\n    n = 2\nif T.Not(False):\n    n = 4": [
+        "if (n < 3)",
+        "  n = 1",
+        "n = 2",
+        "n = 4",
+    ],
+    "with T.If(n < 3):\n    with T.Then():\n        n = 1\n    with T.Else():\n        n = 2": [
+        "if (n < 3)",
+        "  n = 1",
+        "else",
+        "  n = 2",
+    ],
+    "with T.If(n < 3), T.Then():\n    n = 1\nwith T.If(n < 3), T.Else():\n    n = 2": [
+        "if (n < 3)",
+        "  n = 1",
+        "if (n < 3)",
+        "else",
+        "  n = 2",
+    ],
+    "with T.If(block_M > 3):\n    with T.Then():\n        n = 1\n    with T.Else():\n        n = 2": ["n = 1"],
+    "with T.While(n < bx):\n    n += 1": ["while (n < bx)", "  n += 1"],
+    "x = 1\ndel x\nx = n\nrow[x] = 0.0": ["let x: int32 = n", "row[x] = 0.0"],
+    "T.copy(A[bx, 0:n], S[3, 0:n])": [
+        "serial turn in 0:ceildiv(n, 128):1",
+        "  parallel lane in 128",
+        "    let i: int32 = ((turn * 128) + lane)",
+        "    if (i < n)",
+        "      S[3, i] = A[bx, i]",
+    ],
 }  # fmt: skip
 
 
@@ -208,6 +240,12 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "row[0] = T.ieee_frsqrt(T.cast(n, 'float64'))": "F018 T.ieee_frsqrt takes float32, not float64",
         "n = T.__ffs(A[0, 0])": "F018 T.__ffs takes integers, not float32",
         "row[0] = T.__ldg(S[0, 0])": "F023 T.__ldg reads tensors in global memory, not `S`, a shared buffer",
+        "with T.If(n < 3):\n    n = 1": "F012 in `with T.If(...):` stand `with T.Then():` and `with T.Else():`, once "
+        "each, alone",
+        "with T.Then():\n    n = 1": "F012 `with` of T.Then() is not supported in a kernel",
+        "with T.ws(0), T.If(n < 3):\n    n = 1": "F012 `with` of several items is not supported in a kernel",
+        "del nothing": "F009 `nothing` is not bound here, so `del` has nothing to end",
+        "del row[0]": "F012 `del row[0]` is not supported",
         "break": "F026 `break` stands outside of any loop of the kernel",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.frontend import kernel_names, programs
+
 # expression in the factory, value it must have there
 STATIC = {
     "7 // 2 + 7 % 4 * 2**3": "27",
@@ -214,10 +217,57 @@ def test_scalar_functions(body: Callable[..., object], listing: Callable[..., li
         "it cannot stand inside T.Parallel",
         "if bx in (1, 2):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
         "if (bx, 1) == (2, 1):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
-        "del bx": "F012 `del` is not supported here",
+        "del bx\nA[bx, 0] = 1.0": "F009 `bx` is not defined",
         "class C: pass": "F012 `class` is not supported here",
         "T.use_swizzle(0)": "F023 the panel of T.use_swizzle must be at least 1, not 0",
     }.items(),
 )
 def test_refused(refusal: Callable[..., str], text: str, refused: str) -> None:
     assert refusal(text) == refused
+
+
+CALLED = """
+import tilelang
+import tilelang.language as T
+
+def inner(N, scale):
+    tile = 2 * N
+
+    @tilelang.jit(out_idx=[1])
+    def make(threads):
+        rows = tile // 2
+
+        @T.prim_func
+        def main(A: T.Tensor((rows,), "float32"), B: T.Tensor((N,), "float32")):
+            with T.Kernel(1, threads=threads) as bx:
+                for i in T.Parallel(rows):
+                    B[i] = A[i] * scale
+
+        return main
+
+    return make(64)
+
+def outer(N):
+    @T.prim_func
+    def unused(A: T.Tensor((N,), "float32")):
+        with T.Kernel(1) as bx:
+            A[0] = 0.0
+
+    return inner(N, 2.0)
+"""
+
+
+def test_a_factory_calls_what_makes_the_prim_func() -> None:
+    """Its outputs are those that the jit function around the prim_func says; so they are by way of another function."""
+    for name, bindings in (("outer", {}), ("inner", {"scale": 2.0})):
+        (program,) = programs(None, CALLED, kernel=name, bindings={"N": 64, **bindings})
+        assert (program.name, program.function, program.outputs) == (name, "main", (1,))
+        assert program.launches[0].threads == 64
+        assert {each.name for each in program.constants} >= {"rows"}
+
+
+def test_a_kernel_that_others_call_is_found_by_its_name() -> None:
+    assert kernel_names(CALLED) == ("outer",)
+    with pytest.raises(Tile2CuError) as caught:
+        programs(None, CALLED, kernel="make", bindings={"N": 64})
+    assert caught.value.code == "T2C-F004"

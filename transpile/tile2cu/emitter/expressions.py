@@ -307,6 +307,8 @@ def literal(value: Number, dtype: DType) -> str:
     """A number as C++ writes it in a type."""
     if dtype is BOOL:
         return "true" if value else "false"
+    if dtype.is_float and math.isnan(value):
+        return f"tl::nan<{dtype.cpp}>"
     if dtype.is_float and math.isinf(value):
         return ("-" if value < 0 else "") + f"tl::infinity<{dtype.cpp}>"
     if dtype == FLOAT32:

@@ -51,7 +51,7 @@ def programs(
     source = _source(path, text)
     budget = Budget()
     with _bounded(source):
-        wanted = _choose(source, find_kernels(source, budget, around), kernel)
+        wanted = _choose(source, find_kernels(source, budget, around, kernel), kernel)
         found = [_program(source, budget, each.name, given, around) for each in wanted]
     known = {name: None for result in found for name in result[1]}
     unknown = next((name for name in given if name not in known), None)
@@ -96,7 +96,7 @@ def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int
 
     source, around = _source(path, text), outside(path)
     with _bounded(source):
-        (chosen,) = _choose(source, find_kernels(source, Budget(), around), kernel)
+        (chosen,) = _choose(source, find_kernels(source, Budget(), around, kernel), kernel)
         called = Calls(source, Budget(), around, chosen.name).called()
     values = {name: called[name] for name in chosen.function.defaults if name in called}
     texts = {name: str(value) if isinstance(value, DType) else value for name, value in values.items()}

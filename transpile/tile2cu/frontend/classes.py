@@ -1,6 +1,7 @@
 """Classes of a file: plain constants, dataclasses, and the autograd functions that drive kernels."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -71,7 +72,7 @@ def attribute(cx: Context, value: Class | Instance, name: str, text: str) -> obj
     if isinstance(value, Instance) and name in value.values:
         return value.values[name]
     if isinstance(value, Instance) and isinstance(star := value.values.get("*"), Deferred):
-        return Deferred(star.folder, star.module, name)
+        return replace(star, name=name)
     of = value if isinstance(value, Class) else value.of
     if of is not None and name in of.values:
         found = of.values[name]

@@ -1,6 +1,7 @@
 """The evaluator of expressions: LibCST nodes to values. Nothing of the user's file is executed by Python."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -80,7 +81,7 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
     star = env.find("*")
     if star is not None:
         module = star.values["*"]
-        wanted = Deferred(module.folder, module.module, node.value) if isinstance(module, Deferred) else None
+        wanted = replace(module, name=node.value) if isinstance(module, Deferred) else None
         return Opaque(node.value, cx.source.span(node)) if wanted is None else imports.resolve(cx, wanted)
     driver = cx.bindings.variable(node.value)
     if driver is not None:

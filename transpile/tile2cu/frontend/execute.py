@@ -97,7 +97,7 @@ def unsupported(node: cst.CSTNode) -> Fault:
 
 _WORDS = {
     "ClassDef": "class", "Try": "try", "TryStar": "try", "With": "with", "Match": "match", "While": "while",
-    "Del": "del", "Global": "global", "Nonlocal": "nonlocal", "Raise": "raise", "Break": "break", "For": "for",
+    "Global": "global", "Nonlocal": "nonlocal", "Raise": "raise", "Break": "break", "For": "for",
     "Continue": "continue", "Return": "return", "Import": "import", "ImportFrom": "import", "FunctionDef": "def",
 }  # fmt: skip
 
@@ -127,6 +127,8 @@ def run_small(cx: Context, node: cst.BaseSmallStatement, env: Env, comment: str)
             run_assert(cx, node, env)
         case cst.Import() | cst.ImportFrom():
             run_import(cx, node, env)
+        case cst.Del():
+            forget(cx, node.target, env)
         case cst.Pass():
             pass
         case _:
@@ -139,6 +141,20 @@ def _other(cx: Context, node: cst.BaseSmallStatement) -> Fault:
     if isinstance(node, cst.Raise):
         return Fault("T2C-F014", f"the file raises here: {cx.source.code(node)[:100]}")
     return unsupported(node)
+
+
+def forget(cx: Context, target: cst.BaseExpression, env: Env) -> None:
+    """`del name`: the name ends here; what it stood for lives on under others."""
+    match target:
+        case cst.Name(value=name) if name in env.values:
+            del env.values[name]
+        case cst.Tuple(elements=elements):
+            for element in elements:
+                forget(cx, element.value, env)
+        case cst.Name(value=name):
+            raise Fault("T2C-F009", f"`{name}` is not bound here, so `del` has nothing to end")
+        case _:
+            raise Fault("T2C-F012", f"`del {cx.source.code(target)}` is not supported", help="only names can end")
 
 
 def _run_assign(cx: Context, node: cst.Assign | cst.AnnAssign, env: Env, comment: str) -> None:
@@ -243,7 +259,7 @@ def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None
     folder = _folder(env, len(node.relative) if isinstance(node, cst.ImportFrom) else 0)
     origin = cx.source.code(node.module) if isinstance(node, cst.ImportFrom) and node.module is not None else ""
     if isinstance(node.names, cst.ImportStar):
-        _import_all(origin, folder, env, place)
+        _import_all(Deferred(folder, origin, None, absolute=not node.relative), env, place)
         return
     for alias in node.names:
         path = cx.source.code(alias.name)
@@ -251,7 +267,7 @@ def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None
         if isinstance(node, cst.Import):
             wanted = path if alias.asname else path.partition(".")[0]
             module = modules.module(wanted)
-            env.bind(name if alias.asname else wanted, module or Deferred(folder, wanted, None), place)
+            env.bind(name if alias.asname else wanted, module or Deferred(folder, wanted, None, absolute=True), place)
         elif node.relative:
             env.bind(name, Deferred(folder, origin, path), place)
         else:
@@ -265,11 +281,11 @@ def _folder(env: Env, dots: int) -> str:
     return "/".join([*filter(None, [folder]), *[".."] * (dots - 1)])
 
 
-def _import_all(origin: str, folder: str, env: Env, place: Span) -> None:
+def _import_all(wanted: Deferred, env: Env, place: Span) -> None:
     """`from module import *`; from a module that is not known, any name may come."""
-    module = modules.module(origin)
+    module = modules.module(wanted.module)
     if module is None:
-        env.values["*"] = Deferred(folder, origin, None)
+        env.values["*"] = wanted
         return
     for name, value in modules.all_members(module).items():
         env.bind(name, value, place)
@@ -279,7 +295,7 @@ def _imported(origin: str, name: str, folder: str) -> object:
     parent = modules.module(origin)
     if parent is not None:
         return modules.module(f"{origin}.{name}") or modules.member(parent, name, name)
-    return modules.module(f"{origin}.{name}") or Deferred(folder, origin, name)
+    return modules.module(f"{origin}.{name}") or Deferred(folder, origin, name, absolute=True)
 
 
 def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
@@ -438,9 +454,9 @@ def _with_defaults(function: Function, names: Sequence[str], found: dict[str, ob
     return found
 
 
-def call_plain(cx: Context, function: Function, arguments: Arguments) -> object:
-    """Run a helper or a lambda to completion."""
-    env = Env(function.env, values=bind_parameters(cx, function, arguments))
+def call_plain(cx: Context, function: Function, arguments: Arguments, *, declares: bool = False) -> object:
+    """Run a helper or a lambda to completion; what a factory binds becomes constants of the program."""
+    env = Env(function.env, declares=declares, values=bind_parameters(cx, function, arguments))
     if isinstance(function.node, cst.Lambda):
         return evaluate(cx, function.node.body, env)
     flow = run_body(cx, statements(function.node.body), env)

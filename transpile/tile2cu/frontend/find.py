@@ -46,6 +46,13 @@ def kernels(cx: Context, env: Env) -> tuple[Kernel, ...]:
     return tuple(sorted(tops, key=lambda kernel: cx.source.span(kernel.function.node).line))
 
 
+def kernel_named(cx: Context, env: Env, name: str) -> Kernel | None:
+    """The kernel of that name in a module; that other functions call it does not hide it from those who name it."""
+    function = env.values.get(name)
+    own = isinstance(function, Function) and function.env is env
+    return _as_kernel(cx, function) if own else None  # type: ignore[arg-type]
+
+
 def _as_kernel(cx: Context, function: Function) -> Kernel | None:
     if not isinstance(function.node, cst.FunctionDef):
         return None
@@ -96,6 +103,12 @@ def defines_prim_func(cx: Context, function: Function) -> bool:
     """Whether a function makes a prim_func: an undecorated factory."""
     plain = function.kind is FunctionKind.PLAIN and isinstance(function.node, cst.FunctionDef)
     return plain and _defines_prim_func(cx, function.node, function.env)  # type: ignore[arg-type]
+
+
+def makes_prim_func(cx: Context, function: Function) -> bool:
+    """Whether a call of a jit function gives a prim_func: it is no eager kernel."""
+    made = isinstance(function.node, cst.FunctionDef) and _defines_prim_func(cx, function.node, function.env)
+    return made and not _launches(cx, function.node, function.env)  # type: ignore[arg-type]
 
 
 def _defines_prim_func(cx: Context, node: cst.FunctionDef, env: Env) -> bool:

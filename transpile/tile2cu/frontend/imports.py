@@ -2,6 +2,7 @@
 
 import posixpath
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
@@ -11,6 +12,7 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Deferred, Instance, Opaque
 
 MAX_FILES = 16
+MAX_DEPTH = 8  # of packages in packages
 FOLDER = "__path__"  # the name under which a module's scope keeps its folder, relative to the user's file
 
 Reader = Callable[[str], str | None]
@@ -46,20 +48,37 @@ def resolve(cx: Context, wanted: Deferred) -> object:
 
 def _step(cx: Context, wanted: Deferred) -> object:
     """One step on the way: a value, or the import that the module has under the name."""
-    env = _module(cx, wanted.folder, wanted.module)
+    env = _module(cx, wanted, wanted.module)
     if wanted.name is None:
         return Opaque(wanted.module) if env is None else Instance(wanted.module, env.values)
     if env is not None and wanted.name in env.values:
         return env.values[wanted.name]
-    inner = _module(cx, wanted.folder, f"{wanted.module}.{wanted.name}".lstrip("."))
+    inner = _module(cx, wanted, f"{wanted.module}.{wanted.name}".lstrip("."))
     if inner is not None:
         return Instance(wanted.name, inner.values)
     star = env.values.get("*") if env is not None else None
-    return Deferred(star.folder, star.module, wanted.name) if isinstance(star, Deferred) else Opaque(wanted.name)
+    return replace(star, name=wanted.name) if isinstance(star, Deferred) else Opaque(wanted.name)
 
 
-def _module(cx: Context, folder: str, module: str) -> Env | None:
-    """The scope of a module after its file was read, once for each Context."""
+def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:
+    """The scope of a module: beside the file that imports it or, of an absolute name, where its package lies."""
+    found = _beside(cx, wanted.folder, module)
+    if found is not None or not wanted.absolute or (root := _package_root(cx, wanted.folder)) == wanted.folder:
+        return found
+    return _beside(cx, root, module)
+
+
+def _package_root(cx: Context, folder: str) -> str:
+    """The folder in which the outermost package around a folder lies; the folder itself where it is no package."""
+    for _ in range(MAX_DEPTH):
+        if cx.read(posixpath.join(folder, "__init__.py")) is None:
+            return folder
+        folder = posixpath.normpath(posixpath.join(folder, ".."))
+    return folder
+
+
+def _beside(cx: Context, folder: str, module: str) -> Env | None:
+    """The scope of a module in a folder after its file was read, once for each Context."""
     base = posixpath.normpath(posixpath.join(folder, *module.split(".")))
     for name, inside in ((f"{base}.py", posixpath.dirname(base)), (posixpath.join(base, "__init__.py"), base)):
         if name not in cx.modules:

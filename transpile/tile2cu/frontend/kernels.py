@@ -16,7 +16,15 @@ from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
-from tile2cu.frontend.find import Form, Kernel, defines_prim_func, kernels, parameter_names
+from tile2cu.frontend.find import (
+    Form,
+    Kernel,
+    defines_prim_func,
+    kernel_named,
+    kernels,
+    makes_prim_func,
+    parameter_names,
+)
 from tile2cu.frontend.given import given_values
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.names import naming
@@ -31,10 +39,13 @@ _C_MAIN = "main"  # a program's own entry
 MAX_FACTORIES = 8  # factories that return factories
 
 
-def find_kernels(source: SourceFile, budget: Budget, outside: Outside) -> tuple[Kernel, ...]:
-    """The kernels of a file, in its order."""
+def find_kernels(source: SourceFile, budget: Budget, outside: Outside, name: str | None = None) -> tuple[Kernel, ...]:
+    """The kernels of a file, in its order; with those that others call, the one of that name."""
     cx = outside.context(source, budget, Bindings({}), call_function)
-    return kernels(cx, host.module_scope(cx, main=False))
+    module = host.module_scope(cx, main=False)
+    found = kernels(cx, module)
+    named = kernel_named(cx, module, name) if name and all(kernel.name != name for kernel in found) else None
+    return (*found, named) if named is not None else found
 
 
 def call_function(cx: Context, function: Function, arguments: Arguments) -> object:
@@ -48,6 +59,9 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
                 if not cx.recorder.tracing:  # in a prim_func it may open kernels of its own
                     cx.recorder.require_kernel(f"the macro `{function.name}`")
                 return trace.call_macro(cx, function, execute.bind_parameters(cx, function, arguments))
+            case FunctionKind.JIT if not cx.recorder.tracing and makes_prim_func(cx, function):
+                made = execute.call_plain(cx, function, arguments, declares=True)
+                return replace(made, maker=function) if isinstance(made, Function) else made
             case _:
                 raise Fault("T2C-F012", f"the kernel `{function.name}` cannot be called here")
     finally:
@@ -109,7 +123,9 @@ class _Trace:
         self.calls = calls
         module = host.module_scope(cx, main=False)
         all_kernels = kernels(cx, module)
-        self.kernel = next(kernel for kernel in all_kernels if kernel.name == name)
+        kernel = kernel_named(cx, module, name)
+        assert kernel is not None, "find_kernels found it"
+        self.kernel = kernel
         self.kernel_names = {kernel.name for kernel in all_kernels}
         self.decorated = self.kernel.function  # the one that tilelang.jit decorates, where factories are nested
         for parameter in parameter_names(self.kernel):
@@ -153,6 +169,7 @@ class _Trace:
             self.parts = len(made)
             found = made[self.part]
             assert isinstance(found, Function)
+            self.decorated = found.maker or self.decorated
             return found
         raise self._error("T2C-F032", f"`{self.kernel.name}` returns {describe(value)}, not a T.prim_func")
 

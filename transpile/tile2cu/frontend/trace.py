@@ -1,5 +1,7 @@
 """The tracer: bodies of kernels and macros, whose run-time parts become statements of the program."""
 
+from collections.abc import Callable, Sequence
+
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
@@ -22,11 +24,14 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
     Allocation,
     AttrFrame,
+    BranchFrame,
     Function,
     GroupFrame,
+    IfFrame,
     KernelFrame,
     Opaque,
     PipelineFrame,
+    WhileFrame,
     describe,
 )
 
@@ -78,7 +83,7 @@ def _trace_compound(cx: Context, node: cst.CSTNode, env: Env) -> None:
         case cst.For():
             trace_for(cx, node, env)
         case cst.With():
-            _trace_with(cx, node, env)
+            _trace_with(cx, node, env, node.items)
         case cst.FunctionDef():
             execute.define(cx, node, env)
         case cst.While():
@@ -112,7 +117,7 @@ def _trace_small(cx: Context, node: cst.BaseSmallStatement, env: Env) -> Return 
             return Return(None if node.value is None else evaluate(cx, node.value, env))
         case cst.Assert():
             _trace_assert(cx, node, env)
-        case cst.Pass() | cst.Import() | cst.ImportFrom():
+        case cst.Pass() | cst.Del() | cst.Import() | cst.ImportFrom():
             execute.run_small(cx, node, env, "")
         case cst.Break() | cst.Continue():
             _trace_jump(cx, node)
@@ -189,20 +194,30 @@ def _trace_if(cx: Context, node: cst.If, env: Env) -> Return | None:
 
 
 def _trace_device_if(cx: Context, node: cst.If, condition: Expr, env: Env) -> None:
+    def otherwise(inner: Env) -> None:
+        match node.orelse:
+            case cst.If() as chained:
+                _no_return(trace_statement(cx, chained, inner))
+            case cst.Else(body=body):
+                trace_block(cx, body, inner)
+            case _:
+                pass
+
+    _trace_arms(cx, condition, lambda inner: trace_block(cx, node.body, inner), otherwise, env)
+
+
+def _trace_arms(
+    cx: Context, condition: Expr, first: Callable[[Env], None], second: Callable[[Env], None], env: Env
+) -> None:
+    """A branch of the program, whose arms are traced by the two functions in frames of their own."""
     cx.recorder.require_kernel("`if` on a run-time value")
     at = cx.recorder.take()
     then_env, else_env = env.inner_frame(loop=False), env.inner_frame(loop=False)
     cx.recorder.depth += 1
     with cx.recorder.block() as then:
-        trace_block(cx, node.body, then_env)
+        first(then_env)
     with cx.recorder.block() as orelse:
-        match node.orelse:
-            case cst.If() as chained:
-                _no_return(trace_statement(cx, chained, else_env))
-            case cst.Else(body=body):
-                trace_block(cx, body, else_env)
-            case _:
-                pass
+        second(else_env)
     cx.recorder.depth -= 1
     then_env.end_frame()
     else_env.end_frame()
@@ -223,7 +238,11 @@ def _no_return(flow: Return | None) -> None:
 
 def _trace_while(cx: Context, node: cst.While, env: Env) -> None:
     before = cx.recorder.emitted
-    condition = evaluate(cx, node.test, env)
+    _trace_while_on(cx, node, evaluate(cx, node.test, env), before, env)
+
+
+def _trace_while_on(cx: Context, node: cst.While | cst.With, condition: object, before: int, env: Env) -> None:
+    """A loop on a condition; `before` is how many statements there were before it was evaluated."""
     if cx.recorder.emitted != before:
         raise Fault(
             "T2C-F031",
@@ -237,9 +256,9 @@ def _trace_while(cx: Context, node: cst.While, env: Env) -> None:
         raise Fault("T2C-F026", "this `while` never ends: its condition is true at transpile time")
 
 
-def _trace_device_while(cx: Context, node: cst.While, condition: Expr, env: Env) -> None:
+def _trace_device_while(cx: Context, node: cst.While | cst.With, condition: Expr, env: Env) -> None:
     cx.recorder.require_kernel("`while` on a run-time value")
-    if node.orelse is not None:
+    if isinstance(node, cst.While) and node.orelse is not None:
         raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
     at = cx.recorder.take()
     body = loop_body(cx, node.body, env.inner_frame(loop=True))
@@ -249,25 +268,33 @@ def _trace_device_while(cx: Context, node: cst.While, condition: Expr, env: Env)
 _BLOCK_NAMES = ("bx", "by", "bz")
 
 
-def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
-    """`with T.Kernel(...) as (bx, by):`."""
-    if len(node.items) != 1:
-        raise Fault("T2C-F012", "`with` of several items is not supported in a kernel")
-    item = node.items[0]
+def _trace_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithItem]) -> None:
+    """`with T.Kernel(...) as (bx, by):` and the language's other blocks; of T.If, the next item may be its arm."""
+    item, *others = items
+    before = cx.recorder.emitted
     frame = evaluate(cx, item.item, env)
-    if isinstance(frame, PipelineFrame):
-        _trace_pipeline(cx, node, frame, env)
-        return
-    if isinstance(frame, AttrFrame):
-        outer, cx.recorder.reducer = cx.recorder.reducer, frame.reducer
-        trace_block(cx, node.body, env)
-        cx.recorder.reducer = outer
-        return
-    if isinstance(frame, GroupFrame):
-        _trace_group(cx, node, frame, env)
-        return
-    if not isinstance(frame, KernelFrame):
-        raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
+    if others and not isinstance(frame, IfFrame):
+        raise Fault("T2C-F012", "`with` of several items is not supported in a kernel", help="write one in the other")
+    match frame:
+        case KernelFrame():
+            _trace_launch(cx, node, frame, item, env)
+        case IfFrame():
+            _trace_branch(cx, node, frame, others, env)
+        case WhileFrame():
+            _trace_while_on(cx, node, frame.condition, before, env)
+        case PipelineFrame():
+            _trace_pipeline(cx, node, frame, env)
+        case AttrFrame():
+            outer, cx.recorder.reducer = cx.recorder.reducer, frame.reducer
+            trace_block(cx, node.body, env)
+            cx.recorder.reducer = outer
+        case GroupFrame():
+            _trace_group(cx, node, frame, env)
+        case _:
+            raise Fault("T2C-F012", f"`with` of {describe(frame)} is not supported in a kernel")
+
+
+def _trace_launch(cx: Context, node: cst.With, frame: KernelFrame, item: cst.WithItem, env: Env) -> None:
     targets = [] if item.asname is None else target_names(cx, item.asname.name)
     single = item.asname is not None and isinstance(item.asname.name, cst.Name)
     if targets and len(targets) != len(frame.grid) and not single:
@@ -284,6 +311,28 @@ def _trace_with(cx: Context, node: cst.With, env: Env) -> None:
             inner.bind(name, var, span)
         trace_block(cx, node.body, inner)
     inner.end_frame()
+
+
+def _trace_branch(cx: Context, node: cst.With, frame: IfFrame, others: Sequence[cst.WithItem], env: Env) -> None:
+    """`with T.If(condition):`: Python's `if`, whose arms are the bodies of T.Then() and T.Else()."""
+    inside: Sequence[cst.CSTNode] = [node.with_changes(items=others)] if others else statements(node.body)
+    arms = {_arm_name(cx, each, env): each.body for each in inside if isinstance(each, cst.With)}
+    if len(arms) < len(inside) or not arms.keys() <= {"T.Then", "T.Else"}:
+        raise Fault("T2C-F012", "in `with T.If(...):` stand `with T.Then():` and `with T.Else():`, once each, alone")
+
+    def arm(name: str) -> Callable[[Env], None]:
+        return lambda inner: trace_block(cx, arms[name], inner) if name in arms else None
+
+    condition = frame.condition
+    if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
+        _trace_arms(cx, condition, arm("T.Then"), arm("T.Else"), env)
+    else:
+        arm("T.Then" if truth(condition, "the condition of T.If") else "T.Else")(env)
+
+
+def _arm_name(cx: Context, node: cst.With, env: Env) -> str:
+    frame = evaluate(cx, node.items[0].item, env) if len(node.items) == 1 else None
+    return frame.name if isinstance(frame, BranchFrame) else ""
 
 
 def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> None:

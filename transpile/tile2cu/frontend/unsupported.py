@@ -31,7 +31,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("give the C++ as T.import_source(text), and call it by T.call_extern", "CUDASourceCodeKernel"),
     ("call the function of T by its own name", "call_intrin"),
     ("write `name = value`", "let Var"),
-    ("write Python's `if`, `else` and `while`", "If Then While"),
     ("only annotations of a macro's parameters have it", "SharedBuffer FragmentBuffer"),
     ("write the type's name, as T.float32", "dtypes PrimExpr"),
     ("`--target` says it; read sizes from the arguments", "target"),

@@ -62,6 +62,7 @@ class Function:
     out_idx: object = None
     configs: cst.BaseExpression | None = None  # of @tilelang.autotune
     own_barriers: bool = False  # the user writes all barriers
+    maker: "Function | None" = None  # of a prim_func, the jit function whose call gave it
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +126,14 @@ class Padded(Load):
 class Deferred:
     """A module beside the user's file, or a name in it (None: the module itself), before it is needed.
 
-    `folder` is relative to the user's file, `module` its dotted name.
+    `folder` is relative to the user's file, `module` its dotted name. `absolute`: no dot stands before it, and the
+    package of the file that imports it may be its own.
     """
 
     folder: str
     module: str
     name: str | None
+    absolute: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,6 +275,27 @@ class GroupFrame:
     """`T.ws(...)` of some warpgroups, before `with` enters it."""
 
     numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class IfFrame:
+    """`T.If(condition)`, before `with` enters it: inside stand `with T.Then():` and `with T.Else():`."""
+
+    condition: object
+
+
+@dataclass(frozen=True, eq=False)
+class BranchFrame:
+    """`T.Then()` or `T.Else()`, before `with` enters it."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class WhileFrame:
+    """`T.While(condition)`, before `with` enters it."""
+
+    condition: object
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,6 +450,9 @@ _DESCRIPTIONS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (Reducer, lambda value: "a reducer"),
     (AttrFrame, lambda value: "T.attr(...)"),
     (GroupFrame, lambda value: "T.ws(...)"),
+    (IfFrame, lambda value: "T.If(...)"),
+    (BranchFrame, lambda value: f"{value.name}()"),
+    (WhileFrame, lambda value: "T.While(...)"),
     (PipelineFrame, lambda value: "T.pipeline(...)"),
     (Lanes, lambda value: f"a vector of {len(value.parts)} elements"),
     (TileValue, lambda value: "an expression of tiles"),

@@ -101,6 +101,26 @@ def align_up(cx: Context, value: object, alignment: object) -> object:
     return operators.binary(cx.budget, "*", ceildiv(cx, value, alignment), alignment)
 
 
+def _connective(name: str, word: str) -> Callable[..., object]:
+    def run(cx: Context, a: object, b: object) -> object:
+        """`T.And(a, b)` and `T.Or(a, b)`: a part that is known now leaves the other, or decides."""
+        left, right = as_number(a, f"T.{name}"), as_number(b, f"T.{name}")
+        for known, other in ((left, right), (right, left)):
+            value = static_value(known)
+            if value is not None:
+                return from_expr(other) if bool(value) == (word == "and") else word == "or"
+        return operators.binary_logical(cx.budget, word, left, right)
+
+    return run
+
+
+def negation(cx: Context, value: object) -> object:
+    """`T.Not(a)`."""
+    condition = as_number(value, "T.Not")
+    known = static_value(condition)
+    return operators.negation(cx.budget, condition) if known is None else not known
+
+
 def _operator(name: str, op: str) -> Callable[..., object]:
     def run(cx: Context, a: object, b: object) -> object:
         """A function that is the same as an operator."""
@@ -279,6 +299,9 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "abs": absolute,
     "index_to_coordinates": index_to_coordinates,
     "bitwise_not": bitwise_not,
+    "And": _connective("And", "and"),
+    "Or": _connective("Or", "or"),
+    "Not": negation,
     **{name: _operator(name, op) for name, op in _OPERATORS.items()},
     "Select": if_then_else,
     "reinterpret": reinterpret,

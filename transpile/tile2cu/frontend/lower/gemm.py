@@ -243,7 +243,7 @@ def wait_wgmma(cx: Context, id: object = 0) -> object:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    "gemm": gemm,
+    **{name: gemm for name in ("gemm", "gemm_v1", "gemm_v2")},  # TileLang's two lowerings of the same product
     "gemm_sp": gemm_sp,
     "wgmma_gemm": wgmma_gemm,
     "wait_wgmma": wait_wgmma,

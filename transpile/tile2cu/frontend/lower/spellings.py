@@ -15,7 +15,7 @@ from tile2cu.frontend.lower.operand import place as here
 from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.operators import binary as operate
 from tile2cu.frontend.subscript import subscript
-from tile2cu.frontend.values import AttrFrame, Handle, describe
+from tile2cu.frontend.values import AttrFrame, BranchFrame, Handle, IfFrame, WhileFrame, describe
 
 
 def _any_or_all(name: str) -> Callable[..., object]:
@@ -111,6 +111,21 @@ def decl_buffer(
     return program.tensor(cx, shape, dtype, data)
 
 
+def if_frame(cx: Context, condition: object) -> object:
+    """`with T.If(condition):`, in which `with T.Then():` and `with T.Else():` stand."""
+    return IfFrame(condition)
+
+
+def _branch_frame(name: str) -> Callable[..., object]:
+    """`with T.Then():` and `with T.Else():`."""
+    return lambda cx: BranchFrame(f"T.{name}")
+
+
+def while_frame(cx: Context, condition: object) -> object:
+    """`with T.While(condition):`."""
+    return WhileFrame(condition)
+
+
 def handle(cx: Context, *arguments: object) -> object:
     """`T.handle()`, as the type of a parameter: T.match_buffer says what it is."""
     raise Fault("T2C-F012", "T.handle is a parameter's type", help="write `A: T.Tensor(shape, dtype)`")
@@ -190,6 +205,10 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
+    "If": if_frame,
+    "Then": _branch_frame("Then"),
+    "Else": _branch_frame("Else"),
+    "While": while_frame,
     "any_of": _any_or_all("any_of"),
     "all_of": _any_or_all("all_of"),
     "tvm_storage_sync": storage_sync,

@@ -17,16 +17,21 @@ def is_placed(cx: Context, *regions: Region) -> bool:
 
 
 def is_spread(cx: Context, source: Region, target: Region) -> bool:
-    """Whether a copy is a loop over elements: of tensors alone, placed ones, and those that are not 0 outside."""
+    """Whether a copy is a loop over elements: of tensors alone, placed ones, and those that are not 0 outside.
+
+    So are copies of parts whose extents only a run tells.
+    """
     tensors = source.buffer.scope is target.buffer.scope is Scope.GLOBAL
-    return tensors or is_placed(cx, source, target) or source.buffer.name in cx.recorder.otherwise
+    if tensors or is_placed(cx, source, target) or source.buffer.name in cx.recorder.otherwise:
+        return True
+    return open_loop.is_open(source.extents)
 
 
 def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
     """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
     pairs = zip(source.extents, target.extents, strict=True)
     extents = tuple(a if static_value(b) is None else b for a, b in pairs)
-    open_loop.ask(cx, extents, "an extent of a copy from tensor to tensor")
+    open_loop.ask(cx, extents, "an extent of a copy element by element")
     at = cx.recorder.take()
     indices = cx.recorder.indices(extents)
     if open_loop.is_open(extents):

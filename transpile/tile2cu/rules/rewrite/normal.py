@@ -65,7 +65,7 @@ class _Writer:
     def instead_of(self, stmt: Stmt) -> Body | None:
         """The statements that stand for this one; None where it stays."""
         match stmt:
-            case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)):
+            case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)) or _lacks_ones(stmt):
                 return (self.moved(stmt),)
             case Fill() if not _is_filled_at_once(stmt.dst):
                 return (self.filled(stmt),)
@@ -108,11 +108,14 @@ class _Writer:
         """A loop over the elements of equal regions, the one that is written first.
 
         A part of a fragment is met by a loop over all of it, so that each thread passes its own elements; a part that
-        goes to another fragment is not, for all threads that hold an element of that must get it.
+        goes to another fragment is not, for all threads that hold an element of that must get it. Dimensions of extent
+        1 that a fragment has, and the other side not, are the loop's, too.
         """
         role = Role.LOOP if any(region.buffer.scope is Scope.LOCAL for region in regions) else Role.PARALLEL
+        with_ones = [region for region in regions if _has_ones(region)]
         parts = [region for region in regions if region.buffer.scope is Scope.FRAGMENT and not region.whole]
-        own = regions[:1] if regions[0].buffer.scope is Scope.FRAGMENT else regions
+        parts += [] if parts else with_ones
+        own = regions[:1] if regions[0].buffer.scope is Scope.FRAGMENT and not with_ones else regions
         part = next((region for region in parts if any(region is one for one in own)), None)
         whole_rank = part.buffer.rank if part else len(regions[0].kept)
         variables = self.variables(whole_rank, role)
@@ -216,6 +219,22 @@ def _direct(region: Region) -> bool:
             return False
 
 
+def _lacks_ones(op: Copy | AtomicTile) -> bool:
+    """Whether a fragment of a copy has dimensions of extent 1 that no call finds in the other tile.
+
+    Two fragments of one shape have them both; of a shared tile a call takes the last two dimensions.
+    """
+    src, dst = op.src.buffer, op.dst.buffer
+    tiles = Scope.GLOBAL not in (src.scope, dst.scope)
+    alike = src.scope is dst.scope and src.shape == dst.shape
+    return tiles and not alike and (_has_ones(op.src) or _has_ones(op.dst))
+
+
+def _has_ones(region: Region) -> bool:
+    """Whether it is a whole fragment with dimensions of extent 1 among others."""
+    return region.buffer.scope is Scope.FRAGMENT and region.whole and region.buffer.rank > max(1, len(region.kept))
+
+
 def _is_filled_at_once(region: Region) -> bool:
     if region.buffer.scope is Scope.LOCAL:
         return region.whole and region.buffer.rank == 1
@@ -280,7 +299,8 @@ def _inside(part: Region, variables: tuple[Var, ...]) -> Iterator[Expr]:
     for dim, (each, variable) in enumerate(zip(part.ranges, variables, strict=True)):
         extent, start = part.buffer.shape[dim], static_value(each.start)
         if dim not in part.kept:
-            yield binary("==", variable, each.start)
+            if static_value(extent) != 1:
+                yield binary("==", variable, each.start)
             continue
         if start != 0:
             yield binary(">=", variable, each.start)
