@@ -17,7 +17,7 @@ def kernel(M, N):
     return main
 
 # ---- expected ----
-# error[T2C-F008]: T.ceildiv needs `os.environ`, which is known only by running the file
+# error[T2C-F008]: T.ceildiv needs `os.environ["BLOCK_M"]`, which is known only by running the file
 #   --> f008_needs_running_the_file.py:13:23
 #    |
 # 13 |         with T.Kernel(T.ceildiv(M, block_M)) as bx:
@@ -26,5 +26,5 @@ def kernel(M, N):
 #  --> f008_needs_running_the_file.py:9:19
 #   |
 # 9 |     block_M = int(os.environ["BLOCK_M"])
-#   |                   ^^^^^^^^^^
+#   |                   ^^^^^^^^^^^^^^^^^^^^^
 #   = help: tile2cu reads the file without running it; make the value a parameter and bind it with -D

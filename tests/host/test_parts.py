@@ -182,3 +182,32 @@ def test_a_loop_runs_over_a_part_of_a_fragment(tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 24), "float32"), Y: T.Tensor((32, 4), "float32")')
     x = np.random.default_rng(0).standard_normal((32, 24)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x[:, :4] * 2)
+
+
+@pytest.mark.parametrize("scope", ["shared", "fragment"])
+def test_a_copy_of_as_many_rows_as_a_run_tells(scope: str, tmp_path: Path) -> None:
+    statements = f"""
+        tile = T.alloc_{scope}((32, 64), "float16")
+        first = starts[bx]
+        count = T.min(32, starts[bx + 1] - first)
+        T.fill(tile, 7.0)
+        T.copy(X[first : first + count, 0:64], tile[:count, :64])
+        for i, j in T.Parallel(32, 64):
+            tile[i, j] = tile[i, j] + 1.0
+        T.copy(tile[:count, :], Z[first : first + count, :])
+        T.copy(tile, Y[bx * 32, 0])
+    """
+    params = (
+        'X: T.Tensor((M, 64), "float16"), starts: T.Tensor((G + 1,), "int32"), Z: T.Tensor((M, 64), "float32"), '
+        'Y: T.Tensor((G * 32, 64), "float16")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="G", arguments="M, G", target="cuda:sm_90a")
+    x = RNG.integers(-4, 5, (45, 64)).astype(np.float16)
+    starts = np.array([0, 17, 17, 40, 45], np.int32)
+    z = np.zeros((45, 64), np.float32)
+    y = kernel(x, starts, z, G=4)
+    expected = np.full((4, 32, 64), 8.0)
+    for block, (first, end) in enumerate(zip(starts, starts[1:], strict=False)):
+        expected[block, : end - first] = x[first:end] + 1.0
+    np.testing.assert_array_equal(y, expected.reshape(128, 64))
+    np.testing.assert_array_equal(z, x.astype(np.float64) + 1)

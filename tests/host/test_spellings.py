@@ -146,3 +146,23 @@ def test_branches_as_blocks_and_a_tensor_with_a_name_of_c(tmp_path: Path) -> Non
     expected = np.where(value == 0, np.nan, value * (rows // 4))
     kernel(x, y)
     np.testing.assert_array_equal(y, np.where((columns < 20) | (value >= 3), expected, 99))
+
+
+def test_jumps_by_their_own_names(tmp_path: Path) -> None:
+    """T.loop_break, and a hint about registers."""
+    statements = """
+        L = T.alloc_fragment((16, 32), "float32")
+        T.clear(L)
+        for k in T.serial(8):
+            if k == stop[bx]:
+                T.loop_break()
+            for i, j in T.Parallel(16, 32):
+                L[i, j] += X[bx * 16 + i, j]
+            T.warpgroup_fence_operand(L, num_regs=4)
+        T.copy(L, Y[bx * 16, 0])
+    """
+    params = 'X: T.Tensor((M, 32), "float16"), stop: T.Tensor((2,), "int32"), Y: T.Tensor((M, 32), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="2", arguments="M", target="cuda:sm_90a")
+    x = RNG.integers(-9, 10, (21, 32)).astype(np.float16)
+    expected = x * np.repeat([3.0, 8.0], 16)[:21, None]
+    np.testing.assert_array_equal(kernel(x, np.array([3, 9], np.int32)), expected)

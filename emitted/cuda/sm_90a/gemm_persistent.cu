@@ -73,11 +73,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
     // gemm_persistent.py:33  for bx, by in T.Persistent(
     for (int wave = 0; wave < tl::ceildiv(bx_end * by_end, programs); ++wave) {
-      // gemm_persistent.py:33
       const int tile = wave * programs + block;
 
       if (tile < bx_end * by_end) {
-        // gemm_persistent.py:33
         const int first = (tile / (panel * bx_end)) * panel;
         const int width = tl::min(panel, by_end - first);
         const int place = tile % (panel * bx_end);

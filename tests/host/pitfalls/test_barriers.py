@@ -7,6 +7,7 @@ import pytest
 
 from tests.host.kernels import load_body
 from tests.host.pitfalls.inputs import integers
+from tile2cu.core.errors import Tile2CuError
 
 
 def test_an_atomic_on_a_shared_element_is_seen_by_the_threads_that_read_it(tmp_path: Path) -> None:
@@ -129,3 +130,86 @@ def test_a_value_that_was_read_before_its_element_is_written_stays(tmp_path: Pat
     first = np.maximum(x, 1)
     np.testing.assert_array_equal(kernel(x), first / 2 + first)
     np.testing.assert_array_equal(x, first * 2)
+
+
+_COUNTS = """
+    S = T.alloc_shared((16, 32), "float32")
+    ends = T.alloc_shared((5,), "int32")
+    low, high = T.alloc_local((1,), "int32"), T.alloc_local((1,), "int32")
+    tx = T.get_thread_binding()
+    {scan}
+    if bx < ends[4]:
+        low[0] = 0
+        high[0] = 3
+        for step in T.serial(2):
+            middle = (low[0] + high[0]) // 2
+            if ends[middle + 1] <= bx:
+                low[0] = middle + 1
+            else:
+                high[0] = middle
+        {rows}
+"""
+_ROWS = """T.copy(X[low[0] * 16, 0], S)
+        for i, j in T.Parallel(16, 32):
+            Y[bx * 16 + i, j] = S[15 - i, j]"""
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        """ends[0] = 0
+    for k in T.serial(4):
+        ends[k + 1] = ends[k] + sizes[k]""",
+        """if tx == 37:
+        ends[0] = 0
+        for k in T.serial(4):
+            if ends[k] >= 0:
+                ends[k + 1] = ends[k] + sizes[k]""",
+    ],
+    ids=["all threads", "one thread"],
+)
+def test_a_branch_on_a_shared_element_is_one_that_all_threads_take(scan: str, tmp_path: Path) -> None:
+    statements = _COUNTS.format(scan=scan, rows=_ROWS)
+    params = 'X: T.Tensor((64, 32), "float32"), sizes: T.Tensor((4,), "int32"), Y: T.Tensor((96, 32), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="6")
+    x, y = integers(64, 32, dtype=np.float32), np.zeros((96, 32), np.float32)
+    sizes = np.array([2, 0, 1, 2], np.int32)
+    kernel(x, sizes, y)
+    owners = np.repeat(np.arange(4), sizes)
+    np.testing.assert_array_equal(y[:80].reshape(5, 16, 32), x.reshape(4, 16, 32)[owners, ::-1])
+    assert not y[80:].any()
+
+
+def test_a_loop_that_ends_by_a_shared_element_has_no_barrier_inside(tmp_path: Path) -> None:
+    statements = """
+        left = T.alloc_shared((1,), "int32")
+        tx = T.get_thread_binding()
+        left[0] = 3
+        while left[0] > 0:
+            left[0] = left[0] - 1
+        Y[tx] = left[0]
+    """
+    with pytest.raises(Tile2CuError) as caught:
+        load_body(tmp_path, statements, 'Y: T.Tensor((128,), "int32")')
+    assert caught.value.code == "T2C-P002"
+
+
+def test_one_thread_of_a_group_comes_back_to_what_it_wrote(tmp_path: Path) -> None:
+    statements = """
+        ends = T.alloc_shared((5,), "int32")
+        ready = T.alloc_barrier([128])
+        tx = T.get_thread_binding()
+        if tx < 128:
+            if tx == 0:
+                ends[0] = 0
+                for k in T.serial(4):
+                    ends[k + 1] = ends[k] + sizes[k]
+            T.barrier_arrive(ready)
+        else:
+            T.barrier_wait(ready, 0)
+            Y[tx - 128] = ends[tx % 5]
+    """
+    params = 'sizes: T.Tensor((4,), "int32"), Y: T.Tensor((128,), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=256, target="cuda:sm_90a")
+    sizes = np.array([2, 0, 1, 2], np.int32)
+    np.testing.assert_array_equal(kernel(sizes), np.array([0, 2, 2, 3, 5])[np.arange(128, 256) % 5])

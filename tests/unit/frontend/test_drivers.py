@@ -383,12 +383,11 @@ def test_files_beside(text: str) -> None:
 
 
 def test_absolute_imports_of_the_files_own_package(tmp_path: Path) -> None:
-    """They start in the folder of the outermost package, a relative one never does."""
+    """They start where the folder with the package's name lies, a relative one never does."""
     files = {
         "lib/__init__.py": "raise RuntimeError\n",
         "lib/sizes.py": "from lib.inner.deep import BLOCK\n",
-        "lib/inner/__init__.py": "",
-        "lib/inner/deep.py": "BLOCK = 64\n",
+        "lib/inner/deep.py": "class Tiles:\n  @property\n  def size(self):\n    return 64\nBLOCK = Tiles().size\n",
         "lib/inner/kernel.py": FACTORY + "from lib.sizes import BLOCK\nscale(1, 2, BLOCK, False)\n",
         "lib/inner/relative.py": FACTORY + "from .lib.sizes import BLOCK\nscale(1, 2, BLOCK, False)\n",
     }
@@ -400,6 +399,13 @@ def test_absolute_imports_of_the_files_own_package(tmp_path: Path) -> None:
     with pytest.raises(Tile2CuError) as caught:
         programs(tmp_path / "lib/inner/relative.py", files["lib/inner/relative.py"])
     assert caught.value.code == "T2C-F006"
+
+
+@pytest.mark.parametrize("call", ['os.environ.get("BLOCK", "64")', 'os.getenv("BLOCK", 64)'])
+def test_variables_of_the_environment_have_their_defaults(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLOCK", "32")
+    (program,) = programs(None, f"import os\n{FACTORY}scale(1, 2, int({call}), False)\n")
+    assert constant(program, "block_M") == 64
 
 
 def test_files_beside_are_read_only_when_needed() -> None:

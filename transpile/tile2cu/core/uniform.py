@@ -25,15 +25,16 @@ from tile2cu.core.program import (
 
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
 _PRIVATE = (Scope.LOCAL, Scope.FRAGMENT)
+MEMORY = (Scope.SHARED, Scope.GLOBAL)
 
 
 class Uniformity:
     """What is known about a launch's values.
 
-    With `ordered`, all threads read an element between the same two writes of it, as barriers see to that.
+    In memory that is `ordered`, all threads read an element between the same two writes of it, as barriers see to that.
     """
 
-    def __init__(self, launch: Launch, *, ordered: bool = False) -> None:
+    def __init__(self, launch: Launch, *, ordered: tuple[Scope, ...] = ()) -> None:
         self._ordered = ordered
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
@@ -71,7 +72,7 @@ class Uniformity:
         assert isinstance(buffer, Buffer)
         if buffer.scope in _PRIVATE:
             return buffer.name not in self._varying
-        return self._ordered or (buffer.scope is Scope.GLOBAL and id(buffer) not in self._written)
+        return buffer.scope in self._ordered or (buffer.scope is Scope.GLOBAL and id(buffer) not in self._written)
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
         """Notes what is given other values in other threads, or only in some of them."""

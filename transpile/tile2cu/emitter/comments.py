@@ -1,8 +1,9 @@
 """Comments of the emitted text: the user's own, the Python lines, and the reasons."""
 
+from pathlib import PurePath
 from textwrap import wrap
 
-from tile2cu.core.program import If, Let, Loop, Stmt, While, walk_stmts
+from tile2cu.core.program import Constant, If, Let, Loop, Stmt, While, walk_stmts
 
 WIDTH = 120
 BODY_WIDTH = 110  # for comments inside a kernel's body, wherever it is indented to
@@ -53,20 +54,30 @@ def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt,
     return [tuple(group) for group in found]
 
 
-def heading(group: tuple[Stmt, ...], file: str) -> list[str]:
+def heading(group: tuple[Stmt, ...]) -> list[str]:
     """The comment above a paragraph: its place, and the user's words or else the Python line."""
     first, last = group[0], _last_line(group[-1])
     compound = isinstance(first, Loop | If | While)
-    place = f"{file}:{first.span.line}"
+    place = f"{file_of(first)}:{first.span.line}"
     if len(group) > 1 and last > first.span.line:
         place += f"-{last}"
-    if isinstance(first, If) and first.then[0].span == first.span:  # the rules' own: what is inside has the place
+    if is_of_rules(first):  # what is inside has the place
         return list(first.comments)
     if compound:
         return [*first.comments, f"{place}  {_code(first)}"]
     if first.comments:
         return _after(place, first.comments)
     return [f"{place}  {_code(first)}" if len(group) == 1 and not isinstance(first, Let) else place]
+
+
+def file_of(place: Stmt | Constant) -> str:
+    """The name of the Python file that something stands in: the user's, or one beside it."""
+    return PurePath(place.span.file).name
+
+
+def is_of_rules(stmt: Stmt) -> bool:
+    """Whether a branch is the rules' own, around what the user wrote."""
+    return isinstance(stmt, If) and stmt.then[0].span == stmt.span
 
 
 def _after(place: str, comments: tuple[str, ...]) -> list[str]:
@@ -80,7 +91,8 @@ def _after(place: str, comments: tuple[str, ...]) -> list[str]:
 
 def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:
     compound = isinstance(stmt, Loop | If | While) or isinstance(previous, Loop | If | While)
-    return bool(stmt.comments) or compound or stmt.span.line > _last_line(previous) + 1
+    elsewhere = stmt.span.file != previous.span.file
+    return bool(stmt.comments) or compound or elsewhere or stmt.span.line > _last_line(previous) + 1
 
 
 def _last_line(stmt: Stmt) -> int:

@@ -30,7 +30,6 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if around(statements.settled.launch.body, loop):
         return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
-    file = settled.program.source.name
     own = rings(settled, statements.printer)
     late = () if own else _behind_first_loads(settled)
     shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled) if stmt not in late))
@@ -54,7 +53,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in own
     )
-    place = heading((loop,), file)[-1]  # the user's words stand above the loop itself
+    place = heading((loop,))[-1]  # the user's words stand above the loop itself
     above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
     view = StatementView("producer", parts, loop.span.line, above, declared or read_meanwhile, loads, note)

@@ -25,7 +25,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import InFlight, LongestFirst, Multiple, Pipeline, RegisterShares, strictest
-from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, rule_line, wrapped
+from tile2cu.emitter.comments import BODY_WIDTH, WIDTH, ascii_source, file_of, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.layouts import Layouts
@@ -72,7 +72,7 @@ def _constants(settled: Settled, printer: Printer) -> Iterator[Declaration]:
     constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
     arguments = [c for c in constants if not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
-    yield from (_constant(c, settled, printer) for c in constants if c.formula or c.comment)
+    yield from (_constant(c, printer) for c in constants if c.formula or c.comment)
 
 
 def _register_shares(settled: Settled) -> Iterator[Declaration]:
@@ -108,11 +108,11 @@ def _taken_from(constant: Constant) -> str:
     return "" if constant.origin in ("", "-D", "default") else constant.origin
 
 
-def _constant(constant: Constant, settled: Settled, printer: Printer) -> Declaration:
+def _constant(constant: Constant, printer: Printer) -> Declaration:
     comments = wrapped(constant.comment) if constant.comment else []
     if constant.formula:
         formula = "" if constant.formula == str(constant.value) else f"  {constant.formula}"
-        comments += wrapped(f"{settled.program.source.name}:{constant.span.line}{formula}")
+        comments += wrapped(f"{file_of(constant)}:{constant.span.line}{formula}")
     text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {literal(constant.value, constant.dtype)};"
     return Declaration(text, tuple(comments))
 

@@ -46,8 +46,9 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline
+from tile2cu.core.span import Span
 from tile2cu.emitter import products
-from tile2cu.emitter.comments import BODY_WIDTH, groups, heading, listed, wrapped
+from tile2cu.emitter.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
 from tile2cu.emitter.copies import copy_view, operand
 from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
@@ -112,6 +113,7 @@ class Statements:
         self.staged: dict[int, StagedTile] = {}
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
         self._group: int | None = None  # of threads, whose statements are printed
+        self._around: Span | None = None  # the place of the statement whose parts are printed
         self._replicated: str | None = None  # the layout of a loop whose elements several threads hold, and all compute
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -132,7 +134,8 @@ class Statements:
         barriers = frozenset(id(stmt) for stmt in shown if self._has_barrier(stmt))
         views: list[StatementView] = []
         for group in groups(shown, barriers):
-            above = heading(group, self.settled.program.source.name)
+            is_said = group[0].span == self._around  # parts of one operation, as the loop around them
+            above = list(group[0].comments) if is_said else heading(group)
             paragraph = [*self._with_barrier(group[0], above)]
             paragraph += [view for stmt in group[1:] for view in self._with_barrier(stmt, [])]
             views += [replace(paragraph[0], gap=bool(views)), *paragraph[1:]]
@@ -222,10 +225,14 @@ class Statements:
             return visits(self.walk, stmt.span.line, self, loading=False)
         if self.walk is not None and self.is_walking and self.facts.get(stmt, "pipeline") is not None:
             return visit(self.walk, self)
+        around, self._around = self._around, self._around if is_of_rules(stmt) else stmt.span
         view = self._bare_view(stmt)
+        self._around = around
         own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
         comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
-        return replace(view, line=view.line or stmt.span.line, comments=tuple(comments))
+        is_own = file_of(stmt) == self.settled.program.source.name  # the manifest tells of no lines of other files
+        line = view.line or stmt.span.line if is_own else 0
+        return replace(view, line=line, comments=tuple(comments))
 
     def _by_its_owner(self, stmt: Stmt, above: list[str]) -> StatementView:
         """What only one of the threads does that hold the same element of the loop around."""

@@ -187,6 +187,8 @@ def apply(cx: Context, function: object, arguments: Arguments, node: cst.BaseExp
 
 def _subscript(cx: Context, node: cst.Subscript, env: Env) -> object:
     base = evaluate(cx, node.value, env)
+    if isinstance(base, Instance) and base.of is None:  # of another library: `os.environ["NAME"]`
+        return Opaque(cx.source.code(node), cx.source.span(node))
     return subscript(cx, base, subscript_items(cx, node, env))
 
 

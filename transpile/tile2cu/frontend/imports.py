@@ -12,7 +12,6 @@ from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Deferred, Instance, Opaque
 
 MAX_FILES = 16
-MAX_DEPTH = 8  # of packages in packages
 FOLDER = "__path__"  # the name under which a module's scope keeps its folder, relative to the user's file
 
 Reader = Callable[[str], str | None]
@@ -63,18 +62,18 @@ def _step(cx: Context, wanted: Deferred) -> object:
 def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:
     """The scope of a module: beside the file that imports it or, of an absolute name, where its package lies."""
     found = _beside(cx, wanted.folder, module)
-    if found is not None or not wanted.absolute or (root := _package_root(cx, wanted.folder)) == wanted.folder:
-        return found
-    return _beside(cx, root, module)
+    return _of_own_package(cx, module) if found is None and wanted.absolute else found
 
 
-def _package_root(cx: Context, folder: str) -> str:
-    """The folder in which the outermost package around a folder lies; the folder itself where it is no package."""
-    for _ in range(MAX_DEPTH):
-        if cx.read(posixpath.join(folder, "__init__.py")) is None:
-            return folder
-        folder = posixpath.normpath(posixpath.join(folder, ".."))
-    return folder
+def _of_own_package(cx: Context, module: str) -> Env | None:
+    """The scope of a module by its full name, in the package that the user's file lies in: `package.part.module`.
+
+    Folders between them need no `__init__.py`.
+    """
+    for up, folder in enumerate(Path(cx.source.file).absolute().parents, start=1):
+        if folder.name == module.partition(".")[0]:
+            return _beside(cx, posixpath.join(*[".."] * up), module)
+    return None
 
 
 def _beside(cx: Context, folder: str, module: str) -> Env | None:

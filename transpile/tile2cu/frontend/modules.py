@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tile2cu.core.dtype import BY_NAME, FLOAT8_E4M3, FLOAT8_E5M2, INT32
-from tile2cu.frontend import builtins, drivers, language, layouts, quantize, target_queries, torch
+from tile2cu.frontend import builtins, drivers, environment, language, layouts, quantize, target_queries, torch
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, did_you_mean
 from tile2cu.frontend.lower.operand import as_dtype
@@ -202,6 +202,7 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "itertools": _functions("itertools", {"product": _product, "chain": _chain}),
         "functools": _functions("functools", {"partial": _partial}),
         "argparse": drivers.ARGPARSE,
+        "os": environment.OS,
         "tvm": _TVM,
         "tilelang.tvm": _TVM,
         "tvm.tirx": _functions("tirx", {"const": _constant}),

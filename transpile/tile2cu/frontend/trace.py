@@ -7,7 +7,7 @@ import libcst as cst
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
 from tile2cu.core.groups import in_warpgroups
-from tile2cu.core.program import Break, Buffer, Continue, If, While
+from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute
 from tile2cu.frontend.assignments import annotated, assign, augmented
@@ -17,7 +17,7 @@ from tile2cu.frontend.execute import Return, statements, unsupported
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lets import let
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
-from tile2cu.frontend.lower import debug, extern
+from tile2cu.frontend.lower import debug, extern, loop
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, stands_apart, trailing_comment
 from tile2cu.frontend.scope import Env
@@ -120,21 +120,10 @@ def _trace_small(cx: Context, node: cst.BaseSmallStatement, env: Env) -> Return 
         case cst.Pass() | cst.Del() | cst.Import() | cst.ImportFrom():
             execute.run_small(cx, node, env, "")
         case cst.Break() | cst.Continue():
-            _trace_jump(cx, node)
+            loop.leave(cx, "break" if isinstance(node, cst.Break) else "continue")
         case _:
             raise unsupported(node)
     return None
-
-
-def _trace_jump(cx: Context, node: cst.Break | cst.Continue) -> None:
-    word = "break" if isinstance(node, cst.Break) else "continue"
-    if cx.recorder.parallel:
-        raise Fault("T2C-F026", f"`{word}` cannot stand inside T.Parallel", help="put the rest into an `if`")
-    if not cx.recorder.loops:
-        raise Fault("T2C-F026", f"`{word}` stands outside of any loop of the kernel")
-    at = cx.recorder.take()
-    kind = Break if isinstance(node, cst.Break) else Continue
-    cx.recorder.emit(kind(**at.fields))
 
 
 def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:

@@ -14,7 +14,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     (f"{_BLACKWELL}T.gemm into a fragment", "tcgen05_after_thread_sync tcgen05_before_thread_sync"),
     ("write T.wgmma_gemm, then T.wait_wgmma", "alloc_wgmma_desc initialize_wgmma_descriptor ptx_wgmma_ss wgmma_mma"),
     ("write T.wgmma_gemm, then T.wait_wgmma", "warpgroup_arrive warpgroup_commit_batch warpgroup_wait"),
-    ("write T.wgmma_gemm, then T.wait_wgmma", "warpgroup_fence_operand"),
     ("write T.alloc_barrier(arrivals), and T.mbarrier_arrive", "ptx_init_barrier_thread_count ptx_arrive_barrier"),
     ("leave it out: T.alloc_barrier makes its barriers known to all threads", "ptx_fence_barrier_init"),
     ("write T.gemm, which takes matrix cores on AMD", "mfma mfma_store tvm_mfma tvm_mfma_store"),

@@ -9,12 +9,13 @@ from tile2cu.core.accesses import Access, element_accesses, own_accesses
 from tile2cu.core.bounds import Linear
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
-from tile2cu.core.program import Assign, Buffer, Copy, Declare, Let, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Assign, Buffer, Copy, Declare, If, Let, Loop, Parallel, Scope, Stmt, Store, While
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context
 from tile2cu.rules.spread import SPREAD
 
-_OF_ONE_THREAD = (Store, Let, Assign, Declare)
+# Of a loop or branch it is about what that asks before its body.
+_OF_ONE_THREAD = (Store, Let, Assign, Declare, If, While, Loop)
 _Places = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
 
@@ -86,10 +87,12 @@ class Owners:
         """How a statement touches a tile; `conditions` are those of the branches that it stands in, and their arm."""
         key = (id(stmt), tile.name, conditions)
         if key not in self._known:
-            self._known[key] = self._touch(stmt, tile, conditions) if self.context.launch.groups == 1 else None
+            self._known[key] = self._touch(stmt, tile, conditions)
         return self._known[key]
 
     def _touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
+        if isinstance(stmt, Copy | Parallel) and self.context.launch.groups > 1:
+            return None  # a layout counts the threads of its own group
         if isinstance(stmt, Copy):
             return self._copied(stmt, tile)
         if isinstance(stmt, Parallel):

@@ -134,7 +134,8 @@ class _Walker:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.uniformity = Uniformity(context.launch)
+        # The barriers that are placed here order shared memory; what other blocks do to tensors they do not.
+        self.uniformity = Uniformity(context.launch, ordered=(Scope.SHARED,))
         self.owners = Owners(context, self.uniformity)
         self.conditions: Conditions = ()  # of the branches on the thread around the current statement
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
@@ -316,7 +317,8 @@ class _Walker:
                 "a barrier is needed here, inside a branch that not all threads of the block take",
                 stmt.span,
                 notes=(Note("the branch depends on the thread", divergent.span),),
-                help="move the copy out of the `if`, or make its condition the same for all threads",
+                help="move the copy out of the `if`, make its condition the same for all threads, or write all "
+                "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
             )
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
@@ -383,11 +385,16 @@ class _Walker:
         """The elements that the condition itself reads, or that the bounds of a loop do."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
-        hazards = self.all_come(self.hazards(shared_reads, {}, pending), divergent)
+        touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in shared_reads.items()}
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(self.hazards(shared_reads, {}, pending), divergent).items()
+            if self.meets_others(name, touches[name], False, pending)
+        }
         if hazards:
             self.barrier(stmt, hazards, divergent)
             pending = self.after_barrier(pending)
-        return pending.merge(self.done({}, shared_reads))
+        return pending.merge(self.done({}, shared_reads, touches=touches))
 
     def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
@@ -402,11 +409,14 @@ class _Walker:
         return pending
 
     def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | None) -> _Pending:
-        """A loop on a condition: its barriers are reached by all threads only if all see the same condition."""
+        """A loop on a condition: its barriers are reached by all threads only if all see the same condition.
+
+        Where the condition is asked again, at a turn's end, no barrier can stand.
+        """
         inside = divergent if self.uniformity.holds(stmt.condition) else stmt
         before = pending = self.condition(stmt, pending, divergent)
         for _ in range(2):
-            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), inside))
+            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), stmt))
         return pending
 
     def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:

@@ -24,7 +24,7 @@ from tile2cu.frontend.linear import difference, number_of
 from tile2cu.frontend.lower import barriers, tiles
 from tile2cu.frontend.lower.copy import operands
 from tile2cu.frontend.lower.operand import as_flag, as_number, as_region
-from tile2cu.frontend.lower.spread import is_placed, spread
+from tile2cu.frontend.lower.spread import is_open, is_placed, spread
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.values import Lanes, Placed, TileValue, View, describe
 
@@ -74,7 +74,7 @@ def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -
     if target.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
         raise Fault("T2C-F023", f"{name}: the destination is {describe(target.buffer)}", help="write T.Parallel")
     _require_type(name, kind, target.buffer)
-    if is_placed(cx, source, target):
+    if is_placed(cx, source, target) or is_open(source, target):
         spread(cx, source, target, kind)
         return
     at = cx.recorder.take()

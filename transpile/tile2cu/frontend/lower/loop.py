@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tile2cu.core.expr import Expr, int_const, static_value
-from tile2cu.core.program import LoopKind
+from tile2cu.core.program import Break, Continue, LoopKind
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import open_loop
@@ -115,6 +115,21 @@ def persistent(cx: Context, domain: object, wave_size: object, index: object, gr
     return LoopFrame(PERSISTENT, (*extents, wave, as_integer(index, "`index` of T.Persistent")), panel=panel)
 
 
+def leave(cx: Context, word: str) -> None:
+    """`break` or `continue`, by the `word` that the file has for it."""
+    if cx.recorder.parallel:
+        raise Fault("T2C-F026", f"`{word}` cannot stand inside T.Parallel", help="put the rest into an `if`")
+    if not cx.recorder.loops:
+        raise Fault("T2C-F026", f"`{word}` stands outside of any loop of the kernel")
+    kind = Continue if word == "continue" else Break
+    cx.recorder.emit(kind(**cx.recorder.take().fields))
+
+
+def loop_break(cx: Context) -> None:
+    """`T.loop_break()`: `break` of the innermost loop."""
+    leave(cx, "T.loop_break()")
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "serial": serial,
     "Serial": serial,
@@ -125,4 +140,5 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "parallel": parallel,
     "grid": grid,
     "Persistent": persistent,
+    "loop_break": loop_break,
 }

@@ -186,6 +186,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "assume": hint,
     "disable_warp_group_reg_alloc": hint,
     "no_set_max_nreg": hint,
+    "warpgroup_fence_operand": hint,  # products say themselves which registers they write
     "set_max_nreg": set_max_nreg,
     "inc_max_nreg": inc_max_nreg,
     "dec_max_nreg": dec_max_nreg,

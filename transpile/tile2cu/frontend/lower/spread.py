@@ -22,13 +22,22 @@ def is_spread(cx: Context, source: Region, target: Region) -> bool:
     So are copies of parts whose extents only a run tells.
     """
     tensors = source.buffer.scope is target.buffer.scope is Scope.GLOBAL
-    if tensors or is_placed(cx, source, target) or source.buffer.name in cx.recorder.otherwise:
-        return True
-    return open_loop.is_open(source.extents)
+    otherwise = source.buffer.name in cx.recorder.otherwise
+    return tensors or otherwise or is_placed(cx, source, target) or is_open(source, target)
+
+
+def is_open(source: Region, target: Region) -> bool:
+    """Whether only a run tells how large the boxes are: `K[a : a + n]` and `K_shared[:n]`."""
+    pairs = zip(source.extents, target.extents, strict=True)
+    return any(static_value(a) is None and static_value(b) is None for a, b in pairs)
 
 
 def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) -> None:
     """`target = source`, or target combined with source, as a T.Parallel loop over the elements."""
+    tile = next((side for side in (target, source) if side.buffer.scope is not Scope.GLOBAL), None)
+    if tile is not None and is_open(source, target):
+        _spread_over(cx, tile, source, target, kind)
+        return
     pairs = zip(source.extents, target.extents, strict=True)
     extents = tuple(a if static_value(b) is None else b for a, b in pairs)
     open_loop.ask(cx, extents, "an extent of a copy element by element")
@@ -43,6 +52,29 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
         return
     body = _element(cx, source, target, kind, indices, at)
     cx.recorder.emit(Parallel(vars=indices, extents=extents, body=(body,), **at.fields))
+
+
+def _spread_over(cx: Context, tile: Region, source: Region, target: Region, kind: Reduction | None) -> None:
+    """The loop over all of a tile along its open extents, with a condition: a run tells no more than the tile has."""
+    for side in (source, target):
+        open_loop.ask(cx, side.extents, "an extent of a copy")
+    at = cx.recorder.take()
+    extents = tuple(
+        tile.buffer.shape[dim] if static_value(extent) is None else extent
+        for dim, extent in zip(tile.kept, tile.extents, strict=True)
+    )
+    indices = cx.recorder.indices(extents)
+    ends = dict.fromkeys(
+        (index, extent)
+        for index, *both in zip(indices, source.extents, target.extents, strict=True)
+        for extent in both
+        if static_value(extent) is None
+    )
+    condition = joined("and", (binary("<", index, end) for index, end in ends))
+    assert condition is not None
+    body = _element(cx, source, target, kind, indices, at)
+    guarded = If(condition=cx.expression(condition), then=(body,), span=at.span)
+    cx.recorder.emit(Parallel(vars=indices, extents=extents, body=(guarded,), **at.fields))
 
 
 def _element(

@@ -23,7 +23,7 @@ from tile2cu.core.program import (
     asked_warpgroups,
     walk_stmts,
 )
-from tile2cu.core.uniform import Uniformity
+from tile2cu.core.uniform import MEMORY, Uniformity
 from tile2cu.rules.rewrite.overlaps import without_overlaps
 from tile2cu.rules.rewrite.replace import Body, under_comments
 from tile2cu.rules.rewrite.shared_out import (
@@ -90,7 +90,7 @@ class _Reader:
     """Reads off a launch which threads come where."""
 
     def __init__(self, launch: Launch) -> None:
-        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=True)
+        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=MEMORY)
 
     def of_thread(self, stmt: If) -> bool:
         """Whether the branch asks which thread comes."""

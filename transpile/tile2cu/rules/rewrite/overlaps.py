@@ -8,7 +8,7 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const, walk
 from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups, walk_stmts
-from tile2cu.core.uniform import Uniformity
+from tile2cu.core.uniform import MEMORY, Uniformity
 from tile2cu.rules.rewrite.replace import Body
 from tile2cu.rules.rewrite.shared_out import declared, shared_out, with_own_names
 
@@ -43,7 +43,7 @@ def _groups(stmt: Stmt, present: range) -> Groups | None:
 class _Writer:
     def __init__(self, launch: Launch, present: range, largest: frozenset[Groups]) -> None:
         self.launch, self.present, self.largest = launch, present, largest
-        self.bounds, self.known = Bounds(launch), Uniformity(launch, ordered=True)
+        self.bounds, self.known = Bounds(launch), Uniformity(launch, ordered=MEMORY)
         self.names = declared(launch)
 
     def body(self, body: Body, here: Groups | None) -> Body:
