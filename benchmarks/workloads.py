@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
 import peers
 import torch
@@ -17,6 +17,10 @@ GEMMS = {
     "M4": (8192, 1024, 8192), "M5": (8192, 8192, 8192), "M6": (8192, 28672, 8192), "M7": (8192, 8192, 28672),
     "1024": (1024, 1024, 1024), "4096": (4096, 4096, 4096),
 }  # fmt: skip
+# (batch, M, N, K)
+BATCHES = {"B0": (16, 2048, 2048, 2048), "B1": (64, 1024, 1024, 1024), "B2": (32, 4096, 1024, 1024)}
+# (rows, groups, N, K): experts of a layer, with as many rows as come to each
+GROUPS = {"G0": (8192, 8, 4096, 4096), "G1": (16384, 64, 2048, 4096), "G2": (32768, 16, 4096, 2048)}
 # (batch, heads, sequence, dim, causal)
 ATTENTIONS = {
     "FA0": (1, 32, 512, 128, True), "FA1": (1, 32, 512, 128, False), "FA2": (1, 32, 1024, 128, True),
@@ -137,6 +141,53 @@ def gemms_8bit() -> Iterator[Workload]:
             reference=torch._int_mm(a, b.t()),
             flops=2.0 * m * n * k,
             tolerance=0.0,
+        )
+
+
+def batched_gemms() -> Iterator[Workload]:
+    """A[b] @ B[b] in bfloat16. The peer is cuBLAS."""
+    for name, (batch, m, n, k) in BATCHES.items():
+        a, b = normal(batch, m, k, dtype=torch.bfloat16), normal(batch, k, n, dtype=torch.bfloat16)
+        yield Workload(
+            suite="gemm_batched",
+            name=name,
+            inputs=[a, b],
+            output=torch.empty(batch, m, n, device="cuda", dtype=torch.bfloat16),
+            peers={"cublas/bmm": lambda a=a, b=b: torch.bmm(a, b)},
+            reference=torch.bmm(a.float(), b.float()),
+            flops=2.0 * batch * m * n * k,
+        )
+
+
+def grouped_gemms() -> Iterator[Workload]:
+    """Rows that are sorted into groups times their group's matrix, in bfloat16.
+
+    The peers: torch's grouped product, and cuBLAS, a group at a time.
+    """
+    for name, (rows, groups, n, k) in GROUPS.items():
+        a, b = normal(rows, k, dtype=torch.bfloat16), normal(groups, k, n, dtype=torch.bfloat16)
+        cuts = torch.sort(torch.randperm(rows - 1, device="cuda")[: groups - 1] + 1).values.int()
+        ends = torch.cat([cuts, cuts.new_full((1,), rows)])
+        offsets = torch.cat([cuts.new_zeros(1), ends])
+        places = list(pairwise(offsets.tolist()))
+
+        def loop(a: torch.Tensor = a, b: torch.Tensor = b, places: list[tuple[int, int]] = places) -> torch.Tensor:
+            out = torch.empty(a.shape[0], b.shape[2], device="cuda", dtype=a.dtype)
+            for group, (first, end) in enumerate(places):
+                torch.mm(a[first:end], b[group], out=out[first:end])
+            return out
+
+        yield Workload(
+            suite="gemm_grouped",
+            name=name,
+            inputs=[a, b, offsets],
+            output=torch.empty(rows, n, device="cuda", dtype=torch.bfloat16),
+            peers={
+                "torch/grouped_mm": lambda a=a, b=b, ends=ends: torch._grouped_mm(a, b, offs=ends),
+                "cublas, one by one": loop,
+            },
+            reference=torch.cat([a[first:end].float() @ b[i].float() for i, (first, end) in enumerate(places)]),
+            flops=2.0 * rows * n * k,
         )
 
 
@@ -443,6 +494,8 @@ def softmaxes() -> Iterator[Workload]:
 SUITES = {
     "gemm": gemms,
     "gemm_8bit": gemms_8bit,
+    "gemm_batched": batched_gemms,
+    "gemm_grouped": grouped_gemms,
     "linear_int4": int4_linears,
     "linear_fp4": partial(fp4_products, "linear_int4_prefill"),
     "dequant_gemm": partial(fp4_products, "dequant_gemm"),

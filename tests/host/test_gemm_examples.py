@@ -77,6 +77,16 @@ def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
         assert_clean(kernel)
 
 
+def test_a_result_leaves_half_of_its_columns_at_a_time() -> None:
+    """Five slots of 40 KB leave 27 KB for a result of 32."""
+    tiles = {"block_M": 64, "block_N": 256, "threads": 128, "num_stages": 5}
+    kernel = load("gemm_persistent.py", programs=2, target="cuda:sm_90a", **tiles)
+    assert "tl::StagingTile<tl::half, block_M, 128, tl::Swizzle128B> C_local_staging;" in kernel.source
+    data = inputs.small_integers(random(0), [(152, 136), (136, 520)])
+    np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
+    assert_clean(kernel)
+
+
 @pytest.mark.parametrize(("programs", "transposed"), [(5, False), (7, True)])
 def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> None:
     """Of 9 tiles 4 by five blocks, or 2 by seven; of 20 none or 6; also tiles over the edge, and none.

@@ -51,3 +51,28 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_is_staged_in_the_slots_of_a_ring_instead(case: str) -> None:
     assert staged(**REFUSED[case]) == {"C_local_staging": "A_shared"}  # type: ignore[arg-type]
+
+
+# A persistent block's slots are never free: what is left beside them may hold some of the columns.
+OVER_TILES = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 256), "float16")
+C_local = T.alloc_fragment((64, 256), "float32")
+rest = T.alloc_shared(({rest}, 256), "float16")
+for i, j in T.Parallel({rest}, 256):
+    rest[i, j] = 0
+for tile in T.serial(4):
+    T.clear(C_local)
+    for k in T.Pipelined(4, num_stages=5):
+        T.copy(Z[tile * 64, k * 64], A_shared)
+        T.copy(Z[k * 64, 0], B_shared)
+        T.gemm(A_shared, B_shared, C_local)
+    T.copy(C_local, Y[tile * 64, 0])
+"""
+
+
+@pytest.mark.parametrize(("rest", "columns"), [(8, [128]), (16, [128]), (24, [])], ids=["half", "just half", "none"])
+def test_where_there_is_room_for_some_columns_they_are_staged_in_turns(rest: int, columns: list[int]) -> None:
+    context = settled(OVER_TILES.format(rest=rest), target="cuda:sm_90a")
+    tiles = context.facts.get(context.launch, "staging")
+    assert [each.layout.extents[-1] for each in tiles] == columns

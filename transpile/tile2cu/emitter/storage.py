@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
 from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, DRAWN_BYTES, InFlight, Ledger, Overlay, Staging, Workspace
@@ -181,10 +182,13 @@ def _rows_about(layout: SharedLayout) -> str:
 def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Declaration:
     """The tile through which a fragment leaves by TMA."""
     shape = staging.like.shape[::-1] if staging.transposed else staging.like.shape
-    extents = ", ".join(printer.index(extent) for extent in shape)
+    columns = staging.layout.extents[-1]
+    narrower = columns < (static_value(shape[-1]) or 0)
+    extents = f"{printer.index(shape[0])}, {columns if narrower else printer.index(shape[-1])}"
     size = f"{staging.layout.bytes:,} bytes" if staging.where is None else "in the same memory afterwards"
     leaving = f"{printer.names(staging.like.name)}{', transposed,' if staging.transposed else ''}"
-    about = f"{size}; {leaving} on its way out, {staging.layout}"
+    leaving += f" on its way out{f', {columns} of its columns at a time' if narrower else ''}"
+    about = f"{size}; {leaving}, {staging.layout}"
     rule = settled.facts.rule(settled.launch, "staging")
     tile = "SharedTile" if staging.transposed else "StagingTile"
     kind = f"tl::{tile}<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"

@@ -46,7 +46,8 @@ _BOX_ROWS = 256  # that TMA moves at a time
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
-    There is where a tile lies that nobody needs any more. In a loop over tiles nobody waits for TMA to read a tile
+    There is where a tile lies that nobody needs any more; and room for some of the columns, two panels or more, is
+    enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits for TMA to read a tile
     before the next one is staged. A loop that stores a result's transpose, and nothing else, is such a copy.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
     block stores it from registers.
@@ -128,16 +129,26 @@ def _read_again(op: Copy, context: Context) -> bool:
 
 
 def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
-    """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more; None without
-    room.
+    """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more, or one of fewer
+    columns; None without room.
     """
     workspaces = workspaces_of(context)
-    for where in (None, *_left_by(op, staged, context)):
-        placed = replace(staging, where=where)
+    elsewhere = (replace(staging, where=where) for where in _left_by(op, staged, context))
+    for placed in (staging, *elsewhere, *_narrower(staging, context)):
         ledger: Ledger = ledger_of(context.launch, context, workspaces, (*staged, placed))
-        if ledger.total + (staging.layout.alignment if where is None else 0) <= ledger.limit:
+        if ledger.total + (staging.layout.alignment if placed.where is None else 0) <= ledger.limit:
             return placed
     return None
+
+
+def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
+    """Staging tiles of half the columns, a quarter and so on, whole panels, where a warp has whole rows."""
+    layout: WgmmaAccumulator = context.facts[staging.like, "layout"]
+    rows, cols = staging.layout.extents
+    panel = staging.layout.swizzle // staging.dtype.bytes
+    while layout.along_n == 1 and not staging.transposed and cols % (2 * panel) == 0 and cols > 2 * panel:
+        cols //= 2
+        yield replace(staging, layout=replace(staging.layout, extents=(rows, cols)))
 
 
 def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buffer]:

@@ -143,8 +143,9 @@ TL_DEVICE void copy(const Transposed<Tile>& from, Fragment<T, WgmmaAccumulator<M
   }
 }
 
-// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m.
-template <int first, int cols, class T, class Layout, class Tile>
+// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m; the
+// tile's columns start `before` of the fragment's.
+template <int first, int cols, int before, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   using U = typename Tile::type;
   const T* const reg = from.reg + m * Layout::tile_registers;
@@ -154,13 +155,14 @@ TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
       uint32_t pairs[4];
       TL_UNROLL
       for (int i = 0; i < 4; ++i) pairs[i] = bit_cast<uint32_t>(convert<U>(load_elements<2, 1>(reg + col / 2 + i * 2)));
-      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + col + lane() / 16 * 8), pairs);
+      stmatrix_x4(to.at(Layout::warp_row(m) + lane() % 16, Layout::first_col() + col - before + lane() / 16 * 8),
+                  pairs);
     }
   } else {
     TL_UNROLL
     for (int r = first / 2; r < (first + cols) / 2; r += 2) {
       const int row = Layout::warp_row(m) + r / 2 % 2 * 8 + lane() / 4;
-      const int col = Layout::first_col() + r / 4 * 8 + lane() % 4 * 2;
+      const int col = Layout::first_col() + r / 4 * 8 - before + lane() % 4 * 2;
       to.template packet<2>(row, col) = load_elements<2, 1>(reg + r);
     }
   }
@@ -185,11 +187,19 @@ TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   }
 }
 
-// Stages this warp's rows of one panel, and starts to store them.
+// Stages this warp's rows of one panel, and starts to store them. A tile of fewer columns than the fragment is filled
+// again from its first panel on, as soon as TMA has read that.
 template <class Along, int first, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
+  static_assert(Tile::cols == Layout::N || Layout::own_cols == Layout::N,
+                "warpgroups that share a row stage all of it");
+  constexpr int before = first / Tile::cols * Tile::cols;
+  if constexpr (before > 0) {
+    if (lane() == 0) tma_store_wait_read<Tile::cols / Tile::panel_cols - 1>();
+    sync_warp();
+  }
   TL_UNROLL
-  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols>(from, staging, m);
+  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols, before>(from, staging, m);
   fence_async_proxy();  // TMA sees what this lane wrote,
   sync_warp();          // and what the others wrote
   if (lane() == 0) {
@@ -198,7 +208,7 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
       At<rank> box = to;
       box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
       box.coordinate[rank - 1] += Layout::first_col() + first;
-      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + first));
+      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + first - before));
     }
     tma_store_commit();
   }
@@ -218,17 +228,18 @@ TL_DEVICE void staging_is_free() {
 template <class Start> constexpr bool tma_reaches = Start::alignment == 16;
 
 // Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
-// stages its own rows and stores them, panel after panel, and waits for no other. TMA reads `staging` until
-// tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread of the fragment's layout.
-template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
-TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
+// stages its own rows and stores them, panel after panel, and waits for no other; `staging` has the fragment's columns,
+// or room for some at a time. TMA reads it until tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread
+// of the fragment's layout.
+template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
+TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                                const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
   store_panel<Along, 0>(from, staging, map, to);
 }
 // The same, and waits until TMA has read `staging`: it may be written again.
-template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
-TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, Layout::N, Swizzle>& staging,
+template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
+TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {
   tma_store_start<Along>(from, staging, map, to);
   staging_is_free();
