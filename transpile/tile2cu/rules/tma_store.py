@@ -47,8 +47,9 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
     There is where a tile lies that nobody needs any more; and room for some of the columns, two panels or more, is
-    enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits for TMA to read a tile
-    before the next one is staged. A loop that stores a result's transpose, and nothing else, is such a copy.
+    enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits
+    for TMA to read a tile before the next one is staged. A loop that stores a result's transpose, and nothing else, is
+    such a copy.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
     block stores it from registers.
 
