@@ -149,3 +149,16 @@ def test_four_groups_cannot_have_more_than_there_is() -> None:
 def test_chips_without_setmaxnreg_leave_it_out() -> None:
     context = settled("T.set_max_nreg(24, 0)\nS = T.alloc_shared((64,), 'float32')\nT.clear(S)")
     assert not any(isinstance(op, SetRegisters) for op in context.statements)
+
+
+@pytest.mark.parametrize(("pending", "turns"), [(1, "4"), (1, "bx"), (3, "bx"), (2, "40")])
+def test_a_wait_in_a_loop_ends_what_earlier_turns_began(pending: int, turns: str) -> None:
+    """Though it is one statement that begins them all: what the wait before it left behind is read no more."""
+    loop = (
+        f"for k in T.serial({turns}):\n    {BEGIN.replace('True', 'k == 0')}"
+        f"    if k > {pending - 1}:\n        T.wait_wgmma({pending})\n    T.fill(D_local, 0)\nT.wait_wgmma(0)"
+    )
+    context, (found,) = flights(loop)
+    assert found.startswith("until")
+    landings = [context.facts.get(op, "landing") for op in context.statements if isinstance(op, Await)]
+    assert [str(each) for each in landings] == ["", "C_local"], "later turns' products still write it"

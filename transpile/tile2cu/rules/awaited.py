@@ -76,7 +76,7 @@ class _Flight:
     after: int = 0
 
 
-_Flights = dict[int, _Flight]  # by the product's id
+_Flights = dict[tuple[int, int], _Flight]  # by the product's id, and how often it was begun again since
 
 
 @dataclass
@@ -127,16 +127,20 @@ class _Sky:
                 return self.plain(stmt, flights, group)
 
     def loop(self, stmt: Loop | While, flights: _Flights, group: int | None) -> _Flights:
-        """The turns of a loop, as many as there are or two, which meet what the turn before left behind."""
+        """The turns of a loop, which meet what those before left behind: so many, or until they leave nothing new."""
         turns = _turns(stmt)
         if any(isinstance(part, Break | Continue) for part in walk_stmts(stmt.body)):
             for part in walk_stmts(stmt.body):
                 if isinstance(part, Gemm):
                     self.ground(_Flight(part, group), f"turns of the loop in line {stmt.span.line} may end early")
         before = flights
-        for _ in range(min(turns or 2, _TURNS)):
-            flights = self.body(stmt.body, flights, group)
-            flights = flights if turns else _joined(before, flights)
+        for _ in range(min(turns or _TURNS, _TURNS)):
+            after = self.body(stmt.body, flights, group)
+            if not turns:
+                after = _joined(before, after)
+                if _counts(after) == _counts(flights):
+                    break
+            flights = after
         return flights
 
     def wait(self, stmt: Stmt, pending: int, flights: _Flights, group: int | None) -> _Flights:
@@ -164,7 +168,7 @@ class _Sky:
                 self.ground(flight, f"line {op.span.line} reads its result `{first.c.buffer.name}`")
         later = {key: replace(flight, after=flight.after + (flight.group == group)) for key, flight in flights.items()}
         if op.begun and id(op) not in self.grounded:
-            return later | {id(op): _Flight(op, group)}
+            return _begun_again(op, later) | {(id(op), 0): _Flight(op, group)}
         return self.wait(op, 0, later, group)
 
     def plain(self, stmt: Stmt, flights: _Flights, group: int | None, *, nested: bool = True) -> _Flights:
@@ -187,6 +191,20 @@ class _Sky:
 def _of(group: int | None, flights: _Flights) -> list[_Flight]:
     """The products in flight that a statement of a group may meet; one of all groups may meet all."""
     return [flight for flight in flights.values() if group is None or flight.group in (None, group)]
+
+
+def _counts(flights: _Flights) -> dict[tuple[int, int], int]:
+    """What is in flight, without the statements."""
+    return {key: flight.after for key, flight in flights.items()}
+
+
+def _begun_again(op: Gemm, flights: _Flights) -> _Flights:
+    """What is in flight where a product begins anew, as in a loop's next turn: what it began before is another's."""
+    found: _Flights = {}
+    for (product, times), flight in sorted(flights.items(), key=lambda item: item[0][1]):
+        key = (product, min(times + 1, _TURNS) if product == id(op) else times)
+        found.setdefault(key, flight)
+    return found
 
 
 def _meets(tile: Buffer, memories: set[int]) -> bool:
