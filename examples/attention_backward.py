@@ -194,6 +194,8 @@ def attention_backward(
                 # Queries past the end add nothing, as their Q and dO are zeros.
                 T.clear(pT)
                 T.gemm(K_shared, Q_shared, pT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.clear(dsT)
+                T.gemm(V_shared, dO_shared, dsT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
                 if is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         visible = bx * block_M + i <= k * block_N + j
@@ -205,8 +207,6 @@ def attention_backward(
                 T.copy(pT, pT_cast)
                 T.gemm(pT_cast, dO_shared, dv, policy=T.GemmWarpPolicy.FullRow)
 
-                T.clear(dsT)
-                T.gemm(V_shared, dO_shared, dsT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
                 for i, j in T.Parallel(block_M, block_N):
                     dsT_cast[i, j] = pT[i, j] * (dsT[i, j] - delta[j]) * softmax_scale
                 T.gemm(dsT_cast, Q_shared, dk, policy=T.GemmWarpPolicy.FullRow)

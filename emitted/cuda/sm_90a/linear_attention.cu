@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
     tl::clear(o);
-    tl::gemm(scores_cast, V_shared[c % num_stages], o);
+    tl::gemm_start(scores_cast, V_shared[c % num_stages], o);
 
     // state_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_readers<threads>();
@@ -133,7 +133,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_attention.py:63-64
-    tl::gemm(Q_shared[c % num_stages], state_shared, o);
+    tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
+    // and for those that were begun before it
+    tl::gemm_wait<0>(o);
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:66-68

@@ -80,6 +80,16 @@ def after(op: Gemm, statements: "Statements") -> Iterator[StatementView]:
         yield StatementView("line", {"text": _wait(op, 0, statements, op.c.buffer)}, op.span.line, (about,))
 
 
+def landed(stmt: Stmt, statements: "Statements") -> Iterator[StatementView]:
+    """The wait for products in flight before a statement that needs them."""
+    landing: Landing | None = statements.facts.get(stmt, "lands")
+    if landing is not None:
+        results = ", ".join(map(statements.printer.tile, landing.results))
+        flying = [statements.printer.tile(tile) for tile in landing.flying]
+        about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
+        yield StatementView("line", {"text": f"tl::gemm_wait<{len(flying)}>({results});{about}"}, stmt.span.line)
+
+
 def awaited(stmt: Await, statements: "Statements") -> StatementView:
     return StatementView("line", {"text": _wait(stmt, stmt.pending, statements)})
 

@@ -142,8 +142,9 @@ class Statements:
         return tuple(views)
 
     def _has_barrier(self, stmt: Stmt) -> bool:
-        """Whether a barrier or a fence stands before the statement."""
-        return not self.is_loading and any(self.facts.get(stmt, what) is not None for what in ("barrier", "fence"))
+        """Whether a barrier, a fence or a wait for products stands before the statement."""
+        waits = ("barrier", "fence", "lands")
+        return not self.is_loading and any(self.facts.get(stmt, what) is not None for what in waits)
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
@@ -167,6 +168,7 @@ class Statements:
             call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
         yield from self._left_to(stmt)
+        yield from products.landed(stmt, self)
         stays = persistent_in(self.settled) is not None
         if stmt is self._first_reader:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])

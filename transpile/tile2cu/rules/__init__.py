@@ -6,6 +6,7 @@ it here.
 
 from tile2cu.rules.any_order import any_order
 from tile2cu.rules.awaited import awaited
+from tile2cu.rules.beside import products_beside
 from tile2cu.rules.by_hand import by_hand, tma_by_hand, wgmma_by_hand
 from tile2cu.rules.cdna import direct, mfma, mfma_accumulator, mfma_operand, mfma_rows, priority, registers, two_waves
 from tile2cu.rules.clusters import arrives_as_reader, cluster, multicast, stays
@@ -127,6 +128,7 @@ RULES: tuple[Rule, ...] = (
     two_waves,
     reduce_workspace,
     product_in_flight,
+    products_beside,
     awaited,
     shared_overlay,
     shared_hazard,
