@@ -77,6 +77,34 @@ def test_half_is_cudas_where_it_is_asked_for(nvcc: str, text: str, tmp_path: Pat
     assert done.returncode == 0, done.stderr
 
 
+def test_what_tensor_maps_are_told_is_numbered_as_in_cudas_header(nvcc: str, tmp_path: Path) -> None:
+    """headers/tl/cuda/sm90/encode.h declares by itself what it uses of cuda.h, which costs nvcc 0.04 s or more."""
+    source = tmp_path / "encode.cu"
+    source.write_text("""#include <tl/tl.h>
+#ifdef CUDA_VERSION
+#error cuda.h is read in vain
+#endif
+#include <cuda.h>
+using namespace tl::cuda;
+static_assert(sizeof(tl::TensorMap) == sizeof(CUtensorMap) && alignof(tl::TensorMap) % alignof(CUtensorMap) == 0);
+static_assert(int(map_uint8) == CU_TENSOR_MAP_DATA_TYPE_UINT8 && int(map_uint16) == CU_TENSOR_MAP_DATA_TYPE_UINT16);
+static_assert(int(map_uint32) == CU_TENSOR_MAP_DATA_TYPE_UINT32 && int(map_uint64) == CU_TENSOR_MAP_DATA_TYPE_UINT64);
+static_assert(int(map_interleave_none) == CU_TENSOR_MAP_INTERLEAVE_NONE);
+static_assert(int(map_swizzle_none) == CU_TENSOR_MAP_SWIZZLE_NONE && int(map_swizzle_32B) == CU_TENSOR_MAP_SWIZZLE_32B);
+static_assert(int(map_swizzle_64B) == CU_TENSOR_MAP_SWIZZLE_64B && int(map_swizzle_128B) == CU_TENSOR_MAP_SWIZZLE_128B);
+static_assert(int(map_promotion_none) == CU_TENSOR_MAP_L2_PROMOTION_NONE);
+static_assert(int(map_promotion_256B) == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+static_assert(int(map_fill_zeros) == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+template <class... P, class... Q> constexpr bool same(int (*)(P...), CUresult (*)(Q...)) {
+  return (true && ... && (sizeof(P) == sizeof(Q) && std::is_pointer<P>::value == std::is_pointer<Q>::value));
+}
+static_assert(same(EncodeTensorMap(), decltype(&cuTensorMapEncodeTiled)()) && sizeof(CUresult) == sizeof(int));
+""")
+    command = [*nvcc_command(nvcc, "90a", tmp_path), f"-I{HEADERS}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("kernels", sorted((ROOT / "tests/unit/headers/kernels").glob("*.cu")), ids=lambda p: p.stem)
 def test_nvcc_takes_the_kernels_that_test_the_headers(nvcc: str, kernels: Path, tmp_path: Path) -> None:
     """All layouts, types, reductions and copies, without a warning or a spill."""

@@ -1,17 +1,24 @@
 // Tensor maps, made by the driver. Host side.
 #pragma once
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "tma.h"
 
 namespace tl {
-
-static_assert(sizeof(TensorMap) == sizeof(CUtensorMap) && alignof(TensorMap) % alignof(CUtensorMap) == 0, "");
-
 namespace cuda {
 
-using EncodeTensorMap = decltype(&cuTensorMapEncodeTiled);
+// What is used of the driver's enumerations, which <cuda.h> declares among 3000 lines that each compilation would read
+// in three passes. tests/compile compares them with it. [CUDA Driver API, "CUtensorMapDataType" and what follows it]
+enum TensorMapType { map_uint8 = 0, map_uint16 = 1, map_uint32 = 2, map_uint64 = 4 };
+enum TensorMapInterleave { map_interleave_none = 0 };
+enum TensorMapSwizzle { map_swizzle_none = 0, map_swizzle_32B = 1, map_swizzle_64B = 2, map_swizzle_128B = 3 };
+enum TensorMapPromotion { map_promotion_none = 0, map_promotion_256B = 3 };
+enum TensorMapFill { map_fill_zeros = 0 };
+
+// cuTensorMapEncodeTiled: CUresult, and cuuint64_t and cuuint32_t are int, uint64_t and uint32_t.
+using EncodeTensorMap = int (*)(TensorMap*, TensorMapType, uint32_t rank, void* base, const uint64_t* extents,
+                                const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                                TensorMapInterleave, TensorMapSwizzle, TensorMapPromotion, TensorMapFill);
 
 // The driver's function, found at run time so that nothing links against libcuda; null, and why, when there is none.
 static inline EncodeTensorMap find_encode_tensor_map(int& error) {
@@ -38,25 +45,21 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
   int error = 0;
   const auto encode = cuda::find_encode_tensor_map(error);
   if (!encode) return error;
-  const auto type = element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
-                    : element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
-                    : element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
-                                         : CU_TENSOR_MAP_DATA_TYPE_UINT64;
-  const auto swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                       : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                       : swizzle_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
-                                             : CU_TENSOR_MAP_SWIZZLE_NONE;
-  cuuint64_t sizes[5], pitches[4];
-  for (int d = 0; d < rank; ++d) sizes[d] = extents[d];
+  const auto type = element_bytes == 1   ? cuda::map_uint8
+                    : element_bytes == 2 ? cuda::map_uint16
+                    : element_bytes == 4 ? cuda::map_uint32
+                                         : cuda::map_uint64;
+  const auto swizzle = swizzle_bytes == 128  ? cuda::map_swizzle_128B
+                       : swizzle_bytes == 64 ? cuda::map_swizzle_64B
+                       : swizzle_bytes == 32 ? cuda::map_swizzle_32B
+                                             : cuda::map_swizzle_none;
   // L2 may fetch 256 bytes at a time, except where rows start within 64-byte units: there it would fetch in vain.
-  auto promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
-  for (int d = 0; d + 1 < rank; ++d) {
-    pitches[d] = strides[d];
-    if (strides[d] % 64 != 0) promotion = CU_TENSOR_MAP_L2_PROMOTION_NONE;
-  }
-  const cuuint32_t steps[] = {1, 1, 1, 1, 1};
-  return encode(reinterpret_cast<CUtensorMap*>(&map), type, cuuint32_t(rank), const_cast<void*>(base), sizes, pitches,
-                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  auto promotion = cuda::map_promotion_256B;
+  for (int d = 0; d + 1 < rank; ++d)
+    if (strides[d] % 64 != 0) promotion = cuda::map_promotion_none;
+  const uint32_t steps[] = {1, 1, 1, 1, 1};
+  return encode(&map, type, uint32_t(rank), const_cast<void*>(base), extents, strides, box, steps,
+                cuda::map_interleave_none, swizzle, promotion, cuda::map_fill_zeros);
 }
 
 }  // namespace tl
