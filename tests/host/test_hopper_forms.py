@@ -146,7 +146,7 @@ FROM_REGISTERS = "T.copy(S_shared, P)\n            T.gemm(P, KV_shared, acc_o, p
 
 
 @pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS], ids=["shared", "registers"])
-@pytest.mark.parametrize("length", [64, 150])
+@pytest.mark.parametrize("length", [64, 128, 150])
 def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:
     """Attention whose rows are shared by two warpgroups: sums and maxima meet in shared memory behind the producer.
 
@@ -172,6 +172,7 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     assert kernel.source.count("tl::copy(highest, before);") == 1 + dealt, "both know the maximum before"
     assert ("tl::add_up<threads>(total, total_handed);" in kernel.source) == dealt
     assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
+    assert kernel.source.count("start_acc_o(k);") == 2 * dealt, "each warpgroup has the product once"
 
 
 @pytest.mark.parametrize("start", ["-", ""], ids=["from -inf", "from inf"])

@@ -170,13 +170,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::take_registers<consumer_registers>();
 
-  // what ends with _taken is of a turn that the other warpgroup computes
+  // what ends with _now is of the turn whose product comes next, whichever warpgroup computed it
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
-  tl::Fragment<float, scores_max_layout> scores_max, scores_max_taken, scores_max_prev, scores_max_prev_taken,
-      scores_scale, scores_sum, scores_sum_taken, logsum;
+  tl::Fragment<float, scores_max_layout> scores_max, scores_max_now, scores_max_prev, scores_max_prev_now, scores_scale,
+      scores_sum, scores_sum_now, logsum;
   tl::Fragment<tl::half, Q_pe_local_layout> Q_pe_local;
-  tl::Fragment<tl::half, acc_s_layout> S_own, S_taken;
+  tl::Fragment<tl::half, acc_s_layout> S_own, S_now;
 
   // mla_decode.py:59-61
   tl::fill(acc_o, 0.0f);
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::await<threads>(tl::turn_handed_over, k);
     tl::copy(scores_max, scores_max_prev);
     tl::take_over(scores_max_handed, scores_max);
-    tl::take_over(S_shared, S_taken);
+    tl::take_over(S_shared, S_now);
     tl::fill(scores_sum, 0);  // the other warpgroup has this turn's
   };
   auto prepare_acc_o = [&](auto& scores_max, auto& scores_max_prev, auto& scores_sum) {
@@ -250,57 +250,58 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // mla_decode.py:90  for i in T.Parallel(block_H):
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
   };
-  auto start_acc_o = [&](const auto& S, int k) {
+  auto start_acc_o = [&](int k) {
     // mla_decode.py:97  T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
-    tl::gemm_start(S, KV_shared[k % num_stages], acc_o);
+    tl::gemm_start(S_now, KV_shared[k % num_stages], acc_o);
   };
 
   // The two warpgroups take turns: one computes all of acc_s, and hands S_shared and scores_max over; both add the
   // turn's product to their columns of acc_o. One multiplies while the other is between its products. Who reads
   // S_shared is the next to write it: no barrier is needed for that  [pipeline.loop.dealt-turns]
   if (tl::warpgroup() == 0) {
-    for (int k = 0; k < loop_range; k += 2) {
-      start_acc_s(k);
-      tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
-      tl::gemm_wait<0>(acc_s);
-      hand_over_S(k);
+    for (int k = 0; k < loop_range; ++k) {
+      if (k % 2 == 0) {  // its own turn
+        start_acc_s(k);
+        tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
+        tl::gemm_wait<0>(acc_s);
+        hand_over_S(k);
+        tl::copy(S_own, S_now);
+      } else {
+        take_over_S(k);
+      }
       prepare_acc_o(scores_max, scores_max_prev, scores_sum);
-      start_acc_o(S_own, k);
+      start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
-      if (k + 1 == loop_range) break;
-      take_over_S(k + 1);
-      prepare_acc_o(scores_max, scores_max_prev, scores_sum);
-      start_acc_o(S_taken, k + 1);
-      tl::gemm_wait<0>(acc_o);
-      pipeline.release(k + 1);
     }
   } else {
-    for (int k = 1; k < loop_range; k += 2) {
-      tl::await<threads>(tl::turn_started, k - 1);
-      start_acc_s(k);
-      tl::gemm_wait<0>(acc_s);
-      take_over_S(k - 1);
-      tl::copy(scores_max, scores_max_taken);
-      tl::copy(scores_max_prev, scores_max_prev_taken);
-      tl::copy(scores_sum, scores_sum_taken);
-      hand_over_S(k);  // first of all: the other warpgroup waits for it
-      prepare_acc_o(scores_max_taken, scores_max_prev_taken, scores_sum_taken);
-      start_acc_o(S_taken, k - 1);
-      tl::gemm_wait<0>(acc_o);
-      pipeline.release(k - 1);
-      prepare_acc_o(scores_max, scores_max_prev, scores_sum);
-      start_acc_o(S_own, k);
+    // the values of a turn, before those of a later one are computed
+    auto set_aside = [&] {
+      tl::copy(scores_max, scores_max_now);
+      tl::copy(scores_max_prev, scores_max_prev_now);
+      tl::copy(scores_sum, scores_sum_now);
+    };
+    for (int k = 0; k < loop_range; ++k) {
+      if (k % 2 == 1) {  // its own turn, computed before the last product
+        tl::copy(S_own, S_now);
+        set_aside();
+      } else {
+        tl::await<threads>(tl::turn_started, k);
+        if (k + 1 < loop_range) {  // its own next turn
+          start_acc_s(k + 1);
+          tl::gemm_wait<0>(acc_s);
+          take_over_S(k);
+          set_aside();
+          hand_over_S(k + 1);  // first of all: the other warpgroup waits for it
+        } else {
+          take_over_S(k);
+          set_aside();
+        }
+      }
+      prepare_acc_o(scores_max_now, scores_max_prev_now, scores_sum_now);
+      start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
       pipeline.release(k);
-    }
-    if (loop_range % 2 == 1) {
-      tl::await<threads>(tl::turn_started, loop_range - 1);
-      take_over_S(loop_range - 1);
-      prepare_acc_o(scores_max, scores_max_prev, scores_sum);
-      start_acc_o(S_taken, loop_range - 1);
-      tl::gemm_wait<0>(acc_o);
-      pipeline.release(loop_range - 1);
     }
   }
   // until here each thread has its own elements of logsum alone  [pipeline.loop.dealt-turns]

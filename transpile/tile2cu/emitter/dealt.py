@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Operands:
-    """The fragments that hold the last product's operand: of a warpgroup's own turn, and of the other one's."""
+    """The fragments that hold the last product's operand: of a warpgroup's own turn, and of the turn it is at."""
 
     own: str
-    taken: str
+    now: str
 
 
 def dealt_in(settled: Settled) -> Dealt | None:
@@ -36,7 +36,7 @@ def dealt_in(settled: Settled) -> Dealt | None:
 def operands_of(dealt: Dealt, printer: Printer) -> Operands:
     """The names of the operand's fragments, after the shared tile's."""
     base = _base(dealt.tile)
-    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_taken"))
+    return Operands(printer.names(f"{base}_own"), printer.names(f"{base}_now"))
 
 
 def second_part(dealt: Dealt, pipeline: Pipeline, settled: Settled) -> int:
@@ -66,10 +66,11 @@ def dealt_turns(dealt: Dealt, turns: Mapping[str, str], statements: "Statements"
         "prepare": f"prepare_{second}" if dealt.late else "",
         "start_second": f"start_{second}",
         "own": operands.own,
-        "taken": operands.taken,
+        "now": operands.now,
         "values": ", ".join(names(tile.name) for tile in values_kept(dealt)),
-        "values_taken": ", ".join(names(f"{tile.name}_taken") for tile in values_kept(dealt)),
-        "keep": "\n".join(f"tl::copy({names(t.name)}, {names(f'{t.name}_taken')});" for t in values_kept(dealt)),
+        "values_now": ", ".join(names(f"{tile.name}_now") for tile in values_kept(dealt)),
+        "set_aside": names("set_aside") if values_kept(dealt) else "",
+        "keep": "\n".join(f"tl::copy({names(t.name)}, {names(f'{t.name}_now')});" for t in values_kept(dealt)),
     }
     body = (
         _start_first(dealt, parts, statements),
@@ -157,7 +158,7 @@ def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
         for tile in dealt.handed:
             if tile in buffers_written(op) - later:
                 lines.append(_line(f"tl::take_over({names(f'{tile.name}_handed')}, {names(tile.name)});", line))
-    lines.append(_line(f"tl::take_over({names(dealt.tile.name)}, {parts['taken']});", line))
+    lines.append(_line(f"tl::take_over({names(dealt.tile.name)}, {parts['now']});", line))
     if dealt.running is not None:
         sums = names(dealt.running.reduce.dst.name)
         lines.append(_line(f"tl::fill({sums}, 0);  // the other warpgroup has this turn's", line))
@@ -165,13 +166,11 @@ def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
 
 
 def _start_second(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> StatementView:
-    """The last product, of an operand in registers; whose turn it was is for the caller to say."""
+    """The last product, of an operand in registers; whichever warpgroup computed it."""
     (view,) = statements.body((dealt.second,))
-    base = statements.printer.names(_base(dealt.tile))
     _, _, others = view.parts["arguments"].partition(", ")
-    parts_ = {**view.parts, "name": "gemm_start", "arguments": f"{base}, {others}"}
-    part = _part(parts["start_second"], "yes", (replace(view, parts=parts_),))
-    return replace(part, kind="operand_part", parts={**part.parts, "operand": base, "turn": parts["turn"]})
+    parts_ = {**view.parts, "name": "gemm_start", "arguments": f"{parts['now']}, {others}"}
+    return _part(parts["start_second"], parts["turn"], (replace(view, parts=parts_),))
 
 
 def _notes(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
             kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.of_tile(tile)}>"
             groups.setdefault(kind, []).append(printer.names(tile.name))
             if tile in kept:
-                groups[kind].append(printer.names(f"{tile.name}_taken"))
+                groups[kind].append(printer.names(f"{tile.name}_now"))
             same.setdefault((tile.dtype, settled.facts[tile, "layout"]), []).append(kind)
         elif tile.scope is Scope.LOCAL:
             extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
@@ -216,10 +216,14 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     if dealt is not None:
         kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.of_tile(dealt.store.src.buffer)}>"
         operands = operands_of(dealt, printer)
-        groups.setdefault(kind, []).extend((operands.own, operands.taken))
+        groups.setdefault(kind, []).extend((operands.own, operands.now))
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
     first = next(iter(kinds), "")
-    about = ("what ends with _taken is of a turn that the other warpgroup computes",) if dealt is not None else ()
+    about = (
+        ("what ends with _now is of the turn whose product comes next, whichever warpgroup computed it",)
+        if dealt is not None
+        else ()
+    )
     declared = (Declaration(f"{kind} {', '.join(groups[kind])};", about if kind == first else ()) for kind in kinds)
     return (*declared, *local)
 
