@@ -71,8 +71,11 @@ def gemm_grouped(
                 T.copy(B[group, ko * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
             # Rows past the group's last are the next one's: they are computed, and not stored.
-            for i, j in T.Parallel(block_M, block_N):
-                if first + i < end:
-                    C[first + i, bx * block_N + j] = C_local[i, j]
+            if first + block_M <= end:
+                T.copy(C_local, C[first, bx * block_N])
+            else:
+                for i, j in T.Parallel(block_M, block_N):
+                    if first + i < end:
+                        C[first + i, bx * block_N + j] = C_local[i, j]
 
     return gemm_grouped_kernel

@@ -76,11 +76,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       const int tile = wave * programs + block;
 
       if (tile < bx_end * by_end) {
-        const int first = (tile / (panel * bx_end)) * panel;
-        const int width = tl::min(panel, by_end - first);
-        const int place = tile % (panel * bx_end);
-        const int bx = tl::floordiv(place, width);
-        const int by = first + tl::floormod(place, width);
+        const int panel_start = (tile / (panel * bx_end)) * panel;
+        const int panel_rows = tl::min(panel, by_end - panel_start);
+        const int place_in_panel = tile % (panel * bx_end);
+        const int bx = tl::floordiv(place_in_panel, panel_rows);
+        const int by = panel_start + tl::floormod(place_in_panel, panel_rows);
 
         visit(WorkTile{bx, by});
       }

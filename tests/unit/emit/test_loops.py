@@ -45,7 +45,8 @@ def test_a_short_one_and_one_that_moves_stand_in_the_head(tmp_path: Path) -> Non
 
 def test_a_panel_keeps_its_name() -> None:
     text = emit(EXAMPLES / "gemm_persistent.py", target="cuda:sm_90a")["gemm_persistent"].files["gemm_persistent.cu"]
-    assert "constexpr int panel = 12;" in text and "const int width = tl::min(panel, by_end - first);" in text
+    assert "constexpr int panel = 12;" in text
+    assert "const int panel_rows = tl::min(panel, by_end - panel_start);" in text
 
 
 def test_a_barrier_names_all_that_it_shows() -> None:

@@ -184,10 +184,10 @@ def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: Expr) -> l
     if len(domain) == 2 and wide > 1 and not fits:
         others, last = domain
         of_panel = binary("*", panel, others)
-        first = let(cx, "first", binary("*", binary("//", tile, of_panel), panel))
-        width = let(cx, "width", Call(INT32, "min", (panel, binary("-", last, first))))
-        place = let(cx, "place", binary("%", tile, of_panel))
-        return [binary("//", place, width), binary("+", first, binary("%", place, width))]
+        start = let(cx, "panel_start", binary("*", binary("//", tile, of_panel), panel))
+        rows = let(cx, "panel_rows", Call(INT32, "min", (panel, binary("-", last, start))))
+        place = let(cx, "place_in_panel", binary("%", tile, of_panel))
+        return [binary("//", place, rows), binary("+", start, binary("%", place, rows))]
     coordinates: list[Expr] = []
     for extent in reversed(domain[1:]):
         coordinates.insert(0, binary("%", tile, extent))
