@@ -45,6 +45,7 @@ MAX_ELEMENTS = 1 << 21
 # What the driver's own sizes are made at most, step by step, where a run takes too long.
 LARGEST = (512, 128, 8)
 _DEFAULT_BOUND = 64
+_ROW_ELEMENTS = 16  # rows of strided tensors start at multiples of it, which is what any copy asks for
 
 
 class TooLarge(Exception):
@@ -175,11 +176,39 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
             raise TooLarge(f"tensors of {total >> 20} MB and more")
         if min(shape, default=1) < 1:  # more groups than heads, say: no call has that
             raise KernelFault(f"{param.name} has no elements")
+        if param.strides is not None:
+            strides_of(param, shape, values, sizes)
+            arguments |= sizes
         if param.name in metadata_of(program):
             arguments[param.name] = metadata(param, shape, rng)
             continue
         arguments[param.name] = tensor(param, shape, rng, choice, bounds.get(param.name, _DEFAULT_BOUND))
     return arguments
+
+
+def strides_of(tensor: Buffer, shape: tuple[int, ...], values: Values, sizes: dict[str, int]) -> tuple[int, ...]:
+    """A tensor's strides in elements. A size that is nothing but one gets a value in `sizes`: rows do not touch."""
+    found: list[int] = []
+    for stride, extent in zip(reversed(tensor.strides or ()), reversed(shape), strict=True):
+        if isinstance(stride, Var) and stride not in tensor.shape:
+            sizes[stride.name] = -(-(found[-1] if found else 1) // _ROW_ELEMENTS) * _ROW_ELEMENTS + _ROW_ELEMENTS
+            values.set(stride, np.array([sizes[stride.name]]))
+        found.append(values.number(stride, np.ones(1, bool)) * extent)
+    return tuple(each // extent for each, extent in zip(reversed(found), shape, strict=True))
+
+
+def with_strides(program: Program, arguments: Mapping[str, object], name: str, array: np.ndarray) -> np.ndarray:
+    """A copy of an argument, in memory with the strides that its parameter asks for."""
+    param = next(param for param in program.params if param.name == name)
+    if not isinstance(param, Buffer) or param.strides is None or not array.size:
+        return array.copy()
+    values = _values(program, {size.name: int(str(arguments[size.name])) for size in program.sizes})
+    strides = strides_of(param, array.shape, values, {})
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
+    memory = np.zeros(last + 1, array.dtype)
+    placed = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * array.itemsize for stride in strides])
+    placed[...] = array
+    return placed
 
 
 def smaller(program: Program, largest: int) -> dict[str, int]:

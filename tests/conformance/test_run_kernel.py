@@ -199,3 +199,17 @@ def test_what_no_rounding_explains_is_a_fault() -> None:
     assert "mean error" in limits.faults(half + np.float16(0.009), exact, FLOAT32)
     assert "NaN" in limits.faults(np.where(exact > 2, np.nan, exact), exact, FLOAT32)
     assert "2 of 3 integers" in limits.faults(np.array([1, 2, 3]), np.array([1, 3, 2]), INT32)
+
+
+@pytest.mark.needs("g++")
+def test_rows_of_strided_tensors_lie_apart() -> None:
+    """Where they lie is the caller's to say; what the kernel means hangs on it not at all."""
+    body = """
+        for i in T.Parallel(64):
+            Y[bx, i] = X[bx, i] * 2
+    """
+    params = 'X: T.StridedTensor((4, 64), (step, 1), "float32"), Y: T.StridedTensor((4, 64), (other, 1), "float32")'
+    program = small_program(body, params, head='step, other = T.dynamic("step"), T.dynamic("other")', grid="4")
+    found = run_program(program, emit_program(program, TARGET))
+    assert found.status == "correct"
+    assert make(program, Choice((2, 136), "random"))["step"] == 80

@@ -26,4 +26,4 @@ def kernel(M, N, block=64):
 #    |
 # 12 |             if tx < 64:
 #    |             ^^^^^^^^^^^
-#   = help: move the copy out of the `if`, make its condition the same for all threads, or write all barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`
+#   = help: move the copy out of the branch, make it the same for all threads, or write all barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`

@@ -319,3 +319,45 @@ def test_a_block_of_a_few_threads_that_work_each_by_itself(tmp_path: Path) -> No
     whole = np.zeros(48, np.float32)
     whole[:40] = x
     np.testing.assert_array_equal(kernel(x), 2 * whole.reshape(4, 12)[:, ::-1].reshape(-1)[:40])
+
+
+def test_threads_that_are_done_leave(tmp_path: Path) -> None:
+    """Single threads past the end, and whole blocks without work: with tiles behind it, which all others do."""
+    statements = f"""
+        tx = T.get_thread_binding()
+        if skip[bx] > 0:
+            if skip[bx] > 1:
+                for i in T.Parallel({THREADS}):
+                    Y[bx * {THREADS} + i] = -1
+            T.thread_return()
+        S = T.alloc_shared(({THREADS},), "float32")
+        T.copy(X[bx * {THREADS}], S)
+        if bx * {THREADS} + tx >= M:
+            T.thread_return()
+        else:
+            Y[bx * {THREADS} + tx] = S[{THREADS} - 1 - tx] * 2
+        Y[bx * {THREADS} + tx] += 1
+    """
+    params = 'skip: T.Tensor((T.ceildiv(M, 96),), "int32"), X: T.Tensor((M,), "float32"), Y: T.Tensor((M,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 96)", arguments="M", threads=THREADS)
+    x, y = RNG.standard_normal(4 * THREADS - 10).astype(np.float32), np.zeros(4 * THREADS - 10, np.float32)
+    kernel(np.array([0, 1, 2, 0], np.int32), x, y)
+    tiles = np.concatenate([x, np.zeros(10, np.float32)]).reshape(4, THREADS)[:, ::-1] * 2 + 1
+    tiles[1], tiles[2] = 0, -1
+    np.testing.assert_array_equal(y, tiles.ravel()[: x.size])
+
+
+def test_a_loop_that_threads_take_as_often_as_they_need_has_no_barrier(tmp_path: Path) -> None:
+    """Each thread comes back to rows of its own: the others have left the loop."""
+    statements = """
+        tx = T.get_thread_binding()
+        for i in T.serial(tx, M, 96):
+            for j in T.serial(1, 4):
+                Y[i, j] = Y[i, j - 1] * 2
+    """
+    kernel = load_body(tmp_path, statements, 'Y: T.Tensor((M, 4), "float32")', arguments="M", threads=THREADS)
+    y = RNG.integers(-9, 10, (THREADS + 5, 4)).astype(np.float32)
+    expected = y[:, :1] * [1, 2, 4, 8]
+    kernel(y)
+    np.testing.assert_array_equal(y, expected)
+    assert "sync_threads" not in kernel.source

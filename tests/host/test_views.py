@@ -248,3 +248,21 @@ def test_private_arrays_in_another_shape(tmp_path: Path) -> None:
     """
     expected = np.arange(128 * 6).reshape(128, 3, 2).prod(2)
     np.testing.assert_array_equal(load_body(tmp_path, statements, 'Y: T.Tensor((128, 3), "int32")')(), expected)
+
+
+@pytest.mark.parametrize("shape", ["8, 1, 64", "1, 8, 64"])
+def test_a_view_with_an_extent_of_one(shape: str, tmp_path: Path) -> None:
+    """A fragment is only indexed by a loop's own variables: it runs over the dimension of one element, too."""
+    rows, cols, _ = shape.split(", ")
+    statements = f"""
+        L = T.alloc_fragment((8, 64), "float32")
+        best = T.alloc_fragment(({rows}, {cols}), "float32")
+        T.copy(X, L)
+        V = T.reshape(L, ({shape}))
+        T.reduce_absmax(V, best, dim=2)
+        for i, j in T.Parallel({rows}, {cols}):
+            Y[i + j] = best[i, j]
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8,), "float32")')
+    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), abs(x).max(axis=1))

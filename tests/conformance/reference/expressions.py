@@ -38,7 +38,8 @@ _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
 }  # fmt: skip
 _OF_TWO: dict[str, Callable[[Array, Array], Array]] = {
-    "max": np.fmax, "min": np.fmin, "pow": np.power, "fmod": np.fmod,
+    "max": np.fmax, "min": np.fmin, "pow": np.power, "fmod": np.fmod, "copysign": np.copysign,
+    "atan2": np.arctan2,
 }  # fmt: skip
 _STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before they round
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,

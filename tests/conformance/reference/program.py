@@ -70,8 +70,6 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
         for extent, size in zip(tensor.shape, data.shape, strict=True):
             if isinstance(extent, Var):
                 values.set(extent, np.array([size]))
-        if tensor.strides is not None:
-            raise CannotInterpret(f"the strides of {tensor.name}")
         memory.give(tensor, data.astype(working_dtype(tensor.dtype)))
     for workspace in program.workspaces:
         shape = tuple(values.number(extent, _ONE) for extent in workspace.shape)

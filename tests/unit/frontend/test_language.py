@@ -159,6 +159,20 @@ READ = {
     "row[0] = T.ieee_fmaf(A[0, 0], A[0, 1], 1.0, rounding_mode='rz')": ["row[0] = fma_rz(A[0, 0], A[0, 1], 1.0)"],
     "row[0] = T.ieee_frsqrt(A[0, 0])": ["row[0] = rsqrt_rn(A[0, 0])"],
     "n = T.__ffs(n)": ["n = first_set(n)"],
+    "row[0] = T.copysign(A[0, 0], -1.0) + T.atan2(A[0, 1], A[0, 2])": [
+        "row[0] = (copysign(A[0, 0], -1.0) + atan2(A[0, 1], A[0, 2]))"
+    ],
+    "if n > 1:\n    if n > 2:\n        T.thread_return()\n    else:\n        T.thread_return()\nn = 4": [
+        "if (n <= 1)",
+        "  n = 4",
+    ],
+    "if n > 1:\n    pass\nelse:\n    n = 4": ["if (n <= 1)", "  n = 4"],
+    "for i in T.serial(4):\n    row[i] = A[0, i]\n    A = 1 + i\n    row[i] += A": [
+        "serial i in 0:4:1",
+        "  row[i] = A[0, i]",
+        "  let A_1: int32 = (1 + i)",
+        "  row[i] += A_1",
+    ],
     "n = T.popcount(n) + T.truncmod(-7, 4)": ["n = (popcount(n) + -3)"],
     "row[0] = T.log1p(T.max_value('float16'))": ["row[0] = log1p(65504.0)"],
     "row[0] = T.__ldg(A[0, 3])": ["row[0] = A[0, 3]"],
@@ -206,6 +220,10 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
 @pytest.mark.parametrize(
     ("statement", "message"),
     {
+        "for i in T.serial(4):\n    if n > 3:\n        T.thread_return()": "F011 T.thread_return is only supported "
+        "where all that take a branch of the kernel leave there",
+        "if n > 3:\n    if n > 4:\n        T.thread_return()\n    n = 2\nn = 3": "F011 T.thread_return is only "
+        "supported where all that take a branch of the kernel leave there",
         "T.atomic_add(F, S)": "F023 T.atomic_add: the destination is `F`, a fragment buffer",
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
         "T.sync_threads(0, 128)": "F023 T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, "

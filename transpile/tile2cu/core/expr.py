@@ -317,6 +317,23 @@ def binary(op: str, lhs: Expr, rhs: Expr) -> Expr:
     return expr
 
 
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def negated(condition: Expr) -> Expr:
+    """The opposite of a condition, with comparisons turned round."""
+    match condition:
+        case Binary(op="and" | "or"):
+            other = "or" if condition.op == "and" else "and"
+            return binary(other, negated(condition.lhs), negated(condition.rhs))
+        case Binary() if condition.op in _NEGATED and not condition.lhs.dtype.is_float:
+            return binary(_NEGATED[condition.op], condition.lhs, condition.rhs)
+        case Unary(op="not"):
+            return condition.operand
+        case _:
+            return Unary(BOOL, "not", condition)
+
+
 def joined(op: str, parts: Iterable[Expr]) -> Expr | None:
     """`a op b op c`, from the left; None for no parts."""
     found: Expr | None = None

@@ -92,7 +92,7 @@ def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, fo
     if isinstance(old, Var) and old.role is Role.MUTABLE and not isinstance(value, Allocation):
         _assign_mutable(cx, old, value, "")
         return
-    _refuse_carried(name, env)
+    _refuse_carried(name, value, env)
     env.bind(name, _bound(cx, name, value, env, span, formula), span)
 
 
@@ -117,9 +117,15 @@ def _is_carried_tile(name: str, value: object, env: Env) -> bool:
     return tiles.is_tile(value) and scope is not None and scope.loop and name not in scope.values
 
 
-def _refuse_carried(name: str, env: Env) -> None:
-    """A name that a loop has read, and now binds again, would not carry its value to the next turn."""
-    if env.carried_by(name) is not None:
+def _refuse_carried(name: str, value: object, env: Env) -> None:
+    """A name that a loop has read, and now binds again, would not carry its value to the next turn.
+
+    A number that takes the name of a tensor or tile carries nothing: the loop is traced once, with the tensor.
+    """
+    carried = env.carried_by(name)
+    scope = None if carried is None else env.find_quietly(name)
+    taken = scope is not None and isinstance(scope.values[name], Buffer) and not isinstance(value, Buffer | View)
+    if carried is not None and not taken:
         raise Fault(
             "T2C-F027",
             f"`{name}` is bound again inside a loop of the kernel, but names do not carry values from turn to turn",
@@ -201,7 +207,7 @@ def annotated(cx: Context, node: cst.AnnAssign, env: Env) -> None:
         init = as_expr(value)
         if init is None:
             raise Fault("T2C-F023", f"`{name}` must be a number, not {describe(value)}")
-        _refuse_carried(name, env)
+        _refuse_carried(name, init, env)
         env.bind(name, _declare(cx, name, annotation, init), span)
     elif node.value is not None:
         _assign_name(cx, name, value, env, span, cx.source.code(node.value))

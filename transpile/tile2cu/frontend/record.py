@@ -12,6 +12,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.leaving import without_leaves
 from tile2cu.frontend.phases import phases
 from tile2cu.frontend.values import Allocation, KernelFrame, Placement, Reducer
 
@@ -223,7 +224,7 @@ class Recorder:
             threads=math.prod(frame.threads),
             cluster=frame.cluster,
             tiles=tuple(opened.tiles),
-            body=tuple(body),
+            body=without_leaves(tuple(body)),
             span=place.span,
             comments=place.lines,
         )

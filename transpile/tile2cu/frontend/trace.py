@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, negated, static_value, works_among_threads
 from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
@@ -210,14 +210,10 @@ def _trace_arms(
     cx.recorder.depth -= 1
     then_env.end_frame()
     else_env.end_frame()
-    cx.recorder.emit(
-        If(
-            condition=condition,
-            then=tuple(then),
-            orelse=tuple(orelse),
-            **at.fields,
-        )
-    )
+    if not then:  # only the other arm does anything
+        condition, then, orelse = negated(condition), orelse, []
+    if then:
+        cx.recorder.emit(If(condition=condition, then=tuple(then), orelse=tuple(orelse), **at.fields))
 
 
 def _no_return(flow: Return | None) -> None:

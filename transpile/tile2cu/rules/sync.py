@@ -214,7 +214,7 @@ class _Walker:
         """What is left of it after a barrier of the current threads: what a group did stays new to the others."""
         return _Pending() if self.group is None else pending.known_to(self.group)
 
-    def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | None) -> _Pending:
+    def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         for place, stmt in enumerate(body):
             if self.group is None and _is_of_groups(stmt) and not (place and _is_of_groups(body[place - 1])):
                 run = takewhile(_is_of_groups, body[place:])
@@ -222,7 +222,9 @@ class _Walker:
             pending = self.statement(stmt, pending, divergent)
         return pending
 
-    def before_groups(self, first: Stmt, run: list[If], pending: _Pending, divergent: If | While | None) -> _Pending:
+    def before_groups(
+        self, first: Stmt, run: list[If], pending: _Pending, divergent: If | While | Loop | None
+    ) -> _Pending:
         """One barrier of the block before all that its groups do next to one another.
 
         Between them it could keep those apart that wait for one another.
@@ -235,7 +237,7 @@ class _Walker:
         self.barrier(first, hazards, divergent)
         return _Pending()
 
-    def statement(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def statement(self, stmt: Stmt, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         match stmt:
             case Loop():
                 return self.loop(stmt, pending, divergent)
@@ -252,7 +254,7 @@ class _Walker:
             case _:
                 return self.simple(stmt, pending, divergent)
 
-    def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
         reads, writes = self.read(stmt), self.written(stmt)
         changed = writes | self.filled(stmt)
@@ -303,27 +305,28 @@ class _Walker:
         read = {name for each in behind for name in self.read(each)}
         return {name: Hazard(name, "written") for name in self.names(pending.written) & read}
 
-    def all_come(self, hazards: dict[str, Hazard], divergent: If | While | None) -> dict[str, Hazard]:
+    def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
         """The hazards that end at a barrier here: where not all threads come, those of tensors are the user's."""
         if divergent is None or not self.lenient:
             return hazards
         names = {tensor.name for tensor in self.tensors}
         return {name: hazard for name, hazard in hazards.items() if name not in names}
 
-    def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | None) -> None:
+    def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> None:
         if divergent is not None:
+            what = "branch" if isinstance(divergent, If) else "loop"
             raise Tile2CuError(
                 "T2C-P002",
-                "a barrier is needed here, inside a branch that not all threads of the block take",
+                f"a barrier is needed here, inside a {what} that not all threads of the block take",
                 stmt.span,
-                notes=(Note("the branch depends on the thread", divergent.span),),
-                help="move the copy out of the `if`, make its condition the same for all threads, or write all "
+                notes=(Note(f"the {what} depends on the thread", divergent.span),),
+                help=f"move the copy out of the {what}, make it the same for all threads, or write all "
                 "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
             )
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
-    def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
         hazards = self.hazards_of_group(stmt, group, pending)
         if hazards or id(stmt) in self.barriers:
@@ -342,7 +345,7 @@ class _Walker:
         others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or _of_all(key[1])))
         return self.hazards(reads, writes, others)
 
-    def branch(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def branch(self, stmt: If, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         group = group_of(stmt)
         if group is not None:
             return self.work_of_group(stmt, group, pending, divergent)
@@ -359,7 +362,7 @@ class _Walker:
         finally:
             self.lenient = True
 
-    def arms(self, stmt: If, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def arms(self, stmt: If, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         around = self.conditions
         try:
             self.conditions = (*around, (stmt.condition, True))
@@ -381,7 +384,7 @@ class _Walker:
         self.barrier(stmt, hazards, None)
         return self.after_barrier(pending)
 
-    def condition(self, stmt: If | While | Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def condition(self, stmt: If | While | Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         """The elements that the condition itself reads, or that the bounds of a loop do."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
@@ -396,19 +399,20 @@ class _Walker:
             pending = self.after_barrier(pending)
         return pending.merge(self.done({}, shared_reads, touches=touches))
 
-    def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
         pending = self.condition(stmt, pending, divergent)
         if pipeline is None or pipeline.producer:
             pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
             return self.pipelined(stmt, pipeline, pending, divergent)
-        before = pending
+        alike = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads come for each turn
+        inside, before = divergent if alike else stmt, pending
         for _ in range(2):  # the second turn meets what the first left behind
-            pending = before.merge(self.body(stmt.body, pending, divergent))
+            pending = before.merge(self.body(stmt.body, pending, inside))
         return pending
 
-    def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         """A loop on a condition: its barriers are reached by all threads only if all see the same condition.
 
         Where the condition is asked again, at a turn's end, no barrier can stand.
@@ -419,7 +423,7 @@ class _Walker:
             pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), stmt))
         return pending
 
-    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
         """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
         parts = tuple(walk_stmts(stmt.body))
         read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
@@ -446,7 +450,9 @@ class _Walker:
             elif touches(buffers_read(stmt), buffer):
                 yield self.owners.touch(stmt, buffer, self.conditions)
 
-    def pipelined(self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | None) -> _Pending:
+    def pipelined(
+        self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | Loop | None
+    ) -> _Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
         slots = {buffer.name: buffer for buffer in pipeline.buffers}
         written, read = self.names(pending.written), self.names(pending.read)

@@ -308,6 +308,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "pow": _power,
     "power": _power,
     "fmod": _function_of_two("fmod"),
+    "copysign": _function_of_two("copysign"),
+    "atan2": _function_of_two("atan2"),
     "__ffs": first_set,
     "__fns": nth_set,
     "popcount": popcount,

@@ -7,6 +7,7 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.leaving import Leave
 from tile2cu.frontend.lower.operand import as_count
 
 _AXES = ("x", "y", "z")
@@ -81,7 +82,16 @@ def _lanes(cx: Context, warp_size: object) -> int:
     return cx.machine.warp_size if warp_size is None else as_count(warp_size, "`warp_size`", least=1)
 
 
+def thread_return(cx: Context) -> object:
+    """`T.thread_return()`: the thread is done."""
+    cx.recorder.require_kernel("T.thread_return")
+    at = cx.recorder.take()
+    cx.recorder.emit(Leave(**at.fields))
+    return None
+
+
 FUNCTIONS: dict[str, Callable[..., object]] = {
+    "thread_return": thread_return,
     "get_thread_binding": get_thread_binding,
     "get_block_binding": get_block_binding,
     "thread_binding": thread_binding,

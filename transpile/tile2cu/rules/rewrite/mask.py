@@ -7,17 +7,16 @@ from functools import reduce
 from itertools import takewhile
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
     Binary,
     Call,
     Const,
     Expr,
     Load,
-    Unary,
     Var,
     binary,
     int_const,
+    negated,
     static_value,
     substitute,
     walk,
@@ -26,7 +25,6 @@ from tile2cu.core.program import Gemm, If, Launch, Parallel, Scope, Stmt, Store
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 MASK = "rewrite.mask.after-product"
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def masks_after_products(launch: Launch) -> Launch:
@@ -111,20 +109,6 @@ def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
         case _:
             return None
     return _Mask(loop, product, condition, replace(store, value=replace(choice, args=args)))
-
-
-def negated(condition: Expr) -> Expr:
-    """The opposite of a condition, with comparisons turned round."""
-    match condition:
-        case Binary(op="and" | "or"):
-            other = "or" if condition.op == "and" else "and"
-            return binary(other, negated(condition.lhs), negated(condition.rhs))
-        case Binary() if condition.op in _NEGATED and not condition.lhs.dtype.is_float:
-            return binary(_NEGATED[condition.op], condition.lhs, condition.rhs)
-        case Unary(op="not"):
-            return condition.operand
-        case _:
-            return Unary(BOOL, "not", condition)
 
 
 def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:

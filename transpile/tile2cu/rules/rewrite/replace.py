@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from tile2cu.core.expr import Expr, Load, rebuilt
+from tile2cu.core.expr import Expr, Load, negated, rebuilt
 from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While
 
 Body = tuple[Stmt, ...]
@@ -50,22 +50,26 @@ def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:
     rebuilt: list[Stmt] = []
     for place, stmt in enumerate(body):
         found = change(body, place)
-        rebuilt += [_inside(stmt, change)] if found is None else list(found)
+        rebuilt += _inside(stmt, change) if found is None else found
     same = len(rebuilt) == len(body) and all(a is b for a, b in zip(rebuilt, body, strict=True))
     return body if same else tuple(rebuilt)
 
 
-def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Stmt:
+def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Body:
+    """The statement with changes inside; a branch in which nothing is left to do goes, or takes the other arm alone."""
     match stmt:
         case If():
             then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
-            same = then is stmt.then and orelse is stmt.orelse
-            return stmt if same else replace(stmt, then=then, orelse=orelse)
+            if then is stmt.then and orelse is stmt.orelse:
+                return (stmt,)
+            if then or not orelse:
+                return (replace(stmt, then=then, orelse=orelse),) if then else ()
+            return (replace(stmt, condition=negated(stmt.condition), then=orelse, orelse=()),)
         case Loop() | While():
             body = in_body(stmt.body, change)
-            return stmt if body is stmt.body else replace(stmt, body=body)
+            return (stmt,) if body is stmt.body else (replace(stmt, body=body),)
         case _:
-            return stmt
+            return (stmt,)
 
 
 def under_comments(op: Stmt, stmts: Sequence[Stmt]) -> Body:
