@@ -23,6 +23,7 @@ from comparison import on_ptx, rows_of
 from prebuilt import Text, texts
 from tests.host.kernels import load_body
 from tests.host.test_hopper_forms import GEMM
+from tests.host.test_skipped_turns import kernel_of, problem
 from tile2cu_runtime import Kernel, LaunchError, SimulationError, load_kernel, paths
 from tile2cu_runtime.compile import OBJECT, ptx_build
 from tile2cu_runtime.simulator import PtxMachine, Simulator
@@ -71,6 +72,13 @@ def test_products_of_other_types(dtype: str, sums: str, numpy: type, tmp_path: P
     )
     a, b = (RNG.integers(0 if dtype == "uint8" else -4, 5, shape).astype(numpy) for shape in ((m, k), (n, k)))
     np.testing.assert_array_equal(kernel(a, b).astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+def test_turns_are_skipped_by_all(tmp_path: Path) -> None:
+    """A producer whose ring goes on from branch to branch."""
+    kernel = kernel_of("values of a turn", tmp_path, device="ptx", check=False)
+    arrays, expected = problem("values of a turn")
+    np.testing.assert_array_equal(kernel(*arrays), expected)
 
 
 # ---- faults in headers/tl/cuda, which the CPU engine does not read ----------------------------------------------

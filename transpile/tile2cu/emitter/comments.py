@@ -3,7 +3,7 @@
 from pathlib import PurePath
 from textwrap import wrap
 
-from tile2cu.core.program import Constant, If, Let, Loop, Stmt, While, walk_stmts
+from tile2cu.core.program import Constant, If, Let, Loop, LoopKind, Stmt, While, walk_stmts
 
 WIDTH = 120
 BODY_WIDTH = 110  # for comments inside a kernel's body, wherever it is indented to
@@ -76,8 +76,12 @@ def file_of(place: Stmt | Constant) -> str:
 
 
 def is_of_rules(stmt: Stmt) -> bool:
-    """Whether a branch is the rules' own, around what the user wrote."""
-    return isinstance(stmt, If) and stmt.then[0].span == stmt.span
+    """Whether a branch or a pipelined loop is none of the user's."""
+    match stmt:
+        case If(then=inside) | Loop(kind=LoopKind.PIPELINED, body=inside):
+            return bool(inside) and inside[0].span == stmt.span
+        case _:
+            return False
 
 
 def _after(place: str, comments: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
-from tile2cu.emitter.tma import persistent_in
+from tile2cu.emitter.tma import is_one_turn, persistent_in
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             return _in_flight(op, in_flight, turns, statements)
         if statements.is_loading:
             loads = statements.body(pipeline.loads)
-            return StatementView("produce", turns, body=loads)
+            return StatementView("produce_turn" if is_one_turn(op) else "produce", turns, body=loads)
+        if pipeline.producer and is_one_turn(op):
+            note = "The turn waits until TMA has filled the slot; at its end each warp frees it"
+            return StatementView("consume_turn", turns, comments=(note,), body=statements.body(pipeline.body))
         if pipeline.producer:
             note = (
                 f"Each turn waits until TMA has filled the slot of tile {turns['turn']}; at its end each warp frees it"

@@ -13,12 +13,14 @@ from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
-from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
+from tile2cu.emitter.tma import is_one_turn, panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import visits, walk_view
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
+
+_BETWEEN_TILES = "While they end what follows a tile's turns, the next tile's loads are under way. "
 
 
 def producer(statements: "Statements") -> tuple[StatementView, ...]:
@@ -82,8 +84,8 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     who = "One warpgroup more" if shares else "One warp more"
     note = (
         f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {ahead} ahead, "
-        f"as slots are freed. While they end what follows a tile's turns, the next tile's loads are under way. No "
-        f"barrier of the whole block follows  [{facts.rule(loop, 'pipeline')}]"
+        f"as slots are freed. {'' if is_one_turn(loop) else _BETWEEN_TILES}No barrier of the whole block follows  "
+        f"[{facts.rule(loop, 'pipeline')}]"
     )
     if shares:
         note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"

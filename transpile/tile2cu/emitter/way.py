@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from tile2cu.core.prelude import Walk, walk_to
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import producer_loop
+from tile2cu.emitter.tma import is_one_turn, producer_loop
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
 
-_ABOUT = "The work of this block, one tile after the other: who loads and who computes go the same way, and visit each."
+_TILES = "The work of this block, one tile after the other: who loads and who computes go the same way, and visit each."
+_TURNS = "The turns that are not skipped: who loads and who computes go the same way, and visit each."
 
 
 def walk_in(settled: Settled) -> Walk | None:
@@ -31,10 +32,11 @@ def walk_view(walk: Walk, statements: "Statements") -> StatementView:
         for cpp, each in groupby(walk.values, lambda var: var.dtype.cpp)
     )
     parts = {**_called(statements), "fields": " ".join(fields)}
+    about = _TURNS if _visits_turns(statements) else _TILES
     statements.is_walking = True
     body = statements.loading(walk.way)
     statements.is_walking = False
-    return StatementView("walk", parts, body=body, notes=tuple(wrapped(_ABOUT, BODY_WIDTH)))
+    return StatementView("walk", parts, body=body, notes=tuple(wrapped(about, BODY_WIDTH)))
 
 
 def visit(walk: Walk, statements: "Statements") -> StatementView:
@@ -63,4 +65,12 @@ def _fields(walk: Walk, work: str, statements: "Statements") -> Iterator[None]:
 
 def _called(statements: "Statements") -> dict[str, str]:
     names = statements.printer.names
+    if _visits_turns(statements):
+        return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn")}
     return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work")}
+
+
+def _visits_turns(statements: "Statements") -> bool:
+    """Whether the way leads to single turns, not to tiles of several."""
+    found = producer_loop(statements.settled)
+    return found is not None and is_one_turn(found[0])

@@ -15,12 +15,14 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups, fragments
 from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Program, Scope, Stmt, While, group_of, walk_stmts
+from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
+from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.views import views_through_shared
@@ -148,6 +150,24 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
         launch = without_early_starts(launch)
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))
+    skipping = with_skipped_turns(launch) if target.tma else None
+    return (skipping and _skipping(program, skipping, target, rules)) or _settled(program, launch, target, rules)
+
+
+def _skipping(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
+    """What is settled about a launch rewritten for a producer that skips turns; None where it then has none."""
+    try:
+        context = _settled(program, launch, target, rules)
+    except Tile2CuError:
+        if any(isinstance(op, Loop) and op.num_stages > 1 for op in walk_stmts(launch.body)):
+            raise  # with fewer stages it may fit
+        return None
+    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    return context if specialised is not None and specialised.producer else None
+
+
+def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
+    """What the rules settle about a launch, which is rewritten where they ask for it."""
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
         try:

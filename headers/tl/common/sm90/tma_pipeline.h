@@ -161,6 +161,13 @@ template <int stages, int threads, int blocks = 1> class TmaPipeline : TmaRing<s
     tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(slot)), slot.advance(); });
   }
 
+  // One turn: load(full) starts the loads of the tile of `slot`. Consumers wait for the slot, release and advance it.
+  template <class Load> TL_DEVICE void produce_turn(const Load& load, RingSlot<stages>& slot) const {
+    static_assert(blocks == 1, "blocks of a cluster have one loop of turns");
+    if (thread() == threads) load(Ring::acquire(slot));
+    slot.advance();
+  }
+
   struct Iterator {
     int k;
     const Ring& ring;

@@ -1,0 +1,104 @@
+"""Turns of a pipelined loop that stand in a branch: a producer skips the same ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError, Kernel, load_kernel
+
+RNG = np.random.default_rng(3)
+HEAD = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+"""
+TURN = """T.copy(A[by * 64, {k} * 64], A_shared)
+                T.copy(B[{k} * 64, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[by * 64, bx * 64])
+"""
+LOOP = "for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):"
+FORMS = {
+    "an element of a tensor": f"""{HEAD}
+        {LOOP}
+            if mask[by, bx, k] != 0:
+                {TURN.format(k="k")}""",
+    "an element of a copy": f"""{HEAD}
+        row = T.alloc_fragment((4,), "int32")
+        T.copy(mask[by, bx, :], row)
+        {LOOP}
+            if row[k] != 0:
+                {TURN.format(k="k")}""",
+    "values of a turn": f"""{HEAD}
+        {LOOP}
+            here = mask[by, bx, k]
+            other = 3 - k
+            if here != 0 and other < T.ceildiv(K, 64):
+                {TURN.format(k="other")}""",
+}
+
+
+def kernel_of(form: str, folder: Path, **options: object) -> Kernel:
+    return load_body(
+        folder,
+        FORMS[form],
+        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), '
+        'mask: T.Tensor((T.ceildiv(M, 64), T.ceildiv(N, 64), 4), "int32"), C: T.Tensor((M, N), "float32")',
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+        **options,
+    )
+
+
+def problem(form: str) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Ragged in all dimensions; among the tiles of C are some of all turns, of the last one, and of none."""
+    m, n, k = 150, 136, 208
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    mask = RNG.integers(0, 2, (3, 3, 4)).astype(np.int32)
+    mask[0, 0], mask[0, 1], mask[1, 2], mask[2, 2] = 0, 1, (0, 0, 0, 1), (1, 0, 0, 0)
+    used = mask[:, :, ::-1] if form == "values of a turn" else mask
+    whole = used.repeat(64, axis=2)[:, :, :k].astype(np.float64)
+    expected = np.zeros((m, n))
+    for row, column in np.ndindex(3, 3):
+        rows, columns = slice(64 * row, min(64 * row + 64, m)), slice(64 * column, min(64 * column + 64, n))
+        expected[rows, columns] = a[rows] * whole[row, column] @ b[:, columns].astype(np.float64)
+    return (a, b, mask), expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_turns_are_skipped_by_all(form: str, tmp_path: Path) -> None:
+    kernel = kernel_of(form, tmp_path)
+    arrays, expected = problem(form)
+    np.testing.assert_array_equal(kernel(*arrays), expected)
+    assert "pipeline.produce_turn(load, slot);" in kernel.source and "rewrite.turns.skipped" in kernel.source
+
+
+def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
+    loads = "pipeline.produce_turn(load, slot);"
+    assert kernel_of("an element of a tensor", tmp_path).source.count(loads) == 1
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
+    for name, text in emitted.files.items():
+        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k > 0) {loads}"))
+    arrays, _ = problem("")
+    with pytest.raises(CheckError):
+        load_kernel(tmp_path / "small.cu", device="cpu", check=True)(*arrays)
+
+
+def test_what_only_turns_know_is_not_loaded_ahead(tmp_path: Path) -> None:
+    body = f"""{HEAD}
+        left = T.alloc_var("int32", 3)
+        for k in T.Pipelined(4, num_stages=2):
+            if left > 0:
+                left = left - 1 - k
+                {TURN.format(k="k")}"""
+    params = 'A: T.Tensor((64, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((64, 64), "float32")'
+    kernel = load_body(tmp_path, body, params, grid="1, 1", blocks="(bx, by)", target="cuda:sm_90a")
+    assert "is_producer" not in kernel.source
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((64, 256), (256, 64)))
+    np.testing.assert_array_equal(kernel(a, b), a[:, :128].astype(np.float64) @ b[:128].astype(np.float64))
