@@ -28,7 +28,7 @@ template <class T, class Layout, class Tile> TL_DEVICE void hand_over(const Frag
   if constexpr (Layout::rank == 2) {
     static_assert(Layout::own_rows == Layout::M && Layout::own_cols == Layout::N, "a warpgroup holds the whole tile");
     TL_UNROLL
-    for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<0, Layout::N>(from, to, m);
+    for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<0, Layout::N, 0>(from, to, m);
   } else {
     TL_UNROLL
     for (int r = 0; r < Layout::registers; ++r)
