@@ -252,6 +252,18 @@ def test_the_engine_finds_a_copy_that_nobody_waited_for(tmp_path: Path) -> None:
         kernel(np.ones((64, 8), np.float16))
 
 
+COPY = """T.ptx_cp_async(
+                    T.access_ptr(A_shared[ko % 2, r * 16 + (tx - 256) // 8, (tx - 256) % 8 * 8], "w", 8),
+                    T.access_ptr(A[row, (tx - 256) % 8 * 8], "r", 8),
+                    8,
+                )"""
+ASYNC_SCOPE = """if row >= 0:
+                    with T.attr("default", "async_scope", 1):
+                        for u in T.serial(2):
+                            for v in T.vectorized(4):
+                                A_shared[ko % 2, r * 16 + (tx - 256) // 8, v + (tx - 256) % 8 * 8 + u * 4] = A[
+                                    row, (tx - 256) % 8 * 8 + u * 4 + v
+                                ]"""
 GATHER = """
     A_shared = T.alloc_shared((2, 64, 64), "float16")
     B_shared = T.alloc_shared((64, 128), "float16")
@@ -283,21 +295,17 @@ GATHER = """
             T.barrier_wait(free[ko % 2], ko // 2 ^ 1)
             for r in T.serial(4):
                 row = Rows[bx * 64 + r * 16 + (tx - 256) // 8, ko]
-                T.ptx_cp_async(
-                    T.access_ptr(A_shared[ko % 2, r * 16 + (tx - 256) // 8, (tx - 256) % 8 * 8], "w", 8),
-                    T.access_ptr(A[row, (tx - 256) % 8 * 8], "r", 8),
-                    8,
-                )
+                {copy}
             T.cp_async_barrier_noinc(ready[ko % 2])
 """
 
 
-def gather(folder: Path, statements: str = GATHER) -> Kernel:
+def gather(folder: Path, statements: str = GATHER, copy: str = COPY) -> Kernel:
     """Sums of four rows each that one group gathers, times B: its halves by two other groups."""
     params = 'A: T.Tensor((K, 64), "float16"), Rows: T.Tensor((M, 4), "int32"), '
     params += 'B: T.Tensor((64, 128), "float16"), C: T.Tensor((M, 128), "float32")'
     options = {"grid": "T.ceildiv(M, 64)", "arguments": "M, K", "threads": 384, "target": "cuda:sm_90a"}
-    return load_body(folder, statements, params, M=128, **options)
+    return load_body(folder, statements.replace("{copy}", copy), params, M=128, **options)
 
 
 def gathered() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -305,13 +313,15 @@ def gathered() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, RNG.integers(0, 70, (128, 4)).astype(np.int32), b
 
 
-def test_one_group_gathers_rows_for_two(tmp_path: Path) -> None:
-    kernel = gather(tmp_path)
+@pytest.mark.parametrize("copy", [COPY, ASYNC_SCOPE], ids=["ptx_cp_async", "async_scope"])
+def test_one_group_gathers_rows_for_two(copy: str, tmp_path: Path) -> None:
+    kernel = gather(tmp_path, copy=copy)
     a, rows, b = gathered()
     expected = a.astype(np.float64)[rows].sum(axis=1) @ b.astype(np.float64)
     np.testing.assert_array_equal(kernel(a, rows, b), expected)
     body = kernel.source.partition("__global__")[2]
-    assert "tl::cp_async_arrive(ready[ko % 2]);" in body and "sync_threads" not in body
+    assert f"tl::cp_async<{16 if copy == COPY else 8}>" in body and "tl::cp_async_arrive(ready[ko % 2]);" in body
+    assert "sync_threads" not in body
     assert body.count("tl::sync_block();") == 1, "for the barriers; the rest is handed over by them"
 
 

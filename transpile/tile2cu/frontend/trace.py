@@ -18,6 +18,7 @@ from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lets import let
 from tile2cu.frontend.loops import loop_body, target_names, trace_for
 from tile2cu.frontend.lower import debug, extern, loop
+from tile2cu.frontend.lower.async_scope import asynchronous
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import footer_comments, leading_comments, stands_apart, trailing_comment
 from tile2cu.frontend.scope import Env
@@ -270,9 +271,7 @@ def _trace_with(cx: Context, node: cst.With, env: Env, items: Sequence[cst.WithI
         case PipelineFrame():
             _trace_pipeline(cx, node, frame, env)
         case AttrFrame():
-            outer, cx.recorder.reducer = cx.recorder.reducer, frame.reducer
-            trace_block(cx, node.body, env)
-            cx.recorder.reducer = outer
+            _trace_attr(cx, node, frame, env)
         case GroupFrame():
             _trace_group(cx, node, frame, env)
         case _:
@@ -318,6 +317,16 @@ def _trace_branch(cx: Context, node: cst.With, frame: IfFrame, others: Sequence[
 def _arm_name(cx: Context, node: cst.With, env: Env) -> str:
     frame = evaluate(cx, node.items[0].item, env) if len(node.items) == 1 else None
     return frame.name if isinstance(frame, BranchFrame) else ""
+
+
+def _trace_attr(cx: Context, node: cst.With, frame: AttrFrame, env: Env) -> None:
+    """`with T.attr(...):`, whose statements stand where it stands."""
+    first, outer = cx.recorder.position, cx.recorder.reducer
+    cx.recorder.reducer = frame.reducer
+    trace_block(cx, node.body, env)
+    cx.recorder.reducer = outer
+    if frame.asynchronous:
+        first.block[first.at :] = asynchronous(first.block[first.at :])
 
 
 def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> None:

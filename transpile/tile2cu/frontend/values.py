@@ -268,6 +268,7 @@ class AttrFrame:
     """`T.attr(...)`, before `with` enters it: what T.tvm_thread_allreduce does inside, or a hint."""
 
     reducer: Reducer | None
+    asynchronous: bool = False  # whether stores inside are copies by cp.async
 
 
 @dataclass(frozen=True, eq=False)

@@ -143,11 +143,13 @@ def evaluate(cx: Context, value: object = None) -> object:
 
 
 def attr(cx: Context, node: object, key: object, value: object = None) -> object:
-    """`with T.attr(T.comm_reducer(...), "reduce_scope", ...)`; pragmas are hints."""
+    """`with T.attr(T.comm_reducer(...), "reduce_scope", ...)`, and of "async_scope"; pragmas are hints."""
     if isinstance(node, Reducer) and key == "reduce_scope":
         return AttrFrame(node)
     if isinstance(key, str) and key.startswith("pragma_"):
         return AttrFrame(None)
+    if key == "async_scope":
+        return AttrFrame(cx.recorder.reducer, asynchronous=True)
     raise Fault("T2C-F011", f"T.attr with {describe(key)} is not supported yet", help="leave it out")
 
 

@@ -1,0 +1,91 @@
+"""`with T.attr(..., "async_scope", 1)`: stores of a tensor's elements to shared tiles that are copies by cp.async."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import Buffer, Effect, If, Loop, Scope, Stmt, Store
+from tile2cu.frontend.fault import Fault
+
+_SIZES = (4, 8, 16)  # bytes that one instruction copies
+
+
+def asynchronous(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements with what they copy begun by cp.async, as T.ptx_cp_async begins it.
+
+    A loop over elements that lie side by side, as T.vectorized makes it, is one copy.
+    """
+    return tuple(copy for stmt in body for copy in _begun(stmt))
+
+
+def _begun(stmt: Stmt) -> tuple[Stmt, ...]:
+    match stmt:
+        case Loop():
+            copies = tuple(_copy(each, stmt) for each in stmt.body)
+            first, *others = (each for each in copies if each is not None) if None not in copies else (None,)
+            if first is not None:
+                return (replace(first, comments=(*stmt.comments, *first.comments)), *others)
+            return (replace(stmt, body=asynchronous(stmt.body)),)
+        case If():
+            return (replace(stmt, then=asynchronous(stmt.then), orelse=asynchronous(stmt.orelse)),)
+        case Store() if stmt.buffer.scope is Scope.SHARED:
+            copy = _copy(stmt, None)
+            if copy is None:
+                raise Fault(
+                    "T2C-F023",
+                    f"cp.async copies 4, 8 or 16 bytes of a tensor to `{stmt.buffer.name}`, and this is no such copy",
+                    help="write `for v in T.vectorized(n): S[i, v] = A[j, v]`, or leave T.attr out",
+                ).at(stmt.span)
+            return (copy,)
+        case _:
+            return (stmt,)
+
+
+def _copy(stmt: Stmt, loop: Loop | None) -> Effect | None:
+    """The copy that a store makes in all turns of a loop; None where it is none that cp.async can do."""
+    if not isinstance(stmt, Store) or stmt.op or not isinstance(stmt.value, Load):
+        return None
+    target, source = stmt.buffer, stmt.value.buffer
+    assert isinstance(source, Buffer)
+    count = 1 if loop is None else _turns(loop)
+    size = count * target.dtype.bytes
+    if (target.scope, source.scope) != (Scope.SHARED, Scope.GLOBAL) or target.dtype != source.dtype:
+        return None
+    if size not in _SIZES or target.dtype.is_packed:
+        return None
+    ends = []
+    for buffer, indices, access in ((target, stmt.indices, "w"), (source, stmt.value.indices, "r")):
+        first = indices if loop is None else _first(indices, loop.var)
+        if first is None:
+            return None
+        ends.append(Address(buffer.dtype, buffer, first, access, count))
+    call = Call(INT32, f"cp_async<{size}>", (*ends, int_const(size)))
+    return Effect(call=call, span=stmt.span, comments=stmt.comments, trailing=stmt.trailing)
+
+
+def _turns(loop: Loop) -> int:
+    """The turns of a loop that counts from 0 by 1; 0 of any other."""
+    start, stop, step = (static_value(part) for part in (loop.start, loop.stop, loop.step))
+    return int(stop) if isinstance(stop, int) and (start, step) == (0, 1) else 0
+
+
+def _first(indices: tuple[Expr, ...], var: Var) -> tuple[Expr, ...] | None:
+    """The indices in a loop's first turn; None where its turns do not lie side by side along the last dimension."""
+    *outer, last = indices
+    first = _without(last, var)
+    alone = first is not None and not any(part == var for index in (*outer, first) for part in walk(index))
+    return (*outer, first) if alone and first is not None else None
+
+
+def _without(sum_: Expr, var: Var) -> Expr | None:
+    """A sum without one of its terms; None where it is no term of its own."""
+    if sum_ == var:
+        return int_const(0)
+    if not isinstance(sum_, Binary) or sum_.op not in ("+", "-"):
+        return None
+    left = _without(sum_.lhs, var)
+    if left is not None:
+        return sum_.rhs if sum_.op == "+" and static_value(left) == 0 else binary(sum_.op, left, sum_.rhs)
+    right = _without(sum_.rhs, var) if sum_.op == "+" else None
+    return None if right is None else sum_.lhs if static_value(right) == 0 else binary("+", sum_.lhs, right)
