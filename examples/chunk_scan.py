@@ -32,6 +32,7 @@ def chunk_scan(
     accum_dtype = "float32"
     log2e = 1.44269504
     chunks = T.ceildiv(seqlen, chunk_size)
+    tiles = T.ceildiv(chunk_size, block_M) * T.ceildiv(headdim, block_N)  # of a chunk
 
     @T.prim_func
     def chunk_scan_kernel(
@@ -44,10 +45,8 @@ def chunk_scan(
         D: T.Tensor((heads,), dtype),
         Y: T.Tensor((batch, seqlen, heads, headdim), dtype),
     ):
-        # grid dims: (heads, #tiles of a chunk, batch * chunks)
-        with T.Kernel(
-            heads, T.ceildiv(chunk_size, block_M) * T.ceildiv(headdim, block_N), batch * chunks, threads=threads
-        ) as (head, tile, chunk_of_batch):
+        # grid dims: (heads, chunks * #tiles of a chunk, batch)
+        with T.Kernel(heads, chunks * tiles, batch, threads=threads) as (head, tile_of_chunks, b):
             CB_shared = T.alloc_shared((block_M, block_K), dtype)
             x_shared = T.alloc_shared((block_K, block_N), dtype)
             C_shared = T.alloc_shared((block_M, dstate), dtype)
@@ -63,8 +62,8 @@ def chunk_scan(
             decayed_k = T.alloc_fragment((block_K,), dtype)
             y = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            b = chunk_of_batch % batch
-            chunk = chunk_of_batch // batch
+            tile = tile_of_chunks % tiles
+            chunk = tile_of_chunks // tiles
             group = 0 if groups == 1 else head // (heads // groups)
             # The last tokens have the most turns: they come first, so that short ones fill the gaps at the end.
             m = (T.ceildiv(chunk_size, block_M) - 1 - tile // T.ceildiv(headdim, block_N)) * block_M
@@ -114,7 +113,8 @@ def chunk_scan(
                         weights[i, j] *= T.exp2(dA_m[i] * log2e - dA_k[j] * log2e) * dt_k[j]
                     # x of the token itself counts D more.
                     for i, j in T.Parallel(block_M, block_K):
-                        weights[i, j] += T.if_then_else(m + i == k * block_K + j, T.cast(skip, accum_dtype), 0)
+                        if m + i == k * block_K + j:
+                            weights[i, j] += T.cast(skip, accum_dtype)
                     for i, j in T.Parallel(block_M, block_K):
                         weights[i, j] = T.if_then_else(m + i >= k * block_K + j, weights[i, j], 0)
                     T.copy(weights, weights_cast)

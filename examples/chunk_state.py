@@ -28,6 +28,7 @@ def chunk_state(
     accum_dtype = "float32"
     log2e = 1.44269504
     chunks = T.ceildiv(seqlen, chunk_size)
+    tiles = T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N)  # of a state
 
     @T.prim_func
     def chunk_state_kernel(
@@ -37,10 +38,8 @@ def chunk_state(
         dA_cumsum: T.Tensor((batch, heads, chunks, chunk_size), dtype),
         States: T.Tensor((batch, chunks, heads, headdim, dstate), dtype),
     ):
-        # grid dims: (heads, #tiles of a state, batch * chunks)
-        with T.Kernel(
-            heads, T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N), batch * chunks, threads=threads
-        ) as (head, tile, chunk_of_batch):
+        # grid dims: (heads, chunks * #tiles of a state, batch)
+        with T.Kernel(heads, chunks * tiles, batch, threads=threads) as (head, tile_of_chunks, b):
             x_shared = T.alloc_shared((block_K, block_M), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             decayed_shared = T.alloc_shared((chunk_size,), dtype)  # dt, decayed from its token to the chunk's end
@@ -48,8 +47,8 @@ def chunk_state(
             x_decayed = T.alloc_fragment((block_M, block_K), dtype)
             state = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            b = chunk_of_batch % batch
-            chunk = chunk_of_batch // batch
+            tile = tile_of_chunks % tiles
+            chunk = tile_of_chunks // tiles
             group = 0 if groups == 1 else head // (heads // groups)
             first = chunk * chunk_size
             m = tile // T.ceildiv(dstate, block_N) * block_M

@@ -11,33 +11,43 @@ import tilelang.language as T
 def gemv(
     N,
     K,
-    block_N=8,  # rows of B a block
-    block_K=1024,  # columns a turn
-    num_stages=2,
+    block_N=4,  # rows of B a block
+    block_K=None,
+    num_stages=None,
     threads=128,
     dtype="float16",
 ):
     """C[n] = sum over k of B[n, k] * A[k]."""
     accum_dtype = "float32"
+    # What is not given is what was fastest on an H200: a few tiles of 16 KB on their way, and no half empty turn at
+    # the end where K is known.
+    if block_K is None:
+        block_K = 1024 if isinstance(K, int) and K % 2048 != 0 else 2048  # columns a turn
+    if num_stages is None:
+        num_stages = 4 if block_K <= 1024 else 3
+    chunk = 4  # columns that a thread takes at once
+    chunks = block_K // chunk
 
     @T.prim_func
     def gemv_kernel(A: T.Tensor((K,), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((N,), dtype)):
         # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bn:
-            a = T.alloc_fragment((block_K,), dtype)
+            a = T.alloc_shared((block_K,), dtype)
             b = T.alloc_shared((block_N, block_K), dtype)
-            partial = T.alloc_fragment((block_N, block_K), accum_dtype)
+            products = T.alloc_fragment((block_N, chunks, chunk), accum_dtype)
+            sums = T.alloc_fragment((block_N, chunks), accum_dtype)
             total = T.alloc_fragment((block_N,), accum_dtype)
 
-            T.clear(partial)
+            T.clear(sums)
             # Tiles on their way in shared memory keep more of memory busy than registers could.
             for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[k * block_K], a)
                 T.copy(B[bn * block_N, k * block_K], b)
                 # Each thread sums the columns that it holds; they meet once, at the end.
-                for i, j in T.Parallel(block_N, block_K):
-                    partial[i, j] += T.cast(b[i, j], accum_dtype) * T.cast(a[j], accum_dtype)
-            T.reduce_sum(partial, total, dim=1)
+                for i, c, j in T.Parallel(block_N, chunks, chunk):
+                    products[i, c, j] = T.cast(b[i, c * chunk + j], accum_dtype) * T.cast(a[c * chunk + j], accum_dtype)
+                T.reduce_sum(products, sums, dim=2, clear=False)
+            T.reduce_sum(sums, total, dim=1)
             T.copy(total, C[bn * block_N])
 
     return gemv_kernel

@@ -43,12 +43,23 @@ def w2a8_gemv(
     M,
     N,
     K,
-    block_N=16,  # rows of W a block
-    block_K=1024,  # columns a turn
-    num_stages=4,
+    block_N=None,
+    block_K=None,
+    num_stages=None,
     threads=64,
 ):
     """Y = X @ W^T, one row of X a block."""
+    # What is not given is what was fastest on an H200, whose 132 multiprocessors have ten such blocks each: 16 rows a
+    # block where all of them run at once, with fewer stages where that is nearly so, and 8 where there would be more
+    # than two waves.
+    at_once = 132 * 10
+    blocks = N // 16 if isinstance(N, int) else 2 * at_once
+    if block_N is None:
+        block_N = 8 if blocks > 2 * at_once else 16  # rows of W a block
+    if block_K is None:
+        block_K = 2048 if block_N <= 8 else 1024  # columns a turn
+    if num_stages is None:
+        num_stages = 3 if at_once // 2 < blocks <= at_once else 4
 
     @T.prim_func
     def w2a8_gemv_kernel(

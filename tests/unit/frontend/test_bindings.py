@@ -62,6 +62,42 @@ def test_bound_sizes_are_constants(trace: Callable[..., Program]) -> None:
     assert [param.dtype.name for param in program.params] == ["float32", "float32"]
 
 
+@pytest.mark.parametrize("asked", ["isinstance(M, int)", "isinstance(M, (int, float))"])
+def test_a_file_may_ask_whether_it_knows_a_size(asked: str, trace: Callable[..., Program]) -> None:
+    source = FACTORY.replace("block_M,", "block_M=None,", 1).replace(
+        "    @T.prim_func",
+        f"    if block_M is None:\n        block_M = 16 if {asked} and M < 1000 else 64\n    @T.prim_func",
+    )
+    program = trace(source + "\nif __name__ == '__main__':\n    scale(8, 8)")
+    assert [size.name for size in program.sizes] == ["M", "N"]
+    assert constants(program)["block_M"][0] == 64
+    assert constants(trace(source, M=512))["block_M"][0] == 16
+    assert constants(trace(source, M=4096))["block_M"][0] == 64
+
+
+def test_a_file_that_refuses_an_open_size_gets_its_own_call_s(trace: Callable[..., Program]) -> None:
+    source = FACTORY.replace("    @T.prim_func", "    assert isinstance(M, int)\n    @T.prim_func")
+    program = trace(source + "\nif __name__ == '__main__':\n    scale(8, 16, 64)")
+    assert (constants(program)["M"][0], [size.name for size in program.sizes]) == (8, ["N"])
+    with pytest.raises(Tile2CuError) as error:
+        trace(source, block_M=64)
+    assert error.value.code == "T2C-F019"
+
+
+def test_other_functions_defaults_say_nothing_of_a_default_none(trace: Callable[..., Program]) -> None:
+    source = FACTORY.replace("block_M,", "block_M=None,", 1).replace(
+        "    @T.prim_func", "    if block_M is None:\n        block_M = 16\n    @T.prim_func"
+    )
+    program = trace(source + "\ndef reference(block_M=128):\n    return block_M")
+    assert constants(program)["block_M"][0] == 16
+
+
+def test_what_an_open_size_is_beside_a_number_needs_its_value(trace: Callable[..., Program]) -> None:
+    with pytest.raises(Tile2CuError, match=r"isinstance\(\) needs the value of `M`"):
+        asks = "    assert not isinstance(M, (int, str))\n    @T.prim_func"
+        trace(FACTORY.replace("    @T.prim_func", asks), block_M=64)
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -329,13 +329,17 @@ def _print(cx: Context, *values: object, **named: object) -> object:
 def _isinstance(cx: Context, value: object, types: object) -> object:
     if isinstance(value, Opaque):
         return value
-    if isinstance(value, Var) and value.role is Role.SIZE:
-        raise Demand("isinstance()", (value.name,))
     wanted = types if isinstance(types, tuple) else (types,)
     names = [part.name for part in wanted if isinstance(part, Builtin)]
+    if isinstance(value, Var) and value.role is Role.SIZE:
+        if not _NUMBERS.issuperset(names):
+            raise Demand("isinstance()", (value.name,))
+        cx.bindings.said_open[value.name] = None
     return any(_CLASSES[name](value) for name in names if name in _CLASSES)
 
 
+# An open size is none of these, as T.dynamic's are not: a file may ask whether it knows a size.
+_NUMBERS = frozenset({"int", "float", "bool"})
 _CLASSES: Mapping[str, Callable[[object], bool]] = MappingProxyType(
     {
         "int": lambda value: isinstance(value, int),

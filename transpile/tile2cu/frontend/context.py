@@ -47,6 +47,9 @@ class Constants:
         return key
 
 
+DEFAULT_OF = "default of"  # how a value was found that another function has for a parameter of this name
+
+
 @dataclass(frozen=True)
 class Found:
     """A value for a parameter from the file itself; `how` says what stands at `span`: a call, a default, an option."""
@@ -66,7 +69,8 @@ class Bindings:
 
     `given` come from -D, and `values` are what they stand for in the file; `called` come from the file's driver, used
     only for names in `demanded`: those whose value turned out to be needed at transpile time. `possible` are the names
-    of all parameters of the kernel's functions, `known` those that were asked for.
+    of all parameters of the kernel's functions, `known` those that were asked for, `said_open` the sizes of which the
+    file has heard that they are no numbers.
     """
 
     given: Mapping[str, object]
@@ -75,14 +79,16 @@ class Bindings:
     demanded: frozenset[str] = frozenset()
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
+    said_open: dict[str, None] = field(default_factory=dict)
     ask: Callable[[str], Found | None] = lambda name: None  # what the file's own driver gives
     variable: Callable[[str], Found | None] = lambda name: None  # what it binds to a global name
 
     def instead_of_none(self, name: str) -> tuple[object, str] | None:
-        """What the driver gives for a parameter whose default is None."""
+        """What the driver gives for a parameter whose default is None; other functions' defaults say nothing of it."""
         self.known[name] = None
         found = self.ask(name)
-        return None if found is None or found.value is None else (found.value, found.origin)
+        given = found is not None and found.value is not None and not found.how.startswith(DEFAULT_OF)
+        return (found.value, found.origin) if found is not None and given else None
 
     def find(self, name: str) -> tuple[object, str] | None:
         """The value of a name and where it came from, or None."""

@@ -93,6 +93,11 @@ def program(
             if (missing and not error.optional) or demanded.issuperset(error.names):
                 raise _unbound(error, given, bindings) from None
             demanded |= frozenset(error.names) | calls.static_names()
+        except Tile2CuError:
+            names = tuple(name for name in bindings.said_open if name not in demanded)
+            if not names or calls.supply(names, cx.recorder.params):
+                raise
+            demanded |= frozenset(names) | calls.static_names()  # a file that goes no further with an open size
     return tuple(found), tuple(known)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.span import Span
-from tile2cu.frontend.context import Context, Found
+from tile2cu.frontend.context import DEFAULT_OF, Context, Found
 from tile2cu.frontend.values import Function
 
 
@@ -29,7 +29,7 @@ def namesakes(
     defaults: dict[str, Found] = {}
     for function in plain:
         for name, value in function.defaults.items():
-            defaults.setdefault(name, Found(value, _place(cx, function, name), f"default of `{function.name}`"))
+            defaults.setdefault(name, Found(value, _place(cx, function, name), f"{DEFAULT_OF} `{function.name}`"))
     merged = dict(variables) | defaults | options | dict(called)
     return {name: found for name, found in merged.items() if _is_value(found.value)}
 
