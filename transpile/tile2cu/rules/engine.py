@@ -19,12 +19,14 @@ from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
+from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
+from tile2cu.rules.rewrite.updates import updates_by_all
 from tile2cu.rules.rewrite.views import views_through_shared
 from tile2cu.rules.rewrite.waits import without_early_starts, without_idle_waits, without_waits
 from tile2cu.targets import Target
@@ -144,12 +146,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     """
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
-    if not target.wgmma:
-        launch = without_waits(launch)
-    if target.mfma or target.capability < (9, 0):
-        launch = without_early_starts(launch)
-    launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
-    launch = divisions_by_shared_numbers(masks_after_products(normal_form(views_through_shared(launch))))
+    launch = _prepared(program, launch, target)
     skipping = with_skipped_turns(launch) if target.tma else None
     return (skipping and _skipping(program, skipping, target, rules)) or _settled(program, launch, target, rules)
 
@@ -189,6 +186,17 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
         else:
             return context
     return _decide(Context.start(program, launch, target), rules)
+
+
+def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
+    """The launch with what there are calls for alone, and without waits for what the target has not."""
+    if not target.wgmma:
+        launch = without_waits(launch)
+    if target.mfma or target.capability < (9, 0):
+        launch = without_early_starts(launch)
+    launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
+    launch = divisions_by_shared_numbers(masks_after_products(normal_form(flat_loops(views_through_shared(launch)))))
+    return launch if program.own_barriers else updates_by_all(launch)
 
 
 def _with_operand(context: Context, what: str) -> Gemm | None:

@@ -8,7 +8,7 @@ from tile2cu.core.expr import quotient_of, static_value
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for
+from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for, uneven, uneven_stores
 
 _COALESCED_LANES = 8  # of 16 bytes each: the 128 bytes of a cache line
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
@@ -156,11 +156,13 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     without a branch that its loads would have to wait behind.
 
     Gives: the loop's layout.
-    Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere.
+    Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere, or gives all threads' element a turn's value.
     """
     if context.facts.get(op, "layout") is not None:
         return
     layout = _loop_layout(op, context)
+    for access in uneven_stores(op):
+        raise uneven(access, op)
     for access in fragment_accesses(op):
         if slice_for(access, op, layout) != context.facts.get(access.buffer, "layout"):
             raise bad_index(access, op)

@@ -1,13 +1,27 @@
 """Layouts that follow from others: through copies, elementwise loops and reductions."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.core.accesses import Access, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Expr, Role, Var, static_value, walk
+from tile2cu.core.expr import Expr, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
-from tile2cu.core.program import Copy, If, Launch, Loop, Parallel, Reduce, Scan, Scope, Stmt, Store, While
+from tile2cu.core.program import (
+    Copy,
+    If,
+    Launch,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
+from tile2cu.rules.layout.dependence import dependent
 
 _SOFTMAX = """
 A_shared = T.alloc_shared((64, 32), "float16")
@@ -146,7 +160,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     if layout is None:
         return
     for access in uneven_stores(op):
-        raise _uneven(access, op)
+        raise uneven(access, op)
     for access in fragment_accesses(op):
         wanted = slice_for(access, op, layout)
         if wanted is None or wanted.shape != access.buffer.static_shape:  # a loop over a part has a layout of its own
@@ -173,31 +187,35 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the replicated layout.
     """
+    loops = [stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Parallel)]
+    spread = {var for op in loops for var in dependent(op, op.vars)}
     for access in element_accesses(launch.body):
-        if access.buffer.scope is Scope.FRAGMENT and not any(_is_spread(index) for index in access.indices):
+        if access.buffer.scope is Scope.FRAGMENT and not any(_mentions(index, spread) for index in access.indices):
             yield access.buffer, "layout", Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
 
 
 def fragment_accesses(op: Parallel) -> list[Access]:
     """The loop's accesses to fragments that depend on its variables."""
+    spread = dependent(op, op.vars)
     return [
         access
         for access in element_accesses(op.body)
-        if access.buffer.scope is Scope.FRAGMENT and any(_mentions(index, op.vars) for index in access.indices)
+        if access.buffer.scope is Scope.FRAGMENT and any(_mentions(index, spread) for index in access.indices)
     ]
 
 
 def uneven_stores(op: Parallel) -> Iterator[Access]:
     """Stores to fragments by some of the loop's variables, of values (or under conditions) that need the others."""
 
+    pairs = zip(op.vars, op.extents, strict=True)
+    turns = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
+
     def below(body: tuple[Stmt, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
         for stmt in body:
             match stmt:
                 case Store() if stmt.buffer.scope is Scope.FRAGMENT:
-                    named = {part for index in stmt.indices for part in walk(index)}
-                    turns = zip(op.vars, op.extents, strict=True)
-                    others = tuple(var for var, extent in turns if var not in named and static_value(extent) != 1)
-                    if any(_mentions(expr, others) for expr in (stmt.value, *conditions)):
+                    others = {var for each in turns for var in each if not _any_mentions(stmt.indices, each)}
+                    if _any_mentions((stmt.value, *conditions), others):
                         yield Access(stmt.buffer, stmt.indices, True, stmt.span)
                 case If():
                     yield from below(stmt.then, (*conditions, stmt.condition))
@@ -210,13 +228,12 @@ def uneven_stores(op: Parallel) -> Iterator[Access]:
     return below(op.body, ())
 
 
-def _is_spread(index: Expr) -> bool:
-    """Whether an index differs from thread to thread."""
-    return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in walk(index))
-
-
-def _mentions(index: Expr, variables: tuple[Var, ...]) -> bool:
+def _mentions(index: Expr, variables: Collection[Var]) -> bool:
     return any(part in variables for part in walk(index) if isinstance(part, Var))
+
+
+def _any_mentions(exprs: Iterable[Expr], variables: Collection[Var]) -> bool:
+    return any(_mentions(expr, variables) for expr in exprs)
 
 
 def _covers(layout: FragmentLayout, op: Parallel) -> bool:
@@ -234,7 +251,7 @@ def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentL
     return None
 
 
-def _uneven(access: Access, op: Parallel) -> Tile2CuError:
+def uneven(access: Access, op: Parallel) -> Tile2CuError:
     error = Tile2CuError(
         "T2C-L014",
         f"threads that hold one element of `{access.buffer.name}` would write different values to it",

@@ -1,0 +1,106 @@
+"""Fragments that a loop names by one index for several variables, by names of indices, and by values of turns."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+from tile2cu.core.errors import Tile2CuError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("index", ["i * 8 + j", "j + 8 * i", "base + j"])
+def test_several_variables_count_a_fragments_elements(index: str, tmp_path: Path) -> None:
+    """The loop runs where the fragment lies: nothing goes through shared memory."""
+    statements = f"""
+        F = T.alloc_fragment((1024,), "float32")
+        G = T.alloc_fragment((1024,), "float32")
+        T.copy(X[bx * 1024], F)
+        for i, j in T.Parallel(128, 8):
+            base = i * 8
+            k = {index}
+            G[{index}] = F[k] * 2.0 + T.if_then_else(i % 3 == 0, W[j], X[(bx * 128 + i) * 8 + j])
+        T.copy(G, Y[bx * 1024])
+    """
+    params = 'X: T.Tensor((N,), "float32"), W: T.Tensor((8,), "float32"), Y: T.Tensor((N,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(N, 1024)", arguments="N")
+    x, w = RNG.integers(-9, 10, 2500).astype(np.float32), RNG.integers(-9, 10, 8).astype(np.float32)
+    place = np.arange(2500)
+    expected = 2 * x + np.where(place % 1024 // 8 % 3 == 0, w[place % 8], x)
+    np.testing.assert_array_equal(kernel(x, w), expected)
+    text = kernel.source.partition("__global__")[2].partition("---- host")[0]
+    assert "shared" not in text
+
+
+def test_a_part_of_the_variables_counts_a_dimension(tmp_path: Path) -> None:
+    statements = """
+        F = T.alloc_fragment((4, 64), "float32")
+        T.copy(X[bx * 4, 0], F)
+        for r, i, j in T.Parallel(4, 16, 4):
+            F[r, i * 4 + j] = F[r, i * 4 + j] * 2.0 + W[bx * 4 + r, i, j]
+        T.copy(F, Y[bx * 4, 0])
+    """
+    params = 'X: T.Tensor((M, 64), "float32"), W: T.Tensor((M, 16, 4), "float32"), Y: T.Tensor((M, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 4)", arguments="M")
+    x, w = RNG.integers(-9, 10, (10, 64)).astype(np.float32), RNG.integers(-9, 10, (10, 16, 4)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, w), 2 * x + w.reshape(10, 64))
+    assert "shared" not in kernel.source.partition("__global__")[2].partition("---- host")[0]
+
+
+@pytest.mark.parametrize(
+    ("naming", "expected"),
+    [
+        ("k = i", lambda x: 2 * x),
+        ("k = 127 - i", lambda x: 2 * x),
+        ("k = T.alloc_var('int32')\nk = i ^ 1", lambda x: 2 * x),
+    ],
+    ids=["a name of the variable", "counted down", "assigned"],
+)
+def test_names_of_indices_differ_from_thread_to_thread(naming: str, expected, tmp_path: Path) -> None:
+    """A fragment that is indexed by such a name is not held by every thread."""
+    named = naming.replace("\n", "\n            ")
+    statements = f"""
+        F = T.alloc_fragment((128,), "float32")
+        T.copy(X[0], F)
+        for i in T.Parallel(128):
+            {named}
+            F[k] = F[k] * 2.0
+        T.copy(F, Y[0])
+    """
+    params = 'X: T.Tensor((128,), "float32"), Y: T.Tensor((128,), "float32")'
+    x = RNG.integers(-9, 10, 128).astype(np.float32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected(x))
+
+
+ONE = """
+    total = T.alloc_fragment((1,), "float32")
+    total[0] = 3.0
+    for i in T.Parallel(128):
+        {}
+    Y[bx] = total[0]
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "if i == turn[bx]:\n    total[0] = X[i]",
+        "v = X[i]\nif i == turn[bx]:\n    total[0] = v",
+        "v = T.alloc_var('float32', 0.0)\nif i == turn[bx]:\n    v = X[i]\n    total[0] = v",
+    ],
+)
+def test_all_threads_get_what_one_turn_gives_an_element(lines: str, tmp_path: Path) -> None:
+    params = 'X: T.Tensor((128,), "float32"), turn: T.Tensor((3,), "int32"), Y: T.Tensor((3,), "float32")'
+    kernel = load_body(tmp_path, ONE.format(lines.replace("\n", "\n        ")), params, grid="3")
+    x, turn = RNG.integers(5, 10, 128).astype(np.float32), np.array([0, 77, 200], np.int32)
+    np.testing.assert_array_equal(kernel(x, turn), [x[0], x[77], 3])
+
+
+@pytest.mark.parametrize("lines", ["total[0] += X[i]", "v = X[i]\ntotal[0] += v"])
+def test_a_sum_over_turns_is_no_element_of_one_thread(lines: str, tmp_path: Path) -> None:
+    with pytest.raises(Tile2CuError) as caught:
+        params = 'X: T.Tensor((128,), "float32"), Y: T.Tensor((1,), "float32")'
+        load_body(tmp_path, ONE.format(lines.replace("\n", "\n        ")), params)
+    assert caught.value.code == "T2C-L014"

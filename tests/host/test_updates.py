@@ -1,0 +1,71 @@
+"""Elements of memory that all threads of a block update alike: each update happens once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["S[7] = S[7] + total[0] * 2.0", "S[7] += total[0] * 2.0", "S[at[0]] = total[0] * 2.0 + S[7]"],
+)
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_an_element_of_a_shared_tile(update: str, target: str, tmp_path: Path) -> None:
+    """With 256 threads in any order, on every turn of a loop."""
+    statements = f"""
+        S = T.alloc_shared((64,), "float32")
+        L = T.alloc_fragment((64,), "float32")
+        total = T.alloc_shared((1,), "float32")
+        T.copy(X[bx * 64], S)
+        for turn in T.serial(3):
+            T.copy(S, L)
+            T.reduce_sum(L, total, dim=0)
+            {update}
+        T.copy(S, Y[bx * 64])
+    """
+    params = 'X: T.Tensor((N,), "float32"), at: T.Tensor((1,), "int32"), Y: T.Tensor((N,), "float32")'
+    grid = {"grid": "T.ceildiv(N, 64)", "arguments": "N", "threads": 256}
+    kernel = load_body(tmp_path, statements, params, **grid, target=target)
+    x = RNG.integers(-9, 10, 192).astype(np.float32)
+    expected = x.astype(np.float64).reshape(3, 64)
+    for _ in range(3):
+        expected[:, 7] += 2 * expected.sum(axis=1)
+    np.testing.assert_array_equal(kernel(x, np.array([7], np.int32)), expected.ravel())
+
+
+def test_an_element_of_a_tensor(tmp_path: Path) -> None:
+    statements = """
+        for turn in T.serial(3):
+            Y[bx] = Y[bx] * 2.0 + X[bx]
+            if bx > 1:
+                Y[bx] -= 1.0
+    """
+    params = 'X: T.Tensor((5,), "float32"), Y: T.Tensor((5,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="5")
+    x, y = (RNG.integers(-9, 10, 5).astype(np.float32) for _ in range(2))
+    expected = y.copy()
+    for _ in range(3):
+        expected = expected * 2 + x - (np.arange(5) > 1)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_what_is_made_of_other_elements_needs_no_barrier(tmp_path: Path) -> None:
+    """A running sum: each thread reads what it has written itself, and all write the same."""
+    statements = """
+        S = T.alloc_shared((64,), "float32")
+        S[0] = X[0]
+        for i in T.serial(1, 64):
+            S[i] = S[i - 1] + X[i]
+        T.copy(S, Y[0])
+    """
+    params = 'X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = RNG.integers(-9, 10, 64).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), np.cumsum(x))
+    assert "S_new" not in kernel.source

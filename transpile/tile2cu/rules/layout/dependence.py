@@ -1,0 +1,39 @@
+"""What stands on a loop's variables."""
+
+from collections.abc import Collection
+
+from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.program import Assign, Declare, If, Let, Loop, Parallel, Stmt, While
+
+
+def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
+    """The variables, and the names in an elementwise loop whose values, or when they get one, stand on them."""
+    found, known = frozenset(variables), -1
+    while known != len(found):  # a name may be given what a later statement gives another one
+        known = len(found)
+        found |= _given(op.body, found, by_condition=False)
+    return found
+
+
+def _given(body: tuple[Stmt, ...], found: frozenset[Var], *, by_condition: bool) -> frozenset[Var]:
+    """What statements give names by what is found; all that is assigned where a condition stands on it."""
+    for stmt in body:
+        match stmt:
+            case Let(var=var, value=value) | Declare(var=var, init=value) | Assign(var=var, value=value):
+                found |= {var} if by_condition or _mentions(value, found) else set()
+            case If():
+                inside = by_condition or _mentions(stmt.condition, found)
+                found |= _given((*stmt.then, *stmt.orelse), found, by_condition=inside)
+            case While():
+                found |= _given(stmt.body, found, by_condition=by_condition or _mentions(stmt.condition, found))
+            case Loop():
+                inside = by_condition or _mentions(stmt.start, found) or _mentions(stmt.stop, found)
+                found |= {stmt.var} if inside else set()
+                found |= _given(stmt.body, found, by_condition=inside)
+            case _:
+                pass
+    return found
+
+
+def _mentions(expr: Expr | None, found: frozenset[Var]) -> bool:
+    return expr is not None and any(part in found for part in walk(expr) if isinstance(part, Var))
