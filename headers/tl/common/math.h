@@ -13,7 +13,7 @@ TL_BOTH constexpr int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b
 TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 // Of other types, or of two: as int64_t where one has 64 bits, else as int.
 template <class A, class B>
-using Quotient = std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>,
+using Quotient = std::enable_if_t<std::is_integral<A>::value && std::is_integral<B>::value,
                                   std::conditional_t<(sizeof(A) > 4 || sizeof(B) > 4), int64_t, int>>;
 template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C ceildiv(A a, B b) {
   return ceildiv(C(a), C(b));

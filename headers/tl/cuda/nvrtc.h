@@ -19,6 +19,7 @@ typedef unsigned long long uintptr_t;
 // Functions of the compiler, as NVRTC has them.
 #define __builtin_memcpy memcpy
 #define __builtin_huge_val() __builtin_bit_cast(double, 0x7ff0000000000000ull)
+#define __builtin_nan(payload) __builtin_bit_cast(double, 0x7ff8000000000000ull)
 
 namespace tl {
 
