@@ -177,11 +177,17 @@ def test_a_loop_runs_over_a_part_of_a_fragment(tmp_path: Path) -> None:
         T.copy(X, L)
         for i, j in T.Parallel(32, 4):
             P[i, j] = L[i, j] * 2
-        T.copy(P, Y)
+        for i, j in T.Parallel(32, 4):
+            L[i, j] = P[i, j] + L[i, j]
+        for i, j in T.Parallel(32, 4):
+            L[i, j + 8] = P[i, j]
+        T.copy(L, Y)
     """
-    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 24), "float32"), Y: T.Tensor((32, 4), "float32")')
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 24), "float32"), Y: T.Tensor((32, 24), "float32")')
     x = np.random.default_rng(0).standard_normal((32, 24)).astype(np.float32)
-    np.testing.assert_array_equal(kernel(x), x[:, :4] * 2)
+    expected = x.copy()
+    expected[:, :4], expected[:, 8:12] = x[:, :4] * 3, x[:, :4] * 2
+    np.testing.assert_allclose(kernel(x), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("scope", ["shared", "fragment"])

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -136,3 +137,38 @@ def test_updates_of_a_part_of_a_reducer(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y[:3, :4], x[:3] @ x[3:].T)
     np.testing.assert_array_equal(y[3], np.maximum(x[0], x[2]))
     np.testing.assert_array_equal(y[4], x[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("update", ["best[{at}] = T.max(best[{at}], abs(L[i, j]))", "best[{at}] += L[i, j]"])
+def test_turns_that_meet_at_an_element_combine(update: str, dtype: str, tmp_path: Path) -> None:
+    """Eight neighbours, and all rows of a group: none of what they bring is lost."""
+    statements = f"""
+        L = T.alloc_fragment((32, 64), "{dtype}")
+        best = T.alloc_fragment((2, 8), "{dtype}")
+        T.copy(X, L)
+        T.fill(best, 1)
+        for i, j in T.Parallel(32, 64):
+            column = j % 64 // 8
+            {update.format(at="i // 16, column")}
+        T.copy(best, Y)
+    """
+    kernel = load_body(tmp_path, statements, f'X: T.Tensor((32, 64), "{dtype}"), Y: T.Tensor((2, 8), "{dtype}")')
+    x = RNG.integers(-2, 3, (32, 64)).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    groups = x.astype(np.float32).reshape(2, 16, 8, 8)
+    expected = np.maximum(abs(groups).max(axis=(1, 3)), 1) if "max" in update else groups.sum(axis=(1, 3)) + 1
+    np.testing.assert_array_equal(np.asarray(kernel(x)).astype(np.float32), expected)
+
+
+def test_a_reducer_whose_elements_turns_compute(tmp_path: Path) -> None:
+    statements = """
+        total = T.alloc_reducer((3,), "float32", op="sum", replication="all")
+        T.clear(total)
+        for i, j in T.Parallel(32, 12):
+            total[T.min(j // 4, 2)] += X[i, j]
+        T.finalize_reducer(total)
+        T.copy(total, Y)
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 12), "float32"), Y: T.Tensor((3,), "float32")')
+    x = RNG.integers(-9, 10, (32, 12)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x.reshape(32, 3, 4).sum(axis=(0, 2)))

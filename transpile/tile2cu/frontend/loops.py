@@ -10,6 +10,7 @@ from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const, static_v
 from tile2cu.core.program import If, Loop, LoopKind, Parallel, Stmt
 from tile2cu.core.span import Span
 from tile2cu.frontend import operators
+from tile2cu.frontend.collisions import combining
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import apply, call_arguments, evaluate
 from tile2cu.frontend.execute import statements
@@ -274,7 +275,7 @@ def _trace_parallel(
         Parallel(
             vars=tuple(indices),
             extents=tuple(bounds),
-            body=tuple(body),
+            body=combining(tuple(body), indices),
             **at.fields,
         )
     )

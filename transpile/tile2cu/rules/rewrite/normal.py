@@ -74,7 +74,11 @@ class _Writer:
             case Gemm() if not (_is_operand(stmt.a) and _is_operand(stmt.b) and stmt.c.whole):
                 return self.multiplied(stmt)
             case Parallel():
-                parts = reduced_after(stmt, lambda like: self.tile(like, Scope.FRAGMENT, ""))
+                parts = reduced_after(
+                    stmt,
+                    lambda like: self.tile(like, Scope.FRAGMENT, ""),
+                    lambda like: self.tile(like, Scope.SHARED, "_updated"),
+                )
                 if parts is None:
                     ordered = _in_order(stmt)
                     found = _widened(ordered or stmt) or shifted(ordered or stmt)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
 from tile2cu.core.program import (
     Atomic,
     Buffer,
+    Copy,
     Declare,
     Let,
     Parallel,
@@ -20,13 +20,20 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
+from tile2cu.rules.rewrite.tiles import whole
 
 
-def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer]) -> Body | None:
-    """The loop, then the reductions that stand for its updates; None where it has none. `tile` makes a fragment."""
+def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callable[[Buffer], Buffer]) -> Body | None:
+    """The loop, then the reductions that stand for its updates; None where it has none.
+
+    `tile` makes a fragment, `shared` a shared tile: there, turns that compute which element they update meet.
+    """
     updates = [stmt for stmt in walk_stmts(op.body) if _is_update(stmt)]
     if not updates:
         return None
+    scattered = [update for update in updates if _is_computed(op, update.indices)]
+    if scattered:
+        return _in_shared(op, scattered, shared)
     body: Body = op.body
     first: list[Stmt] = []
     after: list[Stmt] = []
@@ -80,10 +87,8 @@ def _reductions(
 ) -> Iterator[Stmt]:
     """One dimension after the other that the reducer's indices do not name, the last of them into the reducer.
 
-    Where the indices choose a part of it that the loop does not run over, what is left is added to that part. Raises
-    T2C-L013 where each turn of the loop computes which part.
+    Where the indices choose a part of it that the loop does not run over, what is left is added to that part.
     """
-    _require_places(op, target, indices)
     gone = [dim for dim, variable in enumerate(op.vars) if variable not in indices]
     runs_over = all(index in op.vars or extent == 1 for index, extent in zip(indices, target.static_shape, strict=True))
     source = values
@@ -97,16 +102,31 @@ def _reductions(
         yield _into_part(op, kind, source, target, indices)
 
 
-def _require_places(op: Parallel, target: Buffer, indices: tuple[Expr, ...]) -> None:
-    """Raises T2C-L013 for an index that is no variable of the loop, and yet differs from turn to turn."""
+def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
+    """Whether an index is no variable of the loop, and yet differs from turn to turn."""
     own = {stmt.var for stmt in walk_stmts(op.body) if isinstance(stmt, Let | Declare)} | set(op.vars)
-    if any(index not in op.vars and own.intersection(walk(index)) for index in indices):
-        raise Tile2CuError(
-            "T2C-L013",
-            f"which element of `{target.name}` is updated is computed in each turn of the loop",
-            op.span,
-            help="index a reducer by the loop's variables, or add to a shared tile with T.atomic_add",
-        )
+    return any(index not in op.vars and own.intersection(walk(index)) for index in indices)
+
+
+_SCATTERED = "turns compute which element of `{}` they update: by atomics on shared memory"
+
+
+def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Buffer], Buffer]) -> Body:
+    """The loop with updates of a shared tile in place of those of a fragment, which is copied there and back."""
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    body: Body = op.body
+    for target in dict.fromkeys(update.buffer for update in updates):
+        there = shared(replace(target, reducer=None))
+        reason = _SCATTERED.format(target.name)
+        before.append(Copy(src=whole(target, op), dst=whole(there, op), span=op.span, reason=reason))
+        after.append(Copy(src=whole(there, op), dst=whole(target, op), span=op.span, reason=reason))
+        for update in updates:
+            if update.buffer is target:
+                kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
+                values = {"indices": update.indices, "value": update.value, "span": update.span}
+                body = _with(body, update, Atomic(kind=kind, buffer=there, **values))
+    return under_comments(op, (*before, replace(op, body=body), *after))
 
 
 def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:

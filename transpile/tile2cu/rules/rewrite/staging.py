@@ -52,7 +52,8 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
         return None  # a sum over elements of other threads: T.reduce_sum
     read, written = places_read(op, tile), places_written(op, tile)
     updated = {access.indices for access in element_accesses(op.body) if access.buffer is tile and access.atomic}
-    own = held_place(written | updated, op)
+    over_all = tuple(static_value(extent) for extent in op.extents) == tile.static_shape  # else it lies elsewhere
+    own = held_place(written | updated, op) if over_all or len(op.vars) != tile.rank else None
     if (own is not None and not read - {own}) or (updated and (read or written)):
         return None  # what one thread writes another would have to read in the same turn
     if own is not None:

@@ -1,0 +1,80 @@
+"""Updates by which several turns of T.Parallel may reach one element of a fragment: they combine what they bring."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tile2cu.core.accesses import element_accesses
+from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, substitute, walk
+from tile2cu.core.program import Atomic, If, Let, Loop, Reduction, Scope, Stmt, Store, While, walk_stmts
+
+_LOSSY = ("//", "%", "&", ">>")  # of different numbers they may give the same
+_KINDS = {"max": Reduction.MAX, "min": Reduction.MIN}
+
+
+def combining(body: tuple[Stmt, ...], variables: Iterable[Var]) -> tuple[Stmt, ...]:
+    """The body of T.Parallel where `x[i // 8] = T.max(x[i // 8], v)`, `+= v` and the like are atomic on a fragment.
+
+    All turns happen at once: what one of them read before another one wrote would be lost.
+    """
+    lets: dict[Expr, Expr] = {}
+    for stmt in walk_stmts(body):
+        if isinstance(stmt, Let):
+            lets[stmt.var] = substitute(stmt.value, lets)
+    return _combining(body, body, frozenset(variables), lets)
+
+
+def _combining(
+    body: tuple[Stmt, ...], whole: tuple[Stmt, ...], variables: frozenset[Var], lets: Mapping[Expr, Expr]
+) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Store(buffer=buffer) if buffer.scope is Scope.FRAGMENT and _collides(stmt, variables, lets):
+                found.append(_atomic(stmt, whole) or stmt)
+            case If():
+                then, orelse = (_combining(arm, whole, variables, lets) for arm in (stmt.then, stmt.orelse))
+                found.append(replace(stmt, then=then, orelse=orelse))
+            case Loop() | While():
+                found.append(replace(stmt, body=_combining(stmt.body, whole, variables, lets)))
+            case _:
+                found.append(stmt)
+    return tuple(found)
+
+
+def _collides(store: Store, variables: frozenset[Var], lets: Mapping[Expr, Expr]) -> bool:
+    """Whether an index is computed from the loop's variables in a way that several turns may share."""
+    parts = (part for index in store.indices for part in walk(substitute(index, lets)))
+    return any(
+        isinstance(part, Binary) and part.op in _LOSSY and not variables.isdisjoint(walk(part)) for part in parts
+    )
+
+
+def _atomic(store: Store, whole: tuple[Stmt, ...]) -> Atomic | None:
+    """The update as one that nothing comes between; None where it is none, or the loop looks at the tile elsewhere."""
+    old = Load(store.buffer.dtype, store.buffer, store.indices)
+    kind, value = _update(store, old)
+    uses = sum(access.buffer is store.buffer for access in element_accesses(whole))
+    if kind is None or uses != 2 or store.buffer in {part.buffer for part in walk(value) if isinstance(part, Load)}:
+        return None
+    return Atomic(
+        kind=kind,
+        buffer=store.buffer,
+        indices=store.indices,
+        value=value,
+        span=store.span,
+        comments=store.comments,
+        trailing=store.trailing,
+    )
+
+
+def _update(store: Store, old: Load) -> tuple[Reduction | None, Expr]:
+    """How a store combines an element with a value, and the value."""
+    if store.op in ("+", "-"):
+        return Reduction.SUM, store.value if store.op == "+" else Unary(store.value.dtype, "-", store.value)
+    match store.value:
+        case Call(function="max" | "min", args=(lhs, rhs)) if not store.op and old in (lhs, rhs):
+            return _KINDS[store.value.function], rhs if lhs == old else lhs
+        case Binary(op="+", lhs=lhs, rhs=rhs) if not store.op and old in (lhs, rhs):
+            return Reduction.SUM, rhs if lhs == old else lhs
+        case _:
+            return None, store.value
