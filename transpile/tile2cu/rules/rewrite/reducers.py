@@ -124,8 +124,8 @@ def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Bu
         for update in updates:
             if update.buffer is target:
                 kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
-                values = {"indices": update.indices, "value": update.value, "span": update.span}
-                body = _with(body, update, Atomic(kind=kind, buffer=there, **values))
+                by = Atomic(kind=kind, buffer=there, indices=update.indices, value=update.value, span=update.span)
+                body = _with(body, update, by)
     return under_comments(op, (*before, replace(op, body=body), *after))
 
 
