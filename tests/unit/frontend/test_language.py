@@ -195,8 +195,7 @@ READ = {
     "with T.If(n < 3), T.Then():\n    n = 1\nwith T.If(n < 3), T.Else():\n    n = 2": [
         "if (n < 3)",
         "  n = 1",
-        "if (n < 3)",
-        "else",
+        "if (n >= 3)",
         "  n = 2",
     ],
     "with T.If(block_M > 3):\n    with T.Then():\n        n = 1\n    with T.Else():\n        n = 2": ["n = 1"],
