@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.host.kernels import load_body
-from tile2cu_runtime import ArgumentError
+from tile2cu_runtime import ArgumentError, LaunchError
 
 RNG = np.random.default_rng(0)
 SCALE = """
@@ -56,6 +56,58 @@ def test_a_dense_tensor_has_no_gaps(tmp_path: Path) -> None:
     x = RNG.standard_normal((8, 80)).astype(np.float32)
     with pytest.raises(ArgumentError, match="must be contiguous"):
         load_body(tmp_path, "T.copy(X, Y)", params)(x[:, :64])
+
+
+GEMM = """
+    A_shared, B_shared = T.alloc_shared((64, 64), "float16"), T.alloc_shared((64, 64), "float16")
+    C_local = T.alloc_fragment((64, 64), "float32")
+    T.clear(C_local)
+    for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+        T.copy(A[{batch}by * 64, k * 64], A_shared)
+        T.copy(B[bx * 64, k * 64], B_shared)
+        T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+    T.copy(C_local, C[{batch}by * 64, bx * 64])
+"""
+
+
+def test_tma_moves_rows_with_gaps_between_them(tmp_path: Path) -> None:
+    """Rows of a result that start elsewhere leave from registers; operands' are refused."""
+    params = (
+        'A: T.StridedTensor((M, K), (S, 1), "float16"), B: T.StridedTensor((N, K), (72, 1), "float16"), '
+        'C: T.StridedTensor((M, N), (R, 1), "float16")'
+    )
+    launch = {"grid": "T.ceildiv(N, 64), T.ceildiv(M, 64)", "blocks": "(bx, by)", "target": "cuda:sm_90a"}
+    head = 'M, N, K, S, R = T.dynamic("M, N, K, S, R")'
+    kernel = load_body(tmp_path, GEMM.format(batch=""), params, head=head, **launch)
+    assert "tl::tma_load(A_map" in kernel.source and "tl::tma_store(" in kernel.source
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((70, 136), (90, 72)))
+    expected = a[:, :67].astype(np.float64) @ b[:, :67].astype(np.float64).T
+    for gap in (38, 5):
+        c = np.full((70, 90 + gap), -1, np.float16)
+        kernel(a[:, :67], b[:, :67], c[:, :90])
+        np.testing.assert_array_equal(c[:, :90], expected)
+        np.testing.assert_array_equal(c[:, 90:], -1)
+    odd = np.zeros((70, 131), np.float16)
+    with pytest.raises(LaunchError, match="NOT_SUPPORTED"):
+        kernel(odd[:, :67], b[:, :67], c[:, :90])
+
+
+@pytest.mark.parametrize(("strides", "moved"), [("(72, S, 1)", True), ("(R, S, 1)", False), ("(S, 1, 72)", False)])
+def test_planes_with_gaps(strides: str, moved: bool, tmp_path: Path) -> None:
+    """Rows of planes lie one beside the other, as heads of a token do."""
+    params = (
+        f'A: T.StridedTensor((2, M, K), {strides}, "float16"), B: T.Tensor((N, K), "float16"), '
+        'C: T.Tensor((2, M, N), "float16")'
+    )
+    grid = "T.ceildiv(N, 64), T.ceildiv(M, 64), 2"
+    head = 'M, N, K, S, R = T.dynamic("M, N, K, S, R")' if "R" in strides else 'M, N, K, S = T.dynamic("M, N, K, S")'
+    launch = {"grid": grid, "blocks": "(bx, by, bz)", "target": "cuda:sm_90a", "head": head}
+    kernel = load_body(tmp_path, GEMM.format(batch="bz, "), params, **launch)
+    assert ("tl::tma_load(A_map" in kernel.source) == moved
+    if moved or "R" in strides:
+        a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((70, 2, 72), (80, 72)))
+        planes = a.transpose(1, 0, 2)
+        np.testing.assert_array_equal(kernel(planes, b), planes.astype(np.float64) @ b.astype(np.float64).T)
 
 
 def test_products_of_tensors_with_gaps(tmp_path: Path) -> None:

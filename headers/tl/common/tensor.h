@@ -308,9 +308,7 @@ template <int n> struct Strides {
   int64_t stride[n];
 };
 // The distance of neighbours along each dimension, in elements.
-template <class... S> TL_DEVICE Strides<sizeof...(S)> strides(S... stride) {
-  return {{static_cast<int64_t>(stride)...}};
-}
+template <class... S> TL_BOTH Strides<sizeof...(S)> strides(S... stride) { return {{static_cast<int64_t>(stride)...}}; }
 
 // A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::ragged(n).
 template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data, Extents... extents) {

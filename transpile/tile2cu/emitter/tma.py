@@ -149,6 +149,8 @@ def host_argument(view: TensorMap, printer: Printer) -> str:
     """The launcher's expression that makes a map."""
     dims = f", {store_dims(view)}" if store_dims(view) else ""
     extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
+    if view.tensor.strides is not None:
+        extents = f"tl::strides({', '.join(printer.index(stride) for stride in view.tensor.strides)}), {extents}"
     call = "tensor_map" if view.when is None else "tensor_map_if_aligned"
     return f"tl::{call}<decltype({view.tile}){dims}>({printer.names(view.tensor.memory.name)}, {extents})"
 

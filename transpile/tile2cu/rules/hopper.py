@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, seen_in_other_rows, touches
-from tile2cu.core.expr import static_value
+from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.prelude import around, before, outermost, why_no_way
@@ -223,7 +223,11 @@ def multiplies_on_wgmma(op: Gemm, context: Context) -> bool:
 
 def rows_when(tensor: Buffer) -> Multiple:
     """What must hold for TMA to read a tensor's rows: they start at multiples of 16 bytes."""
-    return Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
+    decides = tensor.shape[-1]
+    if tensor.strides is not None:
+        *strides, _ = tensor.strides
+        decides = next((stride for stride in strides if static_value(stride) is None), strides[-1])
+    return Multiple(decides, tensor.dtype.elements_in(POINTER_BYTES))
 
 
 def _sharing(op: Gemm, context: Context) -> int:
@@ -479,10 +483,12 @@ def rows_refusal(tensor: Buffer) -> str:
     """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
     if tensor.address is not None:
         return f"`{tensor.name}` lies where an address says, so that the launcher has no tensor map of it"
-    if tensor.strides is not None or tensor.dtype != tensor.memory.dtype:
-        return f"`{tensor.name}` is strided, or shows another type"
-    last = static_value(tensor.shape[-1])
-    if last is None:
-        return ""
-    aligned = tensor.dtype.bytes_of(int(last)) % POINTER_BYTES == 0
+    if tensor.dtype != tensor.memory.dtype:
+        return f"`{tensor.name}` shows another type"
+    strides = [static_value(stride) for stride in tensor.strides or (tensor.shape[-1], int_const(1))]
+    if strides.pop() != 1:
+        return f"`{tensor.name}` has no neighbours along its last dimension"
+    if strides.count(None) > 1:
+        return f"`{tensor.name}` has several strides that only a run tells"
+    aligned = all(tensor.dtype.bytes_of(int(stride)) % POINTER_BYTES == 0 for stride in strides if stride is not None)
     return "" if aligned else f"rows of `{tensor.name}` do not start at multiples of {POINTER_BYTES} bytes"

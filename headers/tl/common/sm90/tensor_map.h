@@ -31,9 +31,10 @@ struct TensorMapTile {
   int box_rows, box_cols, row_dim, element_bytes, swizzle_bytes;
 };
 
-// tensor_map below, of a tensor with `rank` extents, outermost first. Compiled once, not for each map of a launcher.
+// tensor_map below, of a tensor with `rank` extents and distances of neighbours in elements, outermost first; without
+// these it has no gaps. Compiled once, not for each map of a launcher.
 [[gnu::noinline]] inline TensorMapArgument tensor_map_for(const TensorMapTile& tile, const void* data, int rank,
-                                                          const int64_t* extents) {
+                                                          const int64_t* extents, const int64_t* apart = nullptr) {
   uint64_t sizes[5], strides[5], stride = uint64_t(tile.element_bytes);
   uint32_t box[5];
   for (int d = 0; d < rank; ++d) {
@@ -43,34 +44,50 @@ struct TensorMapTile {
     sizes[d] = uint64_t(extent);
     box[d] = uint32_t(d == 0 ? tile.box_cols : d == rank - 1 - tile.row_dim ? tile.box_rows : 1);
     strides[d] = stride *= uint64_t(extent);
+    if (apart && d < rank - 1) {
+      if (apart[rank - 2 - d] < 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+      strides[d] = uint64_t(apart[rank - 2 - d]) * uint64_t(tile.element_bytes);
+    }
   }
   if (reinterpret_cast<uintptr_t>(data) % 16 != 0) return {TensorMap{}, TL_MISALIGNED};
-  if (strides[0] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
+  for (int d = 0; d < rank - 1; ++d)
+    if (strides[d] % 16 != 0) return {TensorMap{}, TL_NOT_SUPPORTED};
   TensorMap map{};
   const int error = encode_tensor_map(map, data, tile.element_bytes, rank, sizes, strides, box, tile.swizzle_bytes);
   return {map, error == 0 ? TL_OK : TL_LAUNCH_FAILED + error};
+}
+
+template <class Like, class Along, int rank> constexpr TensorMapTile tensor_map_tile() {
+  using Tile = std::remove_reference_t<Like>;
+  constexpr int size = sizeof(typename Tile::type);
+  constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
+  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
+  static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
+  static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
+  constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
+  return {box_rows, box_cols, RowDim<Along, rank>::value, size, swizzle_bytes};
 }
 
 // The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and
 // `data` start at multiples of 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
 template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
-  using Tile = std::remove_reference_t<Like>;
-  constexpr int rank = sizeof...(Extents), size = sizeof(typename Tile::type);
-  constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
-  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
-  static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
-  static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
-  constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
+  constexpr int rank = sizeof...(Extents);
   const int64_t outermost_first[] = {int64_t(extents)...};
-  return tensor_map_for({box_rows, box_cols, RowDim<Along, rank>::value, size, swizzle_bytes}, data, rank,
-                        outermost_first);
+  return tensor_map_for(tensor_map_tile<Like, Along, rank>(), data, rank, outermost_first);
+}
+// The same with gaps; the last stride is 1.
+template <class Like, class Along = LastDims, int rank, class... Extents>
+TensorMapArgument tensor_map(const void* data, const Strides<rank>& strides, Extents... extents) {
+  static_assert(sizeof...(Extents) == rank, "a stride for each extent");
+  const int64_t outermost_first[] = {int64_t(extents)...};
+  return tensor_map_for(tensor_map_tile<Like, Along, rank>(), data, rank, outermost_first, strides.stride);
 }
 
 // The same of a tensor that a kernel reaches without it where rows start elsewhere: then an empty map.
-template <class Like, class Along = LastDims, class... Extents>
-TensorMapArgument tensor_map_if_aligned(const void* data, Extents... extents) {
-  const auto argument = tensor_map<Like, Along>(data, extents...);
+template <class Like, class Along = LastDims, class... Layout>
+TensorMapArgument tensor_map_if_aligned(const void* data, const Layout&... layout) {
+  const auto argument = tensor_map<Like, Along>(data, layout...);
   return argument.status == TL_NOT_SUPPORTED ? TensorMapArgument{TensorMap{}, TL_OK} : argument;
 }
 
