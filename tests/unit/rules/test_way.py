@@ -115,13 +115,25 @@ def test_way_has_what_decides_and_nothing_else() -> None:
     assert [let.var.name for let in for_loads_alone(loop, pipeline, body)] == ["where"]
 
 
-def walked(**parts: str) -> Walk | None:
-    context = settled(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
+def walked(kernel: str = KERNEL, **parts: str) -> Walk | None:
+    context = settled(kernel.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
     body = context.launch.body
     loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     pipeline = pipeline_of(loop, context.launch, producer=True)
     assert pipeline is not None
     return walk_to(loop, pipeline, body)
+
+
+def test_what_the_way_has_changed_before_may_be_read() -> None:
+    """`tile` changes in a loop around the branch that leads to the turns: behind it nothing that is done moves."""
+    nested = "while tile < {stop}:\n    tile += 1\n    if tile < 40:\n        row = tile // 8\n"
+    nested += "        where = row * 64 + tile"
+    body = KERNEL.replace("while tile < {stop}:\n    row = tile // 8\n    where = {where}", nested)
+    head, _, rest = body.partition("    {first}\n")
+    indented = "".join(f"    {line}\n" if line.strip() else "\n" for line in rest.splitlines())
+    walk = walked(head + indented.replace("        tile += 16\n", ""))
+    assert walk is not None and [var.name for var in walk.values] == ["row"]
+    assert [type(stmt) for stmt in walk.loading] == [Let, Loop]  # where, which reads `tile`
 
 
 def test_walk_is_apart_from_what_is_done_on_it() -> None:

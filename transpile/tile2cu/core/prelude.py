@@ -140,9 +140,13 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     beside = next(arm for arm in arms if any(stmt is loop for stmt in arm))
     named = tuple(stmt for arm in arms if arm is not beside for stmt in arm if id(stmt) not in passed)
     computing = (*named, *(stmt for stmt in beside if id(stmt) not in passed))
-    changed = {var for stmt in way for var in _defines(stmt) if var.role is Role.MUTABLE}
-    done = [stmt for stmt in (*alone, *computing) if stmt is not loop]
-    if not all(isinstance(stmt, Let) for stmt in named) or any(_reads(stmt) & changed for stmt in done):
+    if not all(isinstance(stmt, Let) for stmt in named):
+        return None
+    stays = {id(stmt) for stmt in beside}  # the others come later on the way than they did
+    near = [stmt for stmt in (*alone, *computing) if id(stmt) in stays and stmt is not loop]
+    late = [stmt for stmt in (*alone, *named) if id(stmt) not in stays]
+    changed_here = _changed([stmt for stmt in way if id(stmt) in stays])
+    if any(_reads(stmt) & changed_here for stmt in near) or any(_reads(stmt) & _changed(way) for stmt in late):
         return None
     needed = set().union(*map(_reads, (*alone, *computing, *pipeline.loads, *pipeline.body)))
     values = tuple(var for var in _given_on((_reduced(path, (*way, *path)),)) if var in needed)
@@ -150,6 +154,11 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
         return None
     whole = _reduced(path, (*way, *path, loop))
     return Walk(outer=path[0], way=whole, values=values, loading=(*alone, loop), computing=computing)
+
+
+def _changed(stmts: Iterable[Stmt]) -> set[Var]:
+    """The variables that these statements change."""
+    return {var for stmt in stmts for var in _defines(stmt) if var.role is Role.MUTABLE}
 
 
 def _given_on(body: tuple[Stmt, ...]) -> list[Var]:
