@@ -5,7 +5,20 @@ import tilelang.language as T
 
 
 @tilelang.jit(out_idx=[-1])
-def gemm_batched(batch, M, N, K, block_M=128, block_N=128, block_K=32, num_stages=3, threads=256, dtype="float16"):
+def gemm_batched(
+    batch,
+    M,
+    N,
+    K,
+    programs=132,  # blocks, as many as the chip runs at once
+    panel=12,  # rows of tiles that are filled column by column
+    block_M=128,
+    block_N=128,
+    block_K=32,
+    num_stages=3,
+    threads=256,
+    dtype="float16",
+):
     """C[b] = A[b] @ B[b]."""
     accum_dtype = "float32"
 
@@ -13,18 +26,22 @@ def gemm_batched(batch, M, N, K, block_M=128, block_N=128, block_K=32, num_stage
     def gemm_batched_kernel(
         A: T.Tensor((batch, M, K), dtype), B: T.Tensor((batch, K, N), dtype), C: T.Tensor((batch, M, N), dtype)
     ):
-        # grid dims: (#blocks along N, #blocks along M, batch)
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), batch, threads=threads) as (bx, by, bz):
+        # grid dims: (blocks)
+        with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
+            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
 
-            T.clear(C_local)
-            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-                T.copy(A[bz, by * block_M, ko * block_K], A_shared)
-                T.copy(B[bz, ko * block_K, bx * block_N], B_shared)
-                T.gemm(A_shared, B_shared, C_local)
-            T.copy(C_local, C[bz, by * block_M, bx * block_N])
+            # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+            for b, bx, by in T.Persistent(
+                [batch, T.ceildiv(N, block_N), T.ceildiv(M, block_M)], programs, block, group_size=panel
+            ):
+                for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                    T.copy(A[b, by * block_M, ko * block_K], A_shared)
+                    T.copy(B[b, ko * block_K, bx * block_N], B_shared)
+                    T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
+                T.copy(C_local, C[b, by * block_M, bx * block_N])
 
     return gemm_batched_kernel
 

@@ -45,6 +45,15 @@ def test_gemm(dtype: str, transposed: str, bindings: dict[str, object]) -> None:
             assert kernel.report is not None and not kernel.report.findings
 
 
+def test_batched_gemm_on_hopper() -> None:
+    """Five blocks take nine tiles of three matrices, and panels that the last rows do not fill."""
+    tiles = {"programs": 5, "panel": 2, "block_M": 64, "block_N": 64, "threads": 128}
+    kernel = load("gemm_batched.py", "gemm_batched", target="cuda:sm_90a", **tiles)
+    data = inputs.small_integers(random(0), [(3, 150, 72), (3, 72, 104)])
+    np.testing.assert_array_equal(run(kernel, data)[0], data[0] @ data[1])
+    assert_clean(kernel)
+
+
 def test_gemm_of_groups_on_hopper() -> None:
     kernel = load("gemm_batched.py", "gemm_grouped", target="cuda:sm_90a", block_N=64, block_K=64)
     assert "wgmma" in kernel.source
