@@ -202,11 +202,9 @@ READ = {
     "with T.While(n < bx):\n    n += 1": ["while (n < bx)", "  n += 1"],
     "x = 1\ndel x\nx = n\nrow[x] = 0.0": ["let x: int32 = n", "row[x] = 0.0"],
     "T.copy(A[bx, 0:n], S[3, 0:n])": [
-        "serial turn in 0:ceildiv(n, 128):1",
-        "  parallel lane in 128",
-        "    let i: int32 = ((turn * 128) + lane)",
-        "    if (i < n)",
-        "      S[3, i] = A[bx, i]",
+        "parallel i in 32",
+        "  if (i < n)",
+        "    S[3, i] = A[bx, i]",
     ],
 }  # fmt: skip
 
