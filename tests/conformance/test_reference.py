@@ -467,3 +467,23 @@ def test_a_turn_reads_what_a_fragment_held_before_the_loop_or_what_it_wrote_itse
     params = 'X: T.Tensor((5,), "int32"), Y: T.Tensor((5,), "int32")'
     x = np.array([1, 2, 4, 8, 16], np.int32)
     np.testing.assert_array_equal(small(statements, params, x, np.zeros(5, np.int32)), [16, 8, 8, 2, 1])
+
+
+def test_a_launch_has_variables_of_its_own() -> None:
+    """What the threads of the first have for themselves, the elements of the second's loop have not."""
+    text = """
+import tilelang.language as T
+
+@T.prim_func
+def kernel(X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32"), Z: T.Tensor((8,), "int32")):
+    with T.Kernel(1, threads=64) as bx:
+        own = T.get_thread_binding() + 1
+        Y[own - 1] = X[own - 1] * own
+    with T.Kernel(1, threads=64) as bx:
+        for i in T.Parallel(8):
+            Z[i] = Y[i * 8]
+"""
+    (program,) = programs(None, text)
+    x = np.arange(64, dtype=np.int32)
+    found = interpret(program, {"X": x, "Y": np.zeros(64, np.int32), "Z": np.zeros(8, np.int32)})
+    np.testing.assert_array_equal(found["Z"], (x * (x + 1))[::8])

@@ -75,7 +75,9 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
         shape = tuple(values.number(extent, _ONE) for extent in workspace.shape)
         memory.give(workspace, undefined(shape, workspace.dtype))
     deadline = time.process_time() + seconds
+    outside = values.variables
     for launch in program.launches:
+        values.variables = dict(outside)
         _launch(launch, memory, values, deadline)
     return {tensor.name: stored(memory.data(tensor), tensor.dtype) for tensor in tensors}
 
