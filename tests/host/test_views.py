@@ -266,3 +266,58 @@ def test_a_view_with_an_extent_of_one(shape: str, tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, 'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8,), "float32")')
     x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), abs(x).max(axis=1))
+
+
+@pytest.mark.parametrize("shape", [(64, 4, 32, 1), (8, 8, 4, 32)], ids=["one element deep", "four dimensions"])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_a_product_in_a_shape_of_four_dimensions(shape: tuple[int, ...], target: str, tmp_path: Path) -> None:
+    """Dimensions of one element are left out: what is left stays in the product's registers."""
+    sums = """
+        sums = T.alloc_fragment((64, 4, 1), "float32")
+        T.reduce_sum(view, sums, dim=2)
+        for i, j, k in T.Parallel(64, 4, 1):
+            Z[i, j] = sums[i, j, k]
+    """
+    statements = f"""
+        A_shared, B_shared = T.alloc_shared((64, 32), "float16"), T.alloc_shared((128, 32), "float16")
+        C_local = T.alloc_fragment((64, 128), "float32")
+        view = T.reshape(C_local, {shape})
+        T.copy(A, A_shared)
+        T.copy(B, B_shared)
+        T.gemm(A_shared, B_shared, C_local, transpose_B=True, clear_accum=True)
+        for a, b, c, d in T.Parallel{shape}:
+            view[a, b, c, d] = T.max(view[a, b, c, d], 0) * 2
+        {sums.strip() if shape[3] == 1 else "Z[0, 0] = 0"}
+        T.copy(C_local, Y)
+    """
+    params = (
+        'A: T.Tensor((64, 32), "float16"), B: T.Tensor((128, 32), "float16"), Z: T.Tensor((64, 4), "float32"), '
+        'Y: T.Tensor((64, 128), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, target=target)
+    a, b = (np.random.default_rng(0).integers(-4, 5, extents).astype(np.float16) for extents in ((64, 32), (128, 32)))
+    z = np.zeros((64, 4), np.float32)
+    expected = np.maximum(a.astype(np.float64) @ b.T.astype(np.float64), 0) * 2
+    np.testing.assert_array_equal(kernel(a, b, z), expected)
+    if shape[3] == 1:
+        np.testing.assert_array_equal(z, expected.reshape(64, 4, 32).sum(axis=2))
+        assert "view_staged" not in kernel.source
+
+
+@pytest.mark.parametrize("last", [8, 5])
+def test_loops_over_four_dimensions(last: int, tmp_path: Path) -> None:
+    statements = f"""
+        S = T.alloc_shared((3, 6, 4, {last}), "float32")
+        L = T.alloc_fragment((3, 6, 4, {last}), "float32")
+        for a, b, c, d in T.Parallel(3, 6, 4, {last}):
+            S[a, b, c, d] = X[bx * 3 + a, b, c, d] * 2
+        T.copy(X[bx * 3, 0, 0, 0], L)
+        for a, b, c, d in T.Parallel(3, 6, 4, {last}):
+            L[a, b, c, d] += S[a, 5 - b, c, d]
+        for a, b, c, d in T.Parallel(3, 6, 4, {last}):
+            Y[bx * 3 + a, b, c, d] = L[a, b, c, d]
+    """
+    params = f'X: T.Tensor((M, 6, 4, {last}), "float32"), Y: T.Tensor((M, 6, 4, {last}), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 3)", arguments="M")
+    x = np.random.default_rng(0).integers(-4, 5, (7, 6, 4, last)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x + 2 * x[:, ::-1])

@@ -99,4 +99,23 @@ struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
   }
 };
 
+// Volumes of three dimensions side by side: for loops, and fragments that such loops alone touch.
+template <int K_, int L_, int M_, int N_, int k, int l, int m, int n, int vector_>
+struct Blocked<Shape<K_, L_, M_, N_>, Shape<k, l, m, n>, vector_> {
+  using outer = BlockedAxis<K_, k, l * m * n, 1>;
+  using inner = Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_>;
+  static constexpr int rank = 4, vector = vector_, registers = outer::registers * inner::registers;
+
+  template <int dim> static TL_DEVICE int coordinate(int reg) {
+    if constexpr (dim == 0)
+      return outer::template coordinate<0>(reg / inner::registers);
+    else
+      return inner::template coordinate<dim - 1>(reg % inner::registers);
+  }
+  static TL_DEVICE bool valid(int reg) {
+    return outer::valid(reg / inner::registers) && inner::valid(reg % inner::registers);
+  }
+  static TL_DEVICE int replica() { return static_cast<int>(unsigned(thread()) / (k * l * m * n)); }
+};
+
 }  // namespace tl

@@ -28,6 +28,12 @@ template <class Layout> struct RegisterOf {
     static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2, "indices stand in the order of the dimensions");
     return i.reg;
   }
+  template <class I, class J, class K, class L> static TL_DEVICE int of(const I& i, const J&, const K&, const L&) {
+    static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename L::Layout, Layout>::value,
+                  "the loop runs over another layout than the fragment has");
+    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2 && L::dim == 3, "indices stand in the dimensions' order");
+    return i.reg;
+  }
   // f(i): the same, or the fragment holds one value a row (or a column) of the loop's layout.
   template <class I> static TL_DEVICE int of(const I& i) {
     using From = typename I::Layout;

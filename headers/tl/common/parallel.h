@@ -41,8 +41,10 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
         body(LastIndex<Layout, 0, vector>{r});
       else if constexpr (Layout::rank == 2)
         body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
-      else
+      else if constexpr (Layout::rank == 3)
         body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+      else
+        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, Index<Layout, 2>{r}, LastIndex<Layout, 3, vector>{r});
     };
     // Consecutive elements have one test: between two of the same row the compiler shares what the row needs.
     constexpr int tested = has_idle_lanes<Layout> && Layout::registers % Layout::vector == 0 ? Layout::vector : vector;

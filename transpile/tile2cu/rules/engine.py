@@ -23,6 +23,7 @@ from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.normal import normal_form
+from tile2cu.rules.rewrite.ones import without_ones
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
@@ -195,7 +196,8 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     if target.mfma or target.capability < (9, 0):
         launch = without_early_starts(launch)
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
-    launch = divisions_by_shared_numbers(masks_after_products(normal_form(flat_loops(views_through_shared(launch)))))
+    launch = normal_form(flat_loops(views_through_shared(without_ones(launch))))
+    launch = divisions_by_shared_numbers(masks_after_products(launch))
     return launch if program.own_barriers else updates_by_all(launch)
 
 

@@ -14,6 +14,7 @@ from tile2cu.frontend.values import LoopFrame
 PARALLEL = "parallel"
 GRID = "grid"
 PERSISTENT = "persistent"
+_MOST_EXTENTS = 4  # of a loop over elements
 
 
 def serial(cx: Context, start: object, stop: object = None, step: object = None) -> object:
@@ -89,6 +90,12 @@ def parallel(
     cx.recorder.require_kernel("T.Parallel")
     if not extents:
         raise Fault("T2C-F026", "T.Parallel takes at least one extent")
+    if len(extents) > _MOST_EXTENTS:
+        raise Fault(
+            "T2C-F026",
+            f"T.Parallel has at most {_MOST_EXTENTS} extents, not {len(extents)}",
+            help="write the outer ones as loops of T.serial, or two of them as one",
+        )
     bounds = tuple(as_integer(extent, "an extent of T.Parallel") for extent in extents)
     open_loop.ask(cx, bounds, "an extent of T.Parallel")
     return LoopFrame(PARALLEL, bounds)
