@@ -88,7 +88,7 @@ def test_what_tensor_maps_are_told_is_numbered_as_in_cudas_header(nvcc: str, tmp
 using namespace tl::cuda;
 static_assert(sizeof(tl::TensorMap) == sizeof(CUtensorMap) && alignof(tl::TensorMap) % alignof(CUtensorMap) == 0);
 static_assert(int(map_uint8) == CU_TENSOR_MAP_DATA_TYPE_UINT8 && int(map_uint16) == CU_TENSOR_MAP_DATA_TYPE_UINT16);
-static_assert(int(map_uint32) == CU_TENSOR_MAP_DATA_TYPE_UINT32 && int(map_uint64) == CU_TENSOR_MAP_DATA_TYPE_UINT64);
+static_assert(int(map_float32) == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 && int(map_uint64) == CU_TENSOR_MAP_DATA_TYPE_UINT64);
 static_assert(int(map_interleave_none) == CU_TENSOR_MAP_INTERLEAVE_NONE);
 static_assert(int(map_swizzle_none) == CU_TENSOR_MAP_SWIZZLE_NONE && int(map_swizzle_32B) == CU_TENSOR_MAP_SWIZZLE_32B);
 static_assert(int(map_swizzle_64B) == CU_TENSOR_MAP_SWIZZLE_64B && int(map_swizzle_128B) == CU_TENSOR_MAP_SWIZZLE_128B);

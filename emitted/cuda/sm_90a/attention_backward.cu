@@ -103,7 +103,7 @@ constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
-// ---- shared memory: 75,776 of 232,448 bytes a block may use (1,496 are padding) -------------------------------------
+// ---- shared memory: 92,160 of 232,448 bytes a block may use (1,496 are padding) -------------------------------------
 struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> K_shared;
@@ -119,6 +119,8 @@ struct Shared {
   tl::SharedTile1D<float, block_N> lse;
   // 256 bytes
   tl::SharedTile1D<float, block_N> delta;
+  // 16,384 bytes; dq on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
+  tl::StagingTile<float, block_N, dim, tl::Swizzle128B> dq_staging;
   // 8,192 bytes; dk on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> dk_staging;
   // 8,192 bytes; dv on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
@@ -128,7 +130,7 @@ struct Shared {
   // 8 bytes; completes when the tiles that are loaded before the first turn are there
   tl::Barrier first_tiles_full;
 };
-static_assert(sizeof(Shared) == 75776, "the sizes above have changed: emit again");
+static_assert(sizeof(Shared) == 92160, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
@@ -152,15 +154,13 @@ template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
            const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap dO_map,
-           const __grid_constant__ tl::TensorMap dK_map, const __grid_constant__ tl::TensorMap dV_map,
-           const float* __restrict__ Lse_data, const float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data,
-           int batch, int seq_len, int heads) {
+           const __grid_constant__ tl::TensorMap dQ_sum_map, const __grid_constant__ tl::TensorMap dK_map,
+           const __grid_constant__ tl::TensorMap dV_map, const float* __restrict__ Lse_data,
+           const float* __restrict__ Delta_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto Lse = tl::tensor<RowStart>(Lse_data, batch, heads, tl::ragged(seq_len));
   const auto Delta = tl::tensor<RowStart>(Delta_data, batch, heads, tl::ragged(seq_len));
-  const auto dQ_sum = tl::tensor<tl::RowStart<16>>(dQ_sum_data, batch, tl::ragged(seq_len), heads, dim);
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& Q_shared = tl::shared<Shared>().Q_shared;
@@ -168,6 +168,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& dsT_shared = tl::shared<Shared>().dsT_shared;
   auto& lse = tl::shared<Shared>().lse;
   auto& delta = tl::shared<Shared>().delta;
+  auto& dq_staging = tl::shared<Shared>().dq_staging;
   auto& dk_staging = tl::shared<Shared>().dk_staging;
   auto& dv_staging = tl::shared<Shared>().dv_staging;
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
@@ -258,7 +259,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm_start(tl::transposed(dsT_shared), K_shared, dq);
     // and for those that were begun before it
     tl::gemm_wait<0>(dq, dv, dk);
-    tl::atomic_add(dq, dQ_sum(bz, tl::all, by, tl::all).tile(k * block_N, 0));
+    tl::staging_is_free();  // before it is written again
+    // Each warp writes its rows to the staging tile and fences them for TMA, which adds them to what is there while
+    // the block goes on  [epilogue.copy.tma-store]
+    tl::tma_add_start<tl::Dims<1, 3>>(dq, dq_staging, dQ_sum_map, tl::at(bz, k * block_N, by, 0));
   }
 
   // attention_backward.py:219-220
@@ -266,6 +270,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(dk, dk_staging, dK_map, tl::at(bz, bx * block_M, by, 0));
   tl::tma_store<tl::Dims<1, 3>>(dv, dv_staging, dV_map, tl::at(bz, bx * block_M, by, 0));
+
+  tl::staging_is_free();  // before the block ends
 }
 
 }  // namespace gradients
@@ -354,9 +360,10 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
         tl::tensor_map<decltype(Shared::V_shared), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::Q_shared[0]), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dO_shared[0]), tl::Dims<1, 3>>(dO, batch, seq_len, heads, dim),
+        tl::tensor_map<decltype(Shared::dq_staging), tl::Dims<1, 3>>(dQ_sum, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dk_staging), tl::Dims<1, 3>>(dK, batch, seq_len, heads, dim),
         tl::tensor_map<decltype(Shared::dv_staging), tl::Dims<1, 3>>(dV, batch, seq_len, heads, dim),
-        static_cast<const float*>(Lse), Delta, dQ_sum, batch, seq_len, heads);
+        static_cast<const float*>(Lse), Delta, batch, seq_len, heads);
     if (started != TL_OK) return started;
   }
 

@@ -160,6 +160,8 @@ typedef struct tl_engine_tensor_map {
 /* The box at these `rank` coordinates, outermost dimension first. */
 void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, const int32_t* at, int rank);
 void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
+/* Adds floats to those of the box. */
+void tl_engine_tma_add(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
 void tl_engine_tma_store_commit(void);
 void tl_engine_tma_store_wait(int groups_left);
 

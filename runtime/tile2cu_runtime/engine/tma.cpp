@@ -138,6 +138,22 @@ void check_mask(Worker& worker, std::uint32_t mask, Site site) {
   worker.abandon();
 }
 
+// Other blocks, which other threads of the host run, may add to the same floats.
+void add_floats(char* to, const char* from, std::uint32_t bytes) {
+  for (std::uint32_t at = 0; at < bytes; at += sizeof(float)) {
+    auto* const place = reinterpret_cast<std::uint32_t*>(to + at);
+    std::uint32_t old = __atomic_load_n(place, __ATOMIC_RELAXED), sum;
+    float value;
+    std::memcpy(&value, from + at, sizeof value);
+    do {
+      float before;
+      std::memcpy(&before, &old, sizeof before);
+      const float after = before + value;
+      std::memcpy(&sum, &after, sizeof sum);
+    } while (!__atomic_compare_exchange_n(place, &old, sum, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  }
+}
+
 void check_source(Worker& worker, const Box& box, Site site) {
   auto& memory = GlobalMemory::instance();
   for_each_piece(box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
@@ -206,9 +222,9 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
   worker.memory_barriers.deliver(worker, load.barrier_offset, bytes, load.knows);
 }
 
-void StoreQueue::issue(Worker& worker, const Box& box, Site site) {
+void StoreQueue::issue(Worker& worker, const Box& box, Site site, bool adds) {
   check_shape(worker, box, true, site);
-  Store store{box, site, {}};
+  Store store{box, site, {}, adds};
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);
@@ -226,17 +242,20 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
   const std::uint32_t end = group_ends[done - 1];
   auto& memory = GlobalMemory::instance();
   for (std::uint32_t index = 0; index < end; ++index) {
-    const auto& [box, site, knows] = stores[index];
+    const auto& [box, site, knows, adds] = stores[index];
     if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early: behind a barrier, too
       const ThreadNumber self = worker.current->linear;
       worker.shadow_at(box.shared_offset)
           .read(worker, box.shared_offset, box.bytes(),
                 {self, knows.data(), worker.clocks.row(self)[self], site, true});
     }
-    for_each_piece(box, [&, at = site](std::uint32_t shared, const char* global, std::uint32_t piece) {
+    for_each_piece(box, [&, at = site, atomic = adds](std::uint32_t shared, const char* global, std::uint32_t piece) {
       if (!global || !worker.is_shared(shared, piece)) return;
-      if (worker.options.check && memory.contains(global)) memory.check(worker, global, piece, true, false, at);
-      std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
+      if (worker.options.check && memory.contains(global)) memory.check(worker, global, piece, true, atomic, at);
+      if (atomic)
+        add_floats(const_cast<char*>(global), worker.arena + shared, piece);
+      else
+        std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
     });
   }
   stores.erase(stores.begin(), stores.begin() + end);
@@ -290,6 +309,13 @@ void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, cons
   Worker& worker = current_worker();
   if (is_empty(worker, *map, TILE2CU_CALL_SITE)) worker.abandon();
   worker.current->stores.issue(worker, box_of(worker, *map, from, at, rank, TILE2CU_CALL_SITE), TILE2CU_CALL_SITE);
+}
+
+void tl_engine_tma_add(const tl_engine_tensor_map* map, const void* from, const std::int32_t* at, int rank) {
+  Worker& worker = current_worker();
+  const Site site = TILE2CU_CALL_SITE;
+  if (is_empty(worker, *map, site)) worker.abandon();
+  worker.current->stores.issue(worker, box_of(worker, *map, from, at, rank, site), site, true);
 }
 
 void tl_engine_tma_store_commit() { current_worker().current->stores.commit(); }

@@ -56,11 +56,12 @@ struct StoreQueue {
     Box box;
     Site site;
     std::vector<Clock> knows;  // what the thread knew of the others when it issued it
+    bool adds;                 // floats, to those that are there
   };
   std::vector<Store> stores;
   std::vector<std::uint32_t> group_ends;
 
-  void issue(Worker& worker, const Box& box, Site site);
+  void issue(Worker& worker, const Box& box, Site site, bool adds = false);
   void commit() { group_ends.push_back(std::uint32_t(stores.size())); }
   void wait(Worker& worker, int groups_left);
   void finish(Worker& worker);

@@ -16,6 +16,7 @@ MAGIC = 0x70614D54  # "TMap"
 _RECORD = struct.Struct("<I5B5B2x Q4Q5I5H")
 ADDRESS_OFFSET = 16
 # CUtensorMapDataType: bytes of an element. [cuda.h]
+_FLOAT32 = 7
 _ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10: 4, 11: 4, 12: 4}
 
 
@@ -33,6 +34,7 @@ class TensorMap:
     box: tuple[int, ...]
     span: int
     fills_with_nan: bool
+    is_float: bool = False  # of 32 bits
 
     @property
     def rank(self) -> int:
@@ -63,6 +65,7 @@ def read(raw: bytes) -> TensorMap | None:
         box=tuple(box[:rank]),
         span=16 << swizzle,
         fills_with_nan=bool(fill),
+        is_float=kind == _FLOAT32,
     )
 
 

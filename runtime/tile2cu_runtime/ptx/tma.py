@@ -47,6 +47,7 @@ class _Transfer:
     barrier: int = -1
     sources: Array | None = None
     content: Array | None = None  # of shared memory that is read, when the copy was issued
+    adds: bool = False  # a store of floats, to those that are there
     is_read: bool = False
 
     def read(self, t: Threads) -> Array:
@@ -145,7 +146,10 @@ class BulkCopies:
 
     def _perform(self, t: Threads, transfer: _Transfer) -> None:
         assert transfer.content is not None
-        t.memory.store.bytes[transfer.origin[transfer.inside] - BASE] = transfer.content[transfer.inside]
+        places, content = transfer.origin[transfer.inside] - BASE, transfer.content[transfer.inside]
+        if transfer.adds:
+            content = (t.memory.store.bytes[places].view(np.float32) + content.view(np.float32)).view(np.uint8)
+        t.memory.store.bytes[places] = content
 
     def finish(self, t: Threads) -> None:
         """All threads have ended. A fault for what still reads or writes the blocks' shared memory."""
@@ -178,7 +182,7 @@ def check_read(t: Threads, instruction: Instruction, chunks: Array, readers: Arr
 
 
 def build_bulk(instruction: Instruction, kernel: Kernel) -> Step:
-    """cp.async.bulk and cp.async.bulk.tensor."""
+    """cp.async.bulk and cp.async.bulk.tensor; cp.reduce.async.bulk.tensor, which adds floats."""
     modifiers = instruction.modifiers
     if "commit_group" in modifiers:
         return lambda t: t.bulk.commit(t)
@@ -186,18 +190,20 @@ def build_bulk(instruction: Instruction, kernel: Kernel) -> Step:
         keep, read_only = int(instruction.operands[0]), "read" in modifiers
         return lambda t: t.bulk.wait(t, keep, read_only=read_only)
     known = {"async", "bulk", "tensor", "tile", "L2::cache_hint", "bulk_group", "mbarrier::complete_tx::bytes"}
+    adds = modifiers[0] == "reduce"
+    known |= {"reduce", "add"} if adds else set()
     known |= {"shared::cluster", "shared::cta", "global", "multicast::cluster"} | {f"{rank}d" for rank in range(1, 6)}
     if unknown := [each for each in modifiers if each not in known]:
         raise PtxError(f"line {instruction.line}: {', '.join(unknown)} of {instruction.name}")
     spaces = [each.partition("::")[0] for each in modifiers if each.startswith(("shared", "global"))]
     if "tensor" in modifiers:
-        return _tensor(instruction, kernel, is_load=spaces[0] == "shared")
+        return _tensor(instruction, kernel, is_load=spaces[0] == "shared", adds=adds)
     if spaces == ["shared", "shared"]:
         return _between_blocks(instruction, kernel)
     return _row(instruction, kernel, is_load=spaces[0] == "shared")
 
 
-def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool) -> Step:
+def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool, adds: bool) -> Step:
     """[shared], [map, {coordinates}], [barrier]; or [map, {coordinates}], [shared]."""
     where, there = instruction.operands[:2] if is_load else instruction.operands[1::-1]
     name, _, coordinates = there.strip("[]").partition(",")
@@ -225,6 +231,9 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool) -> Step:
             # An H200 answers a negative coordinate of a store with "illegal instruction".
             if min(corner) < 0:
                 raise t.fault(instruction, f"a store to a box at {corner}", thread)
+            if adds and not found.is_float:
+                raise t.fault(instruction, "the map is not of floats, which are added", thread)
+            transfer.adds = adds
             t.bulk.store(t, transfer)
 
     return step

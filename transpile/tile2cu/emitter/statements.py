@@ -58,7 +58,7 @@ from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
 from tile2cu.emitter.sections import block_indices, located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
-from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles
+from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles, store_dims
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import visit, visits, walk_in
 
@@ -291,7 +291,7 @@ class Statements:
             case Reduce():
                 return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
             case AtomicTile():
-                return StatementView("call", self._atomic_tile(op))
+                return StatementView("call", self._atomic_tile(op), comments=self._about_adding(op))
             case Scan():
                 return StatementView("call", self._scan(op))
 
@@ -319,7 +319,20 @@ class Statements:
             return "tl::sync_threads()"
         return "tl::sync_readers<threads>()" if ends_reads else "tl::sync_consumers<threads>()"
 
+    def _about_adding(self, op: AtomicTile) -> tuple[str, ...]:
+        """How TMA adds a tile."""
+        if id(op) not in self.maps:
+            return ()
+        about = "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to what is there"
+        return (f"{about} while the block goes on  [{self.facts.rule(op, 'call')}]",)
+
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
+        view = self.maps.get(id(op))
+        if view is not None:
+            place = f"tl::at({', '.join(self.printer.index(part.start) for part in op.dst.ranges)})"
+            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
+            arguments = f"{tiles}, {view.name}, {place}"
+            return {"name": self.facts[op, "call"], "template": store_dims(view), "arguments": arguments}
         arguments = f"{operand(op.src, op.dst, self)}, {operand(op.dst, op.src, self)}"
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from tile2cu.core import prelude
 from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Copy, Loop, Region, walk_stmts
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Overlap, Persistent, Pipeline, Staging
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.emitter.settled import Settled
 
-BY_TMA = ("tma_load", "tma_store", "tma_copy")  # copies through maps, by their call
+BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through maps, by its call
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class TensorMap:
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
-    """The map of each copy that TMA does, by the copy's id, in program order; equal maps are one."""
+    """The map of each copy or addition that TMA does, by its id, in program order; equal maps are one."""
     found: dict[int, TensorMap] = {}
     by_use: dict[tuple[str, str, tuple[int, ...]], TensorMap] = {}
     for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Copy) and settled.facts.get(op, "call") in BY_TMA:
+        if isinstance(op, Copy | AtomicTile) and settled.facts.get(op, "call") in BY_TMA:
             region, tile = _sides(op, settled, printer)
             last_two = (region.buffer.rank - 2, region.buffer.rank - 1)
             dims = region.kept if len(region.kept) == 2 else last_two  # of a single row it says nothing
@@ -161,9 +161,9 @@ def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multipl
     return tuple(dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None))
 
 
-def _sides(op: Copy, settled: Settled, printer: Printer) -> tuple[Region, str]:
+def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, str]:
     """The tensor's region, and an expression of the shared tile's type."""
-    if settled.facts[op, "call"] == "tma_store":
+    if isinstance(op, AtomicTile) or settled.facts[op, "call"] == "tma_store":
         return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
     tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
     planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, "slots") is not None))

@@ -138,7 +138,8 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
 
     Gives: the call.
     """
-    yield op, "call", op.kind.atomic
+    if context.facts.get(op, "call") is None:
+        yield op, "call", op.kind.atomic
 
 
 @rule(

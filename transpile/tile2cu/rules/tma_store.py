@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, expressions, touches
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, touches
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.prelude import around, producer_loop
-from tile2cu.core.program import Buffer, Copy, If, Launch, Parallel, Scope, Stmt
+from tile2cu.core.dtype import FLOAT32
+from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Loop, Parallel, Reduction, Scope, Stmt
 from tile2cu.core.schedule import Ledger, Multiple, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -28,7 +29,16 @@ for k in T.Pipelined(4, num_stages=2):
 for i, j in T.Parallel(64, 64):
     Z[bx * 64 + j, i] = C_local[i, j]
 """
+_ADDED = """
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], A_shared)
+    T.gemm(A_shared, A_shared, C_local, clear_accum=True)
+    T.atomic_add(X[k * 64, 0], C_local)
+"""
 _BOX_ROWS = 256  # that TMA moves at a time
+_PANEL_FLOATS = 32  # the columns of a swizzle's span
 
 
 @rule(
@@ -41,6 +51,7 @@ _BOX_ROWS = 256  # that TMA moves at a time
         Example(GEMMS_OVER_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
         Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
         Example(GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
+        Example(_ADDED, 6, "call", "tma_add_start", target="cuda:sm_90a"),
     ),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
@@ -52,6 +63,8 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     such a copy.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
     block stores it from registers.
+    Floats that each turn of the producer's loop adds to a tensor leave the same way, and TMA adds them: a thread's own
+    atomic additions of two floats each cost attention's backward pass a third of its time.
 
     Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; what
     must hold of the result's rows, in general or for this copy to go by TMA; of a loop, the copy that it is. The launch
@@ -60,6 +73,14 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     if not is_specialised(context):
         return
     staged: list[Staging] = []
+    for op in _added_in_turns(context):
+        placed = _placed(_staging(op), op, staged, context)
+        if placed is not None:
+            staged.append(placed)
+            yield op, "call", "tma_add_start"
+            yield op, "staging", placed.name
+            yield op, "read_later", True
+            yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
     for op in _beside_the_loop(context):
         copy = transposing(op) if isinstance(op, Parallel) else op
         if isinstance(copy, Copy) and _leaves_by_tma(copy, context):
@@ -103,6 +124,24 @@ def _beside_the_loop(context: Context) -> Iterator[Stmt]:
     yield from in_branches(context.launch.body)
     for outer in path:
         yield from in_branches((*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ()))
+
+
+def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
+    """What each turn of the producer's loop adds to a tensor of floats that TMA reaches and the kernel does not read."""
+    found = producer_loop(context.launch, context.facts)
+    for op in found[1].body if found is not None else ():
+        if not isinstance(op, AtomicTile) or op.kind is not Reduction.SUM:
+            continue
+        src, dst = op.src.buffer, op.dst.buffer
+        layout = context.facts.get(src, "layout")
+        if not isinstance(layout, WgmmaAccumulator) or (src.dtype, dst.dtype) != (FLOAT32, FLOAT32):
+            continue
+        others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile | Loop | If)]
+        read = any(touches(buffers_read(stmt) | buffers_written(stmt), dst) for stmt in others)
+        rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
+        given = not rows_refusal(dst) and _is_given(rows_when(dst), context)
+        if rows and given and not read and src.static_shape[1] // layout.along_n % _PANEL_FLOATS == 0:
+            yield op
 
 
 def _leaves_by_tma(op: Copy, context: Context) -> bool:
@@ -173,8 +212,9 @@ def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buff
             yield tile
 
 
-def _staging(op: Copy) -> Staging:
+def _staging(op: Copy | AtomicTile) -> Staging:
     tile, dtype = op.src.buffer, op.dst.buffer.dtype
-    shape = tile.static_shape[::-1] if op.transposed else tile.static_shape
+    transposed = isinstance(op, Copy) and op.transposed
+    shape = tile.static_shape[::-1] if transposed else tile.static_shape
     layout = SharedLayout(shape, dtype.bits, swizzle=128)
-    return Staging(f"{tile.name}_staging", tile, dtype, layout, transposed=op.transposed)
+    return Staging(f"{tile.name}_staging", tile, dtype, layout, transposed=transposed)

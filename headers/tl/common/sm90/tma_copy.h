@@ -187,9 +187,9 @@ TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   }
 }
 
-// Stages this warp's rows of one panel, and starts to store them. A tile of fewer columns than the fragment is filled
-// again from its first panel on, as soon as TMA has read that.
-template <class Along, int first, class T, class Layout, class Tile, int rank>
+// Stages this warp's rows of one panel, and starts to store them, or to add them to what is there. A tile of fewer
+// columns than the fragment is filled again from its first panel on, as soon as TMA has read that.
+template <class Along, int first, bool adds, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
   static_assert(Tile::cols == Layout::N || Layout::own_cols == Layout::N,
                 "warpgroups that share a row stage all of it");
@@ -208,13 +208,17 @@ TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const
       At<rank> box = to;
       box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
       box.coordinate[rank - 1] += Layout::first_col() + first;
-      tma_store_box(map, box.coordinate, staging.at(Layout::warp_row(m), Layout::first_col() + first - before));
+      const void* const rows = staging.at(Layout::warp_row(m), Layout::first_col() + first - before);
+      if constexpr (adds)
+        tma_add_box(map, box.coordinate, rows);
+      else
+        tma_store_box(map, box.coordinate, rows);
     }
     tma_store_commit();
   }
   static_assert(Layout::own_cols % Tile::panel_cols == 0, "a warpgroup stages whole panels");
   if constexpr (first + Tile::panel_cols < Layout::own_cols)
-    store_panel<Along, first + Tile::panel_cols>(from, staging, map, to);
+    store_panel<Along, first + Tile::panel_cols, adds>(from, staging, map, to);
 }
 
 // Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole
@@ -235,7 +239,14 @@ template <class Along = LastDims, class T, class Layout, class U, int cols, clas
 TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                                const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
-  store_panel<Along, 0>(from, staging, map, to);
+  store_panel<Along, 0, false>(from, staging, map, to);
+}
+// The same, but adds a fragment of floats to the tile, each element atomically.
+template <class Along = LastDims, class Layout, int cols, class Swizzle, int rank>
+TL_DEVICE void tma_add_start(const Fragment<float, Layout>& from, StagingTile<float, Layout::M, cols, Swizzle>& staging,
+                             const TensorMap& map, const At<rank>& to) {
+  static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA adds has the layout of a WgmmaAccumulator");
+  store_panel<Along, 0, true>(from, staging, map, to);
 }
 // The same, and waits until TMA has read `staging`: it may be written again.
 template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>

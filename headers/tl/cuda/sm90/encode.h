@@ -9,7 +9,7 @@ namespace cuda {
 
 // What is used of the driver's enumerations, which <cuda.h> declares among 3000 lines that each compilation would read
 // in three passes. tests/compile compares them with it. [CUDA Driver API, "CUtensorMapDataType" and what follows it]
-enum TensorMapType { map_uint8 = 0, map_uint16 = 1, map_uint32 = 2, map_uint64 = 4 };
+enum TensorMapType { map_uint8 = 0, map_uint16 = 1, map_uint64 = 4, map_float32 = 7 };
 enum TensorMapInterleave { map_interleave_none = 0 };
 enum TensorMapSwizzle { map_swizzle_none = 0, map_swizzle_32B = 1, map_swizzle_64B = 2, map_swizzle_128B = 3 };
 enum TensorMapPromotion { map_promotion_none = 0, map_promotion_256B = 3 };
@@ -38,7 +38,7 @@ static inline EncodeTensorMap find_encode_tensor_map(int& error) {
 
 // Describes a tensor to TMA. Innermost dimension first: extents and the box in elements, strides of the dimensions from
 // the second on in bytes, multiples of 16 as `base` is. A box's row is at most `swizzle_bytes` (128, 64, 32), unless
-// that is 0. Elements have 1, 2, 4 or 8 bytes. Gives 0, or an error code of the driver (CUresult) or the runtime. Host
+// that is 0. Elements have 1, 2, 4 or 8 bytes; those of 4 are floats, which matters where TMA adds. Gives 0, or an error code of the driver (CUresult) or the runtime. Host
 // side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, int swizzle_bytes) {
@@ -47,7 +47,7 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
   if (!encode) return error;
   const auto type = element_bytes == 1   ? cuda::map_uint8
                     : element_bytes == 2 ? cuda::map_uint16
-                    : element_bytes == 4 ? cuda::map_uint32
+                    : element_bytes == 4 ? cuda::map_float32
                                          : cuda::map_uint64;
   const auto swizzle = swizzle_bytes == 128  ? cuda::map_swizzle_128B
                        : swizzle_bytes == 64 ? cuda::map_swizzle_64B

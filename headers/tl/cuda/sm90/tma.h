@@ -52,6 +52,22 @@ template <int rank> TL_DEVICE void tma_store_box(const TensorMap& map, const int
 TL_DEVICE void tma_store_box(const TensorMap& map, int row, int column, const void* from) {
   tma_store_box(map, {row, column}, from);
 }
+// The same, but adds floats of shared memory to those of the box, each atomically; the map is of floats.
+// [cp.reduce.async.bulk.tensor]
+#define TL_TMA_ADD(dims, coordinates, ...)                                                                 \
+  asm volatile("cp.reduce.async.bulk.tensor." dims ".global.shared::cta.add.bulk_group [%0, {" coordinates \
+               "}], [%1];" ::"l"(&map),                                                                    \
+               "r"(shared_address(from)), __VA_ARGS__                                                      \
+               : "memory")
+template <int rank> TL_DEVICE void tma_add_box(const TensorMap& map, const int (&at)[rank], const void* from) {
+  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
+  if constexpr (rank == 2) TL_TMA_ADD("2d", "%2, %3", "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 3) TL_TMA_ADD("3d", "%2, %3, %4", "r"(at[2]), "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 4) TL_TMA_ADD("4d", "%2, %3, %4, %5", "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
+  if constexpr (rank == 5)
+    TL_TMA_ADD("5d", "%2, %3, %4, %5, %6", "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
+}
+#undef TL_TMA_ADD
 // Closes a group of stores. Who: the thread that issued them.  [cp.async.bulk.commit_group]
 TL_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until all but the newest n groups are complete. Who: the thread that issued them.  [cp.async.bulk.wait_group]

@@ -23,6 +23,10 @@ TL_DEVICE void tma_store_box(const TensorMap& map, int row, int column, const vo
   const int at[] = {row, column};
   tl_engine_tma_store(&map, from, at, 2);
 }
+template <int rank> TL_DEVICE void tma_add_box(const TensorMap& map, const int (&at)[rank], const void* from) {
+  static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
+  tl_engine_tma_add(&map, from, at, rank);
+}
 TL_DEVICE void tma_store_commit() { tl_engine_tma_store_commit(); }
 template <int n> TL_DEVICE void tma_store_wait() { tl_engine_tma_store_wait(n); }
 template <int n> TL_DEVICE void tma_store_wait_read() { tl_engine_tma_store_wait(n); }

@@ -1,0 +1,73 @@
+"""Tiles that each turn of a pipelined loop adds to a tensor: staged, and added by TMA."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError, Kernel, LaunchError, load_kernel
+
+RNG = np.random.default_rng(0)
+ADDED = """
+    A_shared = T.alloc_shared((64, 64), "float16")
+    B_shared = T.alloc_shared((64, {cols}), "float16")
+    S = T.alloc_fragment((64, {cols}), "float32")
+    for k in T.Pipelined(T.ceildiv(M, 64), num_stages=2):
+        T.copy(A[k * 64, bx * 64], A_shared)
+        T.copy(B[bx * 64, 0], B_shared)
+        T.gemm(A_shared, B_shared, S, clear_accum=True)
+        T.atomic_add(Sum[k * 64, 0], S)
+    if bx == 0:
+        Y[0] = 1
+"""
+
+
+def added(folder: Path, cols: int, threads: int = 128) -> Kernel:
+    params = (
+        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, {0}), "float16"), Sum: T.Tensor((M, {0}), "float32"), '
+        'Y: T.Tensor((1,), "float32")'
+    ).format(cols)
+    statements, options = ADDED.format(cols=cols), {"arguments": "M, K", "target": "cuda:sm_90a", "threads": threads}
+    return load_body(folder, statements, params, grid="T.ceildiv(K, 64)", **options)
+
+
+@pytest.mark.parametrize(("cols", "threads"), [(64, 128), (128, 256)])
+def test_blocks_add_their_parts_of_a_product_to_a_tensor(cols: int, threads: int, tmp_path: Path) -> None:
+    """Integers, so that the order does not matter; rows behind the tensor's are dropped."""
+    kernel = added(tmp_path, cols, threads)
+    a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((150, 192), (192, cols)))
+    sums = RNG.integers(-9, 10, (150, cols)).astype(np.float32)
+    expected = sums + a.astype(np.float32) @ b.astype(np.float32)
+    kernel(a, b, sums)
+    np.testing.assert_array_equal(sums, expected)
+    body = kernel.source.partition("__global__")[2]
+    assert "tl::tma_add_start(S, S_staging, Sum_map, tl::at(k * 64, 0));" in body
+    assert body.index("tl::staging_is_free") < body.index("tl::tma_add_start") < body.rindex("tl::staging_is_free")
+
+
+def test_columns_that_are_no_whole_panels_are_added_by_threads(tmp_path: Path) -> None:
+    kernel = added(tmp_path, 16)
+    a, b = np.ones((70, 64), np.float16), np.ones((64, 16), np.float16)
+    sums = np.zeros((70, 16), np.float32)
+    kernel(a, b, sums)
+    np.testing.assert_array_equal(sums, 64)
+    assert "tl::atomic_add(S, " in kernel.source
+
+
+def test_the_engine_finds_a_tile_that_is_staged_too_early(tmp_path: Path) -> None:
+    """Without the wait TMA still reads what the turn before staged."""
+    added(tmp_path, 64)
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
+    broken = emitted.source.replace("    tl::staging_is_free();  // before it is written again\n", "\n")
+    assert broken != emitted.source
+    true, false = (hashlib.sha256(text.encode()).hexdigest() for text in (emitted.source, broken))
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for name, content in emitted.files.items():
+        (folder / name).write_text(broken if content == emitted.source else content.replace(true, false))
+    kernel = load_kernel(folder / f"{emitted.kernel}.json", device="cpu", check=True)
+    with pytest.raises((CheckError, LaunchError), match="race"):
+        kernel(np.ones((128, 64), np.float16), np.ones((64, 64), np.float16), np.zeros((128, 64), np.float32))
