@@ -192,10 +192,8 @@ def attention_backward(
                 T.copy(Delta[bz, by, k * block_N : (k + 1) * block_N], delta)
 
                 # Queries past the end add nothing, as their Q and dO are zeros.
-                T.clear(pT)
-                T.gemm(K_shared, Q_shared, pT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-                T.clear(dsT)
-                T.gemm(V_shared, dO_shared, dsT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.gemm(K_shared, Q_shared, pT, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
+                T.gemm(V_shared, dO_shared, dsT, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
                 if is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         visible = bx * block_M + i <= k * block_N + j
@@ -212,8 +210,7 @@ def attention_backward(
                 T.gemm(dsT_cast, Q_shared, dk, policy=T.GemmWarpPolicy.FullRow)
 
                 T.copy(dsT_cast, dsT_shared)
-                T.clear(dq)
-                T.gemm(dsT_shared, K_shared, dq, transpose_A=True)
+                T.gemm(dsT_shared, K_shared, dq, transpose_A=True, clear_accum=True)
                 T.atomic_add(dQ_sum[bz, k * block_N : (k + 1) * block_N, by, :], dq)
 
             T.copy(dk, dK[bz, bx * block_M : (bx + 1) * block_M, by, :])

@@ -81,8 +81,14 @@ def _flights(body: tuple[Stmt, ...], last: Gemm, context: Context) -> Iterator[D
 
 
 def _needs(stmt: Stmt, product: Gemm) -> bool:
-    """Whether a statement uses the product's result, or writes one of its operands in registers."""
+    """Whether a statement uses the product's result, or writes one of its operands in registers.
+
+    What reaches tensors has branches at their ends, and addresses: beside products in flight ptxas ran out of registers
+    for them, and then waits for every product at once (C7512).
+    """
     read, written = buffers_read(stmt), buffers_written(stmt)
+    if any(buffer.scope is Scope.GLOBAL for buffer in read | written):
+        return True
     return product.c.buffer in read | written or bool(_operands(product, Scope.FRAGMENT) & written)
 
 
