@@ -27,11 +27,11 @@ ADDED = """
 
 def added(folder: Path, cols: int, threads: int = 128) -> Kernel:
     params = (
-        'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, {0}), "float16"), Sum: T.Tensor((M, {0}), "float32"), '
+        f'A: T.Tensor((M, K), "float16"), B: T.Tensor((K, {cols}), "float16"), Sum: T.Tensor((M, {cols}), "float32"), '
         'Y: T.Tensor((1,), "float32")'
-    ).format(cols)
-    statements, options = ADDED.format(cols=cols), {"arguments": "M, K", "target": "cuda:sm_90a", "threads": threads}
-    return load_body(folder, statements, params, grid="T.ceildiv(K, 64)", **options)
+    )
+    statements, grid = ADDED.format(cols=cols), "T.ceildiv(K, 64)"
+    return load_body(folder, statements, params, grid=grid, arguments="M, K", threads=threads, target="cuda:sm_90a")
 
 
 @pytest.mark.parametrize(("cols", "threads"), [(64, 128), (128, 256)])

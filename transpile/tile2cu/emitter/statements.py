@@ -323,7 +323,7 @@ class Statements:
         """How TMA adds a tile."""
         if id(op) not in self.maps:
             return ()
-        about = "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to what is there"
+        about = "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's"
         return (f"{about} while the block goes on  [{self.facts.rule(op, 'call')}]",)
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, expressions, touches
+from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.prelude import around, producer_loop
-from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Loop, Parallel, Reduction, Scope, Stmt
 from tile2cu.core.schedule import Ledger, Multiple, Staging
 from tile2cu.core.uniform import Uniformity
@@ -73,14 +73,14 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     if not is_specialised(context):
         return
     staged: list[Staging] = []
-    for op in _added_in_turns(context):
-        placed = _placed(_staging(op), op, staged, context)
+    for update in _added_in_turns(context):
+        placed = _placed(_staging(update), update, staged, context)
         if placed is not None:
             staged.append(placed)
-            yield op, "call", "tma_add_start"
-            yield op, "staging", placed.name
-            yield op, "read_later", True
-            yield op.dst.buffer, "tma_when", rows_when(op.dst.buffer)
+            yield update, "call", "tma_add_start"
+            yield update, "staging", placed.name
+            yield update, "read_later", True
+            yield update.dst.buffer, "tma_when", rows_when(update.dst.buffer)
     for op in _beside_the_loop(context):
         copy = transposing(op) if isinstance(op, Parallel) else op
         if isinstance(copy, Copy) and _leaves_by_tma(copy, context):
@@ -127,7 +127,7 @@ def _beside_the_loop(context: Context) -> Iterator[Stmt]:
 
 
 def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
-    """What each turn of the producer's loop adds to a tensor of floats that TMA reaches and the kernel does not read."""
+    """What each turn of the producer's loop adds to a tensor of floats that TMA reaches and nothing else touches."""
     found = producer_loop(context.launch, context.facts)
     for op in found[1].body if found is not None else ():
         if not isinstance(op, AtomicTile) or op.kind is not Reduction.SUM:
@@ -139,7 +139,7 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
         others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile | Loop | If)]
         read = any(touches(buffers_read(stmt) | buffers_written(stmt), dst) for stmt in others)
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
-        given = not rows_refusal(dst) and _is_given(rows_when(dst), context)
+        given = dst.strides is None and not rows_refusal(dst) and _is_given(rows_when(dst), context)
         if rows and given and not read and src.static_shape[1] // layout.along_n % _PANEL_FLOATS == 0:
             yield op
 
