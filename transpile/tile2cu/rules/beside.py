@@ -36,8 +36,8 @@ _FEWEST = 3  # of two products in a turn, one overlaps the next turn or none doe
     on=Loop,
     source="measured on an H200: docs/hopper.md, attention backward",
     examples=(
-        Example(_THREE, 11, "in_flight", "until line 13", target="cuda:sm_90a"),
         Example(_THREE, 13, "lands", "S", target="cuda:sm_90a"),
+        Example(_THREE, 14, "landing", "C", target="cuda:sm_90a"),
     ),
 )
 def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
