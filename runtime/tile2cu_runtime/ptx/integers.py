@@ -8,6 +8,7 @@ import numpy as np
 
 from tile2cu_runtime.amdgcn.arrays import Array
 from tile2cu_runtime.ptx.elementwise import SIGNED, bits_of, simple, type_of
+from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.operands import TYPES, source
 from tile2cu_runtime.ptx.parse import Instruction, Kernel
 from tile2cu_runtime.ptx.state import Builder, Step, Threads
@@ -169,6 +170,28 @@ def _leading_zeros(a: Array) -> Array:
     return result
 
 
+def _find_bit(instruction: Instruction, kernel: Kernel) -> Step:
+    """bfind of unsigned integers: the place of the highest bit that is set, or how far it is from the top; else ~0."""
+    if not type_of(instruction).startswith("u"):
+        raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
+    target, a = instruction.operands
+    value, from_top = source(a, TYPES[type_of(instruction)], kernel), "shiftamt" in instruction.modifiers
+
+    def step(t: Threads) -> None:
+        bits = value(t)
+        top, zeros = np.uint32(8 * bits.dtype.itemsize - 1), _leading_zeros(bits)
+        t.write(target, np.where(bits == 0, np.uint32(0xFFFFFFFF), zeros if from_top else top - zeros))
+
+    return step
+
+
+def _reversed_bits(a: Array) -> Array:
+    """brev: the lowest bit becomes the highest."""
+    bits = np.unpackbits(np.ascontiguousarray(a).view(np.uint8).reshape(len(a), -1), axis=1, bitorder="little")
+    result: Array = np.packbits(bits[:, ::-1], axis=1, bitorder="little").view(a.dtype).reshape(-1)
+    return result
+
+
 def _to_u32(function: Callable[[Array], Array]) -> Builder:
     def build(instruction: Instruction, kernel: Kernel) -> Step:
         target, a = instruction.operands
@@ -213,5 +236,7 @@ BUILDERS: dict[str, Builder] = {
     "lop3": _logic3,
     "popc": _to_u32(_count_bits),
     "clz": _to_u32(_leading_zeros),
+    "bfind": _find_bit,
+    "brev": simple(_reversed_bits),
     "dp4a": _dot_4,
 }

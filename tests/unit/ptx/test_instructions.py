@@ -150,6 +150,9 @@ CASES = (
     Case("lop3.b32 %d, %a, %b, %c, 0xCA;", lambda a, b, c: table(a, b, c, 0xCA)),
     Case("popc.b32 %d, %a;", lambda a, b, c: bin(a).count("1")),
     Case("clz.b32 %d, %a;", lambda a, b, c: 32 - a.bit_length()),
+    Case("bfind.u32 %d, %a;", lambda a, b, c: (a.bit_length() - 1) % 2**32),
+    Case("bfind.shiftamt.u32 %d, %a;", lambda a, b, c: 32 - a.bit_length() if a else 2**32 - 1),
+    Case("brev.b32 %d, %a;", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
     Case("setp.lt.s32 %p1, %a, %b; selp.b32 %d, %a, %b, %p1;", s32(lambda a, b, c: a if a < b else b)),
     Case("setp.hi.u32 %p1|%p2, %a, %b; selp.b32 %d, 1, 0, %p2;", lambda a, b, c: int(a <= b)),
     Case(

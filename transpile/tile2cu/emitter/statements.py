@@ -60,7 +60,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles, store_dims
 from tile2cu.emitter.view import StatementView
-from tile2cu.emitter.way import visit, visits, walk_in
+from tile2cu.emitter.way import asks_memory, each_taken, visit, visits, walk_in
 
 _KERNELS = {
     WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
@@ -533,6 +533,8 @@ class Statements:
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")
         if pipeline is not None:
             return pipelined(op, pipeline, self)
+        if self.walk is not None and self.is_walking and asks_memory(op):
+            return each_taken(self.walk, op, self)
         step = int(static_value(op.step) or 0)
         name, stop = self.printer.names(op.var.name), self.printer.text(op.stop)
         end = self.printer.names.fresh(f"{name}_end") if _is_long(op.stop) else ""

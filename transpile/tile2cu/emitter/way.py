@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tile2cu.core.accesses import expressions, lets_for, variables
+from tile2cu.core.expr import Load
+from tile2cu.core.expr import walk as walk_parts
 from tile2cu.core.prelude import Walk, walk_to
-from tile2cu.emitter.comments import BODY_WIDTH, wrapped
+from tile2cu.core.program import If, Let, Loop
+from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import is_one_turn, producer_loop
 from tile2cu.emitter.view import StatementView
@@ -44,6 +49,35 @@ def visit(walk: Walk, statements: "Statements") -> StatementView:
     given = ", ".join(statements.printer.names(var.name) for var in walk.values)
     text = f"visit({_called(statements)['type']}{{{given}}});" if walk.values else "visit();"
     return StatementView("line", {"text": text}, gap=True)
+
+
+def asks_memory(op: Loop) -> bool:
+    """Whether memory tells which turns of a loop are taken: rules/rewrite/skipped.py."""
+    branch = op.body[-1]
+    inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
+    if not isinstance(inside, Loop) or not is_one_turn(inside) or not all(isinstance(let, Let) for let in op.body[:-1]):
+        return False
+    parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk_parts(expr))
+    return any(isinstance(part, Load) for part in parts)
+
+
+def each_taken(walk: Walk, op: Loop, statements: "Statements") -> StatementView:
+    """The turns of such a loop: what decides about them, and the visit."""
+    printer = statements.printer
+    branch = op.body[-1]
+    assert isinstance(branch, If), "the loop's last statement says which turns are taken"
+    decided = StatementView("line", {"text": f"return {printer.text(branch.condition)};"}, 0, tuple(heading((branch,))))
+    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
+    return StatementView(
+        "each_taken",
+        parts,
+        body=(*statements.paragraphs(lets_for(variables(branch.condition), op.body)), decided),
+        orelse=(
+            *statements.paragraphs(lets_for(set(walk.values), op.body)),
+            replace(visit(walk, statements), gap=False),
+        ),
+        comments=("Each lane of a warp asks about one turn: what decides about 32 of them arrives at once",),
+    )
 
 
 def visits(walk: Walk, line: int, statements: "Statements", *, loading: bool) -> StatementView:

@@ -111,6 +111,17 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
   int bytes_;
 };
 
+// visit(k) for those of start .. stop - 1 for which taken(k) holds, in order. The lanes of a warp ask for as many turns at
+// once, so that what decides arrives together. Who: whole warps, all of whose threads know the same.
+template <class Taken, class Visit>
+TL_DEVICE void each_taken(int start, int stop, const Taken& taken, const Visit& visit) {
+  for (int first = start; first < stop; first += warp_size) {
+    const int own = first + lane();
+    auto bits = static_cast<uint32_t>(ballot(own < stop && taken(own)));
+    for (; bits != 0; bits &= bits - 1) visit(first + first_set(bits) - 1);
+  }
+}
+
 // load(k) for k = 0 .. turns - 1, by one thread; it acquires the slots that it fills. Who: the producer's threads.
 template <int threads, class Load> TL_DEVICE void produce(int turns, const Load& load) {
   if (thread() != threads) return;
