@@ -50,8 +50,19 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
         yield from own_accesses(stmt)
 
 
-def own_accesses(stmt: Stmt) -> Iterator[Access]:
-    """The element accesses of a statement itself, without its nested statements'."""
+def own_accesses(stmt: Stmt) -> tuple[Access, ...]:
+    """The element accesses of a statement itself, without its nested statements'.
+
+    Rules ask some two hundred times for each, and a statement never changes: what was found is kept beside its fields.
+    """
+    kept = vars(stmt)
+    if "own_accesses" not in kept:
+        kept["own_accesses"] = tuple(_own_accesses(stmt))
+    found: tuple[Access, ...] = kept["own_accesses"]
+    return found
+
+
+def _own_accesses(stmt: Stmt) -> Iterator[Access]:
     for expr in expressions(stmt):
         parts = [part for part in walk(expr) if isinstance(part, Call | Load | Address)]
         if parts:

@@ -47,6 +47,10 @@ class Buffer:
     across: bool = False  # of barriers at which other blocks of the cluster arrive: T.alloc_cluster_barrier
     address: Expr | None = None
 
+    def __hash__(self) -> int:
+        """Of the name alone, as rules keep buffers in many sets: few that differ share one."""
+        return hash(self.name)
+
     @property
     def memory(self) -> "Buffer":
         """The tensor or tile whose bits these are."""
