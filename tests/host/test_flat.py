@@ -18,20 +18,21 @@ def test_several_variables_count_a_fragments_elements(index: str, tmp_path: Path
         F = T.alloc_fragment((1024,), "float32")
         G = T.alloc_fragment((1024,), "float32")
         T.copy(X[bx * 1024], F)
-        for i, j in T.Parallel(128, 8):
+        for i, j in T.Parallel(many, 8):
             base = i * 8
             k = {index}
             G[{index}] = F[k] * 2.0 + T.if_then_else(i % 3 == 0, W[j], X[(bx * 128 + i) * 8 + j])
         T.copy(G, Y[bx * 1024])
     """
     params = 'X: T.Tensor((N,), "float32"), W: T.Tensor((8,), "float32"), Y: T.Tensor((N,), "float32")'
-    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(N, 1024)", arguments="N")
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(N, 1024)", arguments="N, many=128")
     x, w = RNG.integers(-9, 10, 2500).astype(np.float32), RNG.integers(-9, 10, 8).astype(np.float32)
     place = np.arange(2500)
     expected = 2 * x + np.where(place % 1024 // 8 % 3 == 0, w[place % 8], x)
     np.testing.assert_array_equal(kernel(x, w), expected)
     text = kernel.source.partition("__global__")[2].partition("---- host")[0]
     assert "shared" not in text
+    assert "many" not in kernel.source.partition("#include")[2], "a constant that nothing names any more is not there"
 
 
 def test_a_part_of_the_variables_counts_a_dimension(tmp_path: Path) -> None:

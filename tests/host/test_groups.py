@@ -106,6 +106,37 @@ def test_branches_of_unequal_shares(target: str, split: int, threads: int, tmp_p
     assert f"constexpr int threads[] = {{{split}, {threads - split}}};" in kernel.source
 
 
+def test_a_share_that_sets_registers_may_be_shared_out(tmp_path: Path) -> None:
+    """A warpgroup that gives registers away, and whose warps each copy other rows."""
+    statements = """
+        S = T.alloc_shared((16, 64), "float32")
+        L = T.alloc_fragment((16, 64), "float32")
+        total = T.alloc_fragment((16,), "float32")
+        ready = T.alloc_barrier(arrive_count=64)
+        tx = T.get_thread_binding()
+        if tx < 128:
+            T.set_max_nreg(240, 1)
+            T.barrier_wait(ready, 0)
+            T.copy(S, L)
+            T.reduce_sum(L, total, dim=1)
+            T.copy(total, Y[bx * 16])
+        else:
+            T.set_max_nreg(24, 0)
+            if tx < 160:
+                T.copy(X[bx * 16 : bx * 16 + 8, 0:64], S[0:8, :])
+                T.barrier_arrive(ready)
+            elif tx < 192:
+                T.copy(X[bx * 16 + 8 : bx * 16 + 16, 0:64], S[8:16, :])
+                T.barrier_arrive(ready)
+    """
+    params = 'X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M,), "float32")'
+    sizes = {"grid": "T.ceildiv(M, 16)", "arguments": "M", "threads": 256}
+    kernel = load_body(tmp_path, statements, params, **sizes, target="cuda:sm_90a")
+    x = RNG.integers(-9, 10, (40, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x.sum(1))
+    assert "constexpr int threads[] = {128, 32, 32, 64};" in kernel.source
+
+
 def test_a_whole_block_is_one_group(tmp_path: Path) -> None:
     statements = """
         A_shared = T.alloc_shared((128, 32), "float16")

@@ -34,7 +34,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import TensorMap, block_threads, map_notes, persistent_in, tensor_maps
-from tile2cu.emitter.view import KernelView, LaunchView, StatementView
+from tile2cu.emitter.view import NO_SECTION, KernelView, LaunchView, StatementView, words
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
@@ -172,7 +172,7 @@ def _called(settled: Settled) -> set[str]:
 def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     first, printer = written[0].settled, written[0].printer
     launches = tuple(each.settled for each in written)
-    return KernelView(
+    view = KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
@@ -181,12 +181,16 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
         contract=contract(launches, printer),
-        sizes=common_sizes(first, printer),
+        sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, "ledger"].limit,
         arch=first.target.arch,
         launches=tuple(_launch_view(each) for each in written),
         host=host(written),
     )
+    said = words(view)
+    parts = zip(written, view.launches, strict=True)
+    named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
+    return replace(view, sizes=common_sizes(first, printer, said), launches=named)
 
 
 def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
@@ -210,7 +214,7 @@ def _launch_view(written: Written) -> LaunchView:
     return LaunchView(
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
-        sizes=sizes(settled, printer),
+        sizes=NO_SECTION,
         shared=shared(settled, printer),
         shared_bytes=settled.facts[settled.launch, "ledger"].total,
         layouts=layouts.section(),

@@ -38,15 +38,18 @@ from tile2cu.emitter.view import Declaration, Section
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 
 
-def common_sizes(settled: Settled, printer: Printer) -> Section:
-    """The static numbers that the text names and that its kernels share; none where there is one kernel."""
-    declared = _constants(settled, printer) if settled.namespace else ()
+def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
+    """The static numbers that the text names and that its kernels share; none where there is one kernel.
+
+    `said` are the words of the rest of the text: of a number that it does not name, compilers would warn.
+    """
+    declared = _constants(settled, printer, said) if settled.namespace else ()
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def sizes(settled: Settled, printer: Printer) -> Section:
+def sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
-    declared = [] if settled.namespace else [*_constants(settled, printer)]
+    declared = [] if settled.namespace else [*_constants(settled, printer, said)]
     declared += [*_stages(settled), *_written_slots(settled), *_loads(settled)]
     declared += _threads(settled)
     declared += [*_register_shares(settled), *_waves_per_simd(settled)]
@@ -68,8 +71,9 @@ def _threads(settled: Settled) -> Iterator[Declaration]:
         yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
 
 
-def _constants(settled: Settled, printer: Printer) -> Iterator[Declaration]:
+def _constants(settled: Settled, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
     constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
+    constants = [c for c in constants if printer.names(c.name) in said]
     arguments = [c for c in constants if not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
     yield from (_constant(c, printer) for c in constants if c.formula or c.comment)

@@ -1,7 +1,10 @@
 """What a template may see: flat, frozen, strings and tuples only."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+
+_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,25 @@ class Section:
 
     title: str
     declarations: tuple[Declaration, ...]
+
+
+NO_SECTION = Section("", ())
+_OF_READERS = ("comments", "notes", "provenance", "contract", "title")
+
+
+def words(part: object) -> frozenset[str]:
+    """The words of a view's text but for its comments."""
+    match part:
+        case str():
+            return frozenset(_WORD.findall(part))
+        case tuple():
+            return frozenset().union(*map(words, part))
+        case Mapping():
+            return words(tuple(part.values()))
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            return words(tuple(getattr(part, each.name) for each in fields(part) if each.name not in _OF_READERS))
+        case _:
+            return frozenset()
 
 
 @dataclass(frozen=True)

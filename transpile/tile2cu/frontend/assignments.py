@@ -309,6 +309,8 @@ def _assign_mutable(cx: Context, var: Var, value: object, op: str) -> None:
         combined = operators.binary(cx.budget, op, var, written)
         assert isinstance(combined, Expr)
         written, op = combined, ""
+    if written == var and not op:
+        return  # `start = first if is_cut else start`, where nothing is cut
     at = cx.recorder.take()
     cx.recorder.emit(Assign(var=var, value=written, op=op, **at.fields))
 

@@ -148,7 +148,8 @@ class _Reader:
         shares = _apart(asked)
         if asked and (shares is None or len(shares) > _GROUPS):
             raise _overlapping(branches)
-        working = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(arm[0])]
+        arms = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(arm[0])]
+        working = [arm for arm in arms if not self.is_split(arm, arms)]
         sizes = {0 if taken is None else len(taken) for _, taken in working}
         by_all = (len(working) < 2 or len(sizes) > 1) and all(is_only_tile_work(body) for body, _ in working)
         if not by_branches or not working or (by_all and not asked):
@@ -156,6 +157,13 @@ class _Reader:
         both = _apart([*asked, *(taken for _, taken in working)])
         fits = both is not None and len(self.even(both)) <= _GROUPS and not self.handed_on(working)
         return self.even(both if fits and both is not None else shares or ())
+
+    def is_split(self, arm: tuple[Body, range | None], arms: list[tuple[Body, range | None]]) -> bool:
+        """Whether an arm sets registers alone, and shares of its threads do the work."""
+        body, taken = arm
+        inner = (other for _, other in arms if taken is not None and other is not None and other != taken)
+        split = any(set(other) <= set(taken or ()) for other in inner)
+        return split and all(isinstance(stmt, SetRegisters) for stmt in self.work(body))
 
     def even(self, shares: tuple[range, ...]) -> tuple[range, ...]:
         """The groups, with one for the threads that are in none; of one size where that is possible."""

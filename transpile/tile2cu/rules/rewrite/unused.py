@@ -1,10 +1,10 @@
-"""Named values that nothing asks for: a compiler warns of them, and a reader looks for their use."""
+"""Tiles and named values that nothing asks for: a compiler warns of them, and a reader looks for their use."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.program import Assign, Declare, Launch, Let, Range, Region, Stmt
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, walk
+from tile2cu.core.program import Assign, Buffer, Declare, Launch, Let, Range, Region, Stmt
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 _PURE = frozenset(
@@ -13,8 +13,30 @@ _PURE = frozenset(
 
 
 def without_unused(launch: Launch) -> Launch:
-    """The launch without values and variables that no statement names; what they alone were made of goes, too."""
-    body = launch.body
+    """The launch without tiles, values and variables that no statement names; what made them alone goes, too."""
+    launch = replace(launch, body=_without_unused_values(launch.body))
+    used = {tile.memory.name for tile in _tiles((launch.prelude, launch.body))}
+    return replace(launch, tiles=tuple(tile for tile in launch.tiles if tile.memory.name in used))
+
+
+def _tiles(part: object) -> Iterator[Buffer]:
+    """All buffers that statements name."""
+    match part:
+        case Buffer():
+            yield part
+        case Expr():
+            yield from (each.buffer for each in walk(part) if isinstance(each, Load | Address))  # type: ignore[misc]
+        case tuple():
+            for item in part:
+                yield from _tiles(item)
+        case Stmt() | Region() | Range():
+            for field in fields(part):
+                yield from _tiles(getattr(part, field.name))
+        case _:
+            pass
+
+
+def _without_unused_values(body: Body) -> Body:
     while True:
         used = {part for expr in _expressions(body) for part in walk(expr) if isinstance(part, Var)}
 
@@ -27,7 +49,7 @@ def without_unused(launch: Launch) -> Launch:
 
         shorter = in_body(body, change)
         if shorter is body:
-            return launch if body is launch.body else replace(launch, body=body)
+            return body
         body = shorter
 
 
