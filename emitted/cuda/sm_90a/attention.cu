@@ -94,6 +94,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
 
+  // Where a tile lies, and what follows from that for its turns: who loads and who computes ask alike.
+  struct WorkTile {
+    int bx, by, bz, loop_range;
+  };
+  const auto work_tile = [&](int tile) {
+    const auto block = tl::place_of(tile, tiles);
+    const int bx = block.x, by = block.y, bz = block.z;
+    // attention.py:71
+    const int loop_range = tl::ceildiv(seq_len, block_N);
+    return WorkTile{bx, by, bz, loop_range};
+  };
+
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
@@ -108,24 +120,21 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile += gridDim.x, ++round) {
-      const auto block = tl::place_of(tile, tiles);
-      const int bx = block.x, by = block.y, bz = block.z;
-      // attention.py:71
-      const int loop_range = tl::ceildiv(seq_len, block_N);
+      const WorkTile work = work_tile(tile);
       tl::Barrier& full = first_tiles_ring.acquire(round);
       // attention.py:58  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
-      tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
+      tl::tma_load(Q_map, tl::at(work.bz, work.bx * block_M, work.by, 0), Q_shared, full);
 
       // one turn at a time, as slots are freed
       TL_NO_UNROLL
-      for (int k = 0; k < loop_range; ++k) {
+      for (int k = 0; k < work.loop_range; ++k) {
         // attention.py:77-78
-        tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[(before + k) % num_stages],
+        tl::tma_load(K_map, tl::at(work.bz, k * block_N, work.by / group, 0), K_shared[(before + k) % num_stages],
                      K_shared_ring.acquire(before + k));
-        tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[(before + k) % num_stages],
+        tl::tma_load(V_map, tl::at(work.bz, k * block_N, work.by / group, 0), V_shared[(before + k) % num_stages],
                      V_shared_ring.acquire(before + k));
       }
-      before += loop_range;
+      before += work.loop_range;
     }
     return;
   }
@@ -138,9 +147,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile += gridDim.x, ++round) {
-    const auto block = tl::place_of(tile, tiles);
-    const int bx = block.x, by = block.y, bz = block.z;
-    const int loop_range = tl::ceildiv(seq_len, block_N);
+    const WorkTile work = work_tile(tile);
 
     // attention.py:59-60
     tl::fill(acc_o, 0.0f);
@@ -218,7 +225,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // turn k  [pipeline.loop.overlap]
     //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
     //   other units             between(0)            between(1)            between(2)  ...
-    if (loop_range > 0) {
+    if (work.loop_range > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_ring.release(before);
@@ -239,13 +246,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       };
       // Turns that mask nothing have a loop of their own, without a branch for the mask: over one the compiler moves
       // no instruction  [pipeline.loop.plain-turns]
-      for (int k = 1; k < loop_range;) {
-        for (; k < loop_range && masked(k); ++k) turn(k, mask);
-        for (; k < loop_range && !masked(k); ++k) turn(k, [](int) {});
+      for (int k = 1; k < work.loop_range;) {
+        for (; k < work.loop_range && masked(k); ++k) turn(k, mask);
+        for (; k < work.loop_range && !masked(k); ++k) turn(k, [](int) {});
       }
-      start_acc_o(loop_range - 1);
+      start_acc_o(work.loop_range - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_ring.release(before + loop_range - 1);
+      V_shared_ring.release(before + work.loop_range - 1);
     }
     tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
@@ -254,8 +261,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
     // has read them  [epilogue.copy.tma-store]
-    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(bz, bx * block_M, by, 0));
-    before += loop_range;
+    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.bx * block_M, work.by, 0));
+    before += work.loop_range;
   }
 }
 

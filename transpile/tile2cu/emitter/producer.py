@@ -15,7 +15,7 @@ from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import is_one_turn, panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
-from tile2cu.emitter.way import visits, walk_view
+from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
@@ -96,6 +96,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
 def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """The producer of a block that stays: the same for one tile after the other."""
     settled, names = statements.settled, statements.printer.names
+    tile = tile_of_staying(hoisted(settled), statements)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
@@ -113,14 +114,19 @@ def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[
     queue = persistent is not None and persistent.queue
     tiles = ", ".join(names(load.dst.buffer.name) for load in first)
     parts = {"tiles": tiles, "queue": "yes" if queue else "", "draw": "queue.draw(++round)" if queue else ""}
-    body = (*_tile(settled, statements, about=True), full, *statements.paragraphs(first), loop_view, done)
+    body = (*each_tile(statements), full, *statements.paragraphs(first), loop_view, done)
     notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
-    return (StatementView("staying", parts, loop.span.line, body=declared, orelse=body, notes=notes),)
+    return (tile, StatementView("staying", parts, loop.span.line, body=declared, orelse=body, notes=notes, gap=True))
 
 
 def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
-    """What the other threads begin a tile with, where blocks stay; empty where they do not."""
-    return _tile(statements.settled, statements, about=False) if persistent_in(statements.settled) is not None else ()
+    """What a tile begins with, where blocks stay; empty where they do not."""
+    found = producer_loop(statements.settled)
+    if found is None or persistent_in(statements.settled) is None:
+        return ()
+    with turns_of(*found, statements) as turns:
+        counted = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
+    return (staying_tile(statements), *[counted] * (turns["turns"] == "turns"))
 
 
 def turns_of_tile(statements: "Statements") -> str:
@@ -130,19 +136,6 @@ def turns_of_tile(statements: "Statements") -> str:
         return ""
     with turns_of(*found, statements) as turns:
         return turns["turns"]
-
-
-def _tile(settled: Settled, statements: "Statements", *, about: bool) -> tuple[StatementView, ...]:
-    """The indices of the block's tile, and what follows from them for loads and turns. `about`: with the comments."""
-    found = producer_loop(settled)
-    assert found is not None, "blocks that stay have a producer"
-    with turns_of(*found, statements) as turns:
-        trips = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
-    counted = [trips] * (turns["turns"] == "turns")
-    indices = statements.tile_indices
-    lines = (StatementView("line", {"text": each.text}, 0, each.comments if about else ()) for each in indices)
-    shared = statements.paragraphs(hoisted(settled))
-    return (*lines, *(shared if about else (replace(view, comments=()) for view in shared)), *counted)
 
 
 def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions, lets_for, variables
-from tile2cu.core.expr import Load
+from tile2cu.core.expr import Load, Var
 from tile2cu.core.expr import walk as walk_parts
 from tile2cu.core.prelude import Walk, walk_to
-from tile2cu.core.program import If, Let, Loop
+from tile2cu.core.program import Declare, If, Let, Loop, Stmt, walk_stmts
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import is_one_turn, producer_loop
@@ -31,17 +31,44 @@ def walk_in(settled: Settled) -> Walk | None:
 
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
-    names = statements.printer.names
-    fields = (
-        f"{cpp} {', '.join(names(var.name) for var in each)};"
-        for cpp, each in groupby(walk.values, lambda var: var.dtype.cpp)
-    )
-    parts = {**_called(statements), "fields": " ".join(fields)}
+    parts = {**_called(statements), "fields": _declared(walk.values, statements)}
     about = _TURNS if _visits_turns(statements) else _TILES
     statements.is_walking = True
     body = statements.loading(walk.way)
     statements.is_walking = False
     return StatementView("walk", parts, body=body, notes=tuple(wrapped(about, BODY_WIDTH)))
+
+
+def _declared(values: tuple[Var, ...], statements: "Statements") -> str:
+    """The members of a struct of these values."""
+    names = statements.printer.names
+    groups = groupby(values, lambda var: var.dtype.cpp)
+    return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
+
+
+def tile_of_staying(shared: tuple[Stmt, ...], statements: "Statements") -> StatementView:
+    """Where a tile lies, of a block that stays, and the `shared` values that follow: a function for who loads and who
+    computes. What is printed behind it reads them as parts of the tile.
+    """
+    settled, printer = statements.settled, statements.printer
+    inside = {id(stmt) for stmt in walk_stmts(shared)}
+    others = [stmt for stmt in walk_stmts(settled.launch.body) if id(stmt) not in inside]
+    read = variables(*(expr for stmt in others for expr in expressions(stmt)))
+    given = (*settled.launch.blocks, *(stmt.var for stmt in shared if isinstance(stmt, Let | Declare)))
+    values = tuple(var for var in given if var in read)
+    text = f"return {printer.names('__WorkTile')}{{{', '.join(printer.names(var.name) for var in values)}}};"
+    indices = (StatementView("line", {"text": each.text}, 0, each.comments) for each in statements.tile_indices)
+    body = (*indices, *statements.paragraphs(shared), StatementView("line", {"text": text}))
+    names = {"type": printer.names("__WorkTile"), "each": printer.names("__work_tile")}
+    printer.fields = {var: f"{printer.names('__work')}.{printer.names(var.name)}" for var in values}
+    return StatementView("work_tile", {**names, "fields": _declared(values, statements)}, body=body)
+
+
+def staying_tile(statements: "Statements") -> StatementView:
+    """The tile that a block which stays is at."""
+    names = statements.printer.names
+    text = f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);"
+    return StatementView("line", {"text": text})
 
 
 def visit(walk: Walk, statements: "Statements") -> StatementView:

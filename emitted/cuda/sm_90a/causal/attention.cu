@@ -96,6 +96,21 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
 
+  // Where a tile lies, and what follows from that for its turns: who loads and who computes ask alike.
+  struct WorkTile {
+    int bx, by, bz, loop_range;
+  };
+  const auto work_tile = [&](int tile) {
+    // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
+    // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+    // [schedule.grid.longest-first]
+    const auto block = tl::longest_first<4>(tile, tiles);
+    const int bx = block.x, by = block.y, bz = block.z;
+    // attention.py:69  A causal block stops at its last query: all later keys are masked.
+    const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+    return WorkTile{bx, by, bz, loop_range};
+  };
+
   const tl::TileQueue<threads> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
@@ -111,27 +126,21 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.draw(++round)) {
-      // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-      // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
-      // [schedule.grid.longest-first]
-      const auto block = tl::longest_first<4>(tile, tiles);
-      const int bx = block.x, by = block.y, bz = block.z;
-      // attention.py:69  A causal block stops at its last query: all later keys are masked.
-      const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+      const WorkTile work = work_tile(tile);
       tl::Barrier& full = first_tiles_ring.acquire(round);
       // attention.py:58  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
-      tl::tma_load(Q_map, tl::at(bz, bx * block_M, by, 0), Q_shared, full);
+      tl::tma_load(Q_map, tl::at(work.bz, work.bx * block_M, work.by, 0), Q_shared, full);
 
       // one turn at a time, as slots are freed
       TL_NO_UNROLL
-      for (int k = 0; k < loop_range; ++k) {
+      for (int k = 0; k < work.loop_range; ++k) {
         // attention.py:77-78
-        tl::tma_load(K_map, tl::at(bz, k * block_N, by / group, 0), K_shared[(before + k) % num_stages],
+        tl::tma_load(K_map, tl::at(work.bz, k * block_N, work.by / group, 0), K_shared[(before + k) % num_stages],
                      K_shared_ring.acquire(before + k));
-        tl::tma_load(V_map, tl::at(bz, k * block_N, by / group, 0), V_shared[(before + k) % num_stages],
+        tl::tma_load(V_map, tl::at(work.bz, k * block_N, work.by / group, 0), V_shared[(before + k) % num_stages],
                      V_shared_ring.acquire(before + k));
       }
-      before += loop_range;
+      before += work.loop_range;
     }
     return;
   }
@@ -144,9 +153,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.drawn(++round)) {
-    const auto block = tl::longest_first<4>(tile, tiles);
-    const int bx = block.x, by = block.y, bz = block.z;
-    const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+    const WorkTile work = work_tile(tile);
 
     // attention.py:59-60
     tl::fill(acc_o, 0.0f);
@@ -172,10 +179,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
       // Keys past the end of the sequence are masked: in a causal block they come after every query.
       // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-      if (bx * block_M < k * block_N + block_N - 1) {
+      if (work.bx * block_M < k * block_N + block_N - 1) {
         // attention.py:91  for i, j in T.Parallel(block_M, block_N):
         tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-          acc_s(i, j) = bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
+          acc_s(i, j) = work.bx * block_M + i >= k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
         });
       }
 
@@ -222,12 +229,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // turn k  [pipeline.loop.overlap]
     //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
     //   other units             between(0)            between(1)            between(2)  ...
-    if (loop_range > 0) {
+    if (work.loop_range > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_ring.release(before);
       prepare_acc_o(between(0));
-      for (int k = 1; k < loop_range; ++k) {
+      for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s(k);
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
@@ -239,9 +246,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         V_shared_ring.release(before + k - 1);
         prepare_acc_o(changed);
       }
-      start_acc_o(loop_range - 1);
+      start_acc_o(work.loop_range - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_ring.release(before + loop_range - 1);
+      V_shared_ring.release(before + work.loop_range - 1);
     }
     tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
@@ -250,8 +257,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
     // has read them  [epilogue.copy.tma-store]
-    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(bz, bx * block_M, by, 0));
-    before += loop_range;
+    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.bx * block_M, work.by, 0));
+    before += work.loop_range;
   }
 }
 
