@@ -2,6 +2,7 @@
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../launch.h"
+#include "../tensor.h"
 #include "boxes.h"
 
 namespace tl {

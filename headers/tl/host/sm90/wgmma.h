@@ -1,5 +1,6 @@
 // wgmma on the CPU engine: as cuda/sm90/wgmma.h.
 #pragma once
+#include "../../common/tfloat32.h"
 #include "../engine.h"
 #include "../kernel.h"
 #include "../memory.h"
