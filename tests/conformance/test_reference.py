@@ -487,3 +487,30 @@ def kernel(X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32"), Z: T.Tensor
     x = np.arange(64, dtype=np.int32)
     found = interpret(program, {"X": x, "Y": np.zeros(64, np.int32), "Z": np.zeros(8, np.int32)})
     np.testing.assert_array_equal(found["Z"], (x * (x + 1))[::8])
+
+
+def test_groups_meet_at_the_barrier_of_the_block_where_the_user_writes_all() -> None:
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(pass_configs={"tl.disable_thread_storage_sync": True})
+def kernel():
+    @T.prim_func
+    def body(X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=256) as bx:
+            S = T.alloc_shared((64,), "int32")
+            tx = T.get_thread_binding()
+            if tx < 128:
+                T.sync_threads()
+                if tx < 64:
+                    Y[tx] = S[63 - tx]
+            else:
+                if tx < 192:
+                    S[tx - 128] = X[tx - 128]
+                T.sync_threads()
+    return body
+"""
+    (program,) = programs(None, text)
+    x = np.arange(64, dtype=np.int32)
+    np.testing.assert_array_equal(interpret(program, {"X": x, "Y": np.zeros(64, np.int32)})["Y"], x[::-1])

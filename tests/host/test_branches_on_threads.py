@@ -331,3 +331,49 @@ def test_an_operation_by_all_reads_what_the_arm_has_written(tmp_path: Path) -> N
     x, z = RNG.integers(-9, 10, (8, 32)).astype(np.float32), np.zeros(32, np.float32)
     np.testing.assert_array_equal(kernel(x, z), (x * np.arange(1, 9)[:, None]).sum(axis=0))
     np.testing.assert_array_equal(z, x[0])
+
+
+MEETING = """
+import tilelang
+import tilelang.language as T
+
+
+def rows(n, threads):
+    @T.prim_func
+    def body(X: T.Tensor((n, 64), "int32"), Y: T.Tensor((n, 64), "int32")):
+        with T.Kernel(n, threads=threads) as bx:
+            S = T.alloc_shared((64,), "int32")
+            tx = T.get_thread_binding()
+            if tx < 128:
+                if tx < 64:
+                    S[tx] = X[bx, tx] + 1
+                T.sync_threads()
+            else:
+                T.sync_threads()
+                if tx < 192:
+                    Y[bx, tx - 128] = S[191 - tx]
+    return body
+
+
+def reversed_rows(n):
+    @tilelang.jit(out_idx=[-1], pass_configs={"tl.disable_thread_storage_sync": True})
+    def kernel(threads):
+        if threads > 128:
+            return rows(n, threads)
+        return rows(n, 256)
+
+    return kernel
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_groups_meet_where_the_user_writes_all_barriers(target: str, tmp_path: Path) -> None:
+    """From a place in each of the arms; that they are the user's says the jit function around the factory."""
+    path = tmp_path / "meeting.py"
+    path.write_text(MEETING)
+    options = {"schedules": ("round-robin", "reverse", "shuffle")}
+    kernel = tile2cu.load(path, device="cpu", target=target, check=True, options=options, n=5, threads=256)
+    assert kernel.manifest.entry == "reversed_rows"
+    assert kernel.source.count("tl::barrier_sync(0, block_threads);") == 2
+    x = np.random.default_rng(0).integers(-9, 9, (5, 64)).astype(np.int32)
+    np.testing.assert_array_equal(kernel(x), x[:, ::-1] + 1)

@@ -11,7 +11,7 @@ TL_DEVICE void sync_block() { tl_engine_sync_threads(); }
 TL_DEVICE int count_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate); }
 TL_DEVICE int any_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate) != 0; }
 TL_DEVICE int all_of_block(bool predicate) { return tl_engine_sync_threads_count(!predicate) == 0; }
-// Waits until `threads` threads have arrived at named barrier `id` (1..15).
+// Waits until `threads` threads have arrived at named barrier `id` (0..15).
 TL_DEVICE void barrier_sync(int id, int threads) { tl_engine_barrier_sync(id, threads); }
 // Arrives without waiting. It releases what this thread wrote; it acquires nothing.
 TL_DEVICE void barrier_arrive(int id, int threads) { tl_engine_barrier_arrive(id, threads); }

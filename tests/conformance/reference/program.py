@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,8 @@ from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
-from tile2cu.core.expr import Address, Binary, Call, Load, Var, is_of_thread, walk
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Address, Binary, Call, Load, Var, int_const, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -78,7 +80,7 @@ def interpret(program: Program, arguments: Mapping[str, object], *, seconds: flo
     outside = values.variables
     for launch in program.launches:
         values.variables = dict(outside)
-        _launch(launch, memory, values, deadline)
+        _launch(_with_meetings(launch) if program.own_barriers else launch, memory, values, deadline)
     return {tensor.name: stored(memory.data(tensor), tensor.dtype) for tensor in tensors}
 
 
@@ -101,6 +103,27 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
         for tile in launch.tiles:
             memory.allocate(tile)
         Block(memory, values, launch, lanes, deadline).run(launch.body, np.ones(lanes, bool))
+
+
+def _with_meetings(launch: Launch) -> Launch:
+    """The launch with T.sync_threads() as the named barrier 0: groups come to that of the whole block, too."""
+    meeting = Call(INT32, "barrier_sync", (int_const(0), int_const(launch.threads)))
+
+    def of(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(changed, body))
+
+    def changed(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Sync():
+                return Effect(call=meeting, span=stmt.span)
+            case If():
+                return replace(stmt, then=of(stmt.then), orelse=of(stmt.orelse))
+            case Loop() | While():
+                return replace(stmt, body=of(stmt.body))
+            case _:
+                return stmt
+
+    return replace(launch, body=of(launch.body))
 
 
 def _uses_threads(launch: Launch) -> bool:

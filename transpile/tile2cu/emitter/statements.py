@@ -256,7 +256,7 @@ class Statements:
             case Break() | Continue():
                 return StatementView("line", {"text": f"{type(stmt).__name__.lower()};"})
             case Sync():
-                return StatementView("barrier", {"call": self._barrier_call()})
+                return self._sync()
             case Parallel():
                 return self._parallel(stmt)
             case Loop():
@@ -265,6 +265,13 @@ class Statements:
                 return self._conditional(stmt)
             case _:
                 return self._of_group(stmt)
+
+    def _sync(self) -> StatementView:
+        """T.sync_threads(): where the user writes all barriers, groups meet at the block's from different places."""
+        if self._group is None or not self.settled.program.own_barriers:
+            return StatementView("barrier", {"call": self._barrier_call()})
+        call = "tl::barrier_sync(0, block_threads)"
+        return StatementView("barrier", {"call": call}, comments=("the groups of the block meet",))
 
     def _of_group(self, stmt: Stmt) -> StatementView:
         """What a whole group of threads does that has products in flight."""

@@ -62,7 +62,7 @@ def _as_kernel(cx: Context, function: Function) -> Kernel | None:
         case FunctionKind.JIT:
             eager = _launches(cx, function.node, function.env)
             return Kernel(function.name, Form.EAGER if eager else Form.FACTORY, function)
-        case FunctionKind.PLAIN if _defines_prim_func(cx, function.node, function.env):
+        case FunctionKind.PLAIN if _makes_kernel(cx, function.node, function.env):
             return Kernel(function.name, Form.FACTORY, function)
         case _:
             return None
@@ -97,6 +97,30 @@ def _launches(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
         if isinstance(item.item, cst.Call)
     )
     return any(_is(cx, call, env, name) for call in calls for name in ("T.Kernel", "T.ClusterKernel"))
+
+
+def _makes_kernel(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    """Whether a plain function is a kernel's factory: by a prim_func in it, or a jit function that calls others."""
+    return _defines_prim_func(cx, node, env) or any(
+        isinstance(inner, cst.FunctionDef) and _is_jit(cx, inner, env) and _returns_factory(cx, inner, env)
+        for inner in _body(node)
+    )
+
+
+def _is_jit(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    decorators = (each.decorator for each in node.decorators)
+    named = (each.func if isinstance(each, cst.Call) else each for each in decorators)
+    return any(_is(cx, name, env, "tilelang.jit") for name in named)
+
+
+def _returns_factory(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    """Whether a function returns what a function of the module makes that has a prim_func."""
+    lines = (line for line in _own_body(node) if isinstance(line, cst.SimpleStatementLine))
+    values = (small.value for line in lines for small in line.body if isinstance(small, cst.Return))
+    called = (value.func.value for value in values if isinstance(value, cst.Call) and isinstance(value.func, cst.Name))
+    scopes = ((name, env.find_quietly(name)) for name in called)
+    made = (scope.values[name] for name, scope in scopes if scope is not None)
+    return any(isinstance(each, Function) and defines_prim_func(cx, each) for each in made)
 
 
 def defines_prim_func(cx: Context, function: Function) -> bool:
