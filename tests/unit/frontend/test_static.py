@@ -271,3 +271,49 @@ def test_a_kernel_that_others_call_is_found_by_its_name() -> None:
     with pytest.raises(Tile2CuError) as caught:
         programs(None, CALLED, kernel="make", bindings={"N": 64})
     assert caught.value.code == "T2C-F004"
+
+
+ELEMENTWISE = """
+import tilelang
+import tilelang.language as T
+import torch
+
+def rows_of(*shapes):
+    return torch.broadcast_shapes(*shapes)[0]
+
+def elementwise(N, op):
+    block = 32 * 4
+
+    @tilelang.jit(out_idx=[1])
+    def make(threads):
+        @T.prim_func
+        def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+            with T.Kernel(T.ceildiv(N, block), threads=threads) as bx:
+                for i in T.Parallel(block):
+                    B[bx * block + i] = op(A[bx * block + i])
+
+        return main
+
+    return make
+"""
+
+
+def test_functions_are_arguments(listing: Callable[..., list[str]]) -> None:
+    """By -D, or by a function of another file that a kernel is named by."""
+    text = "from lib import elementwise, rows_of\n\ndef scaled(c):\n"
+    text += "    n = rows_of((1, 3), (256, 1), ())\n    return elementwise(n, lambda x: c * x)(64)\n"
+    (one,) = programs(None, ELEMENTWISE, bindings={"N": 256, "op": "lambda x: 2.0 * x", "threads": 64})
+    (other,) = programs(None, text, kernel="scaled", bindings={"c": 2.0}, read={"lib.py": ELEMENTWISE}.get)
+    assert listing(one)[-1] == "  B[((bx * block) + i)] = (2.0 * A[((bx * block) + i)])"
+    assert listing(other)[-1] == "  B[((bx * block) + i)] = (c * A[((bx * block) + i)])"
+    assert (one.outputs, other.outputs) == ((1,), (1,))
+    with pytest.raises(Tile2CuError) as caught:
+        programs(None, text + "\ndef none(c):\n    return c\n", kernel="none", bindings={"c": 2})
+    assert (caught.value.code, caught.value.message) == ("T2C-F032", "`none` returns the number 2, not a T.prim_func")
+
+
+def test_shapes_that_do_not_go_together() -> None:
+    text = ELEMENTWISE + "\ndef wrong():\n    return elementwise(rows_of((2,), (3,)), abs)(64)\n"
+    with pytest.raises(Tile2CuError) as caught:
+        programs(None, text, kernel="wrong")
+    assert caught.value.message == "extents of 2 and 3 do not go together"

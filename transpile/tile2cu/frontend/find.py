@@ -47,10 +47,18 @@ def kernels(cx: Context, env: Env) -> tuple[Kernel, ...]:
 
 
 def kernel_named(cx: Context, env: Env, name: str) -> Kernel | None:
-    """The kernel of that name in a module; that other functions call it does not hide it from those who name it."""
+    """The kernel of that name in a module; that other functions call it does not hide it from those who name it.
+
+    So named, a function is a factory, too, that gets its prim_func from another file's.
+    """
     function = env.values.get(name)
-    own = isinstance(function, Function) and function.env is env
-    return _as_kernel(cx, function) if own else None  # type: ignore[arg-type]
+    if not isinstance(function, Function) or function.env is not env or not isinstance(function.node, cst.FunctionDef):
+        return None
+    found = _as_kernel(cx, function)
+    lines = (each for each in _own_body(function.node) if isinstance(each, cst.SimpleStatementLine))
+    returns = any(isinstance(small, cst.Return) for line in lines for small in line.body)
+    makes = found is None and function.kind is FunctionKind.PLAIN and returns
+    return Kernel(name, Form.FACTORY, function) if makes else found
 
 
 def _as_kernel(cx: Context, function: Function) -> Kernel | None:

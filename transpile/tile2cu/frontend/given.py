@@ -12,8 +12,9 @@ from tile2cu.frontend.parse import source_file
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Opaque
 
-# What `-D out_config=Config(block=128)` and `-D shape=(1, 128)` are; a name alone is a text, as in `-D dtype=float16`.
-_EXPRESSIONS = (cst.Call, cst.Tuple, cst.List, cst.Dict, cst.Attribute)
+# What `-D out_config=Config(block=128)`, `-D shape=(1, 128)` and `-D 'op=lambda x: x * x'` are; a name alone is a text,
+# as in `-D dtype=float16`.
+_EXPRESSIONS = (cst.Call, cst.Tuple, cst.List, cst.Dict, cst.Attribute, cst.Lambda)
 
 
 def as_given(value: object) -> object:

@@ -54,7 +54,7 @@ def call_function(cx: Context, function: Function, arguments: Arguments) -> obje
     try:
         match function.kind:
             case FunctionKind.PLAIN:
-                return execute.call_plain(cx, function, arguments)
+                return execute.call_plain(cx, function, arguments, declares=defines_prim_func(cx, function))
             case FunctionKind.MACRO:
                 if not cx.recorder.tracing:  # in a prim_func it may open kernels of its own
                     cx.recorder.require_kernel(f"the macro `{function.name}`")

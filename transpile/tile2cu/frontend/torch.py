@@ -7,6 +7,7 @@ from types import MappingProxyType
 from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, DType
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
+from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.values import Builtin, Instance, Interval, Opaque, TorchTensor
 
@@ -141,6 +142,24 @@ def _device_properties(cx: Context, *device: object) -> object:
     return Instance("the device", facts)
 
 
+def _broadcast_shapes(cx: Context, *shapes: object) -> object:
+    """`torch.broadcast_shapes(a, b)`: the shape of what is computed of tensors of these shapes."""
+    whole: tuple[object, ...] = ()
+    for shape in shapes:
+        extents = (shape,) if isinstance(shape, int) else tuple(builtins.items(cx, shape))
+        rank = max(len(whole), len(extents))
+        pairs = zip((1,) * (rank - len(whole)) + whole, (1,) * (rank - len(extents)) + extents, strict=True)
+        whole = tuple(_broadcast(a, b) for a, b in pairs)
+    return whole
+
+
+def _broadcast(a: object, b: object) -> object:
+    one, other = static_int(a, "an extent"), static_int(b, "an extent")
+    if one != other and 1 not in (one, other):
+        raise Fault("T2C-F034", f"extents of {int(one)} and {int(other)} do not go together")
+    return b if one == 1 else a
+
+
 _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         **dict.fromkeys(("empty", "zeros", "ones", "rand", "randn"), _made),
@@ -152,6 +171,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "linspace": _linspace,
         "randperm": _randperm,
         "cat": _cat,
+        "broadcast_shapes": _broadcast_shapes,
         "Size": lambda cx, shape: _shape(cx, (shape,)),
     }
 )
