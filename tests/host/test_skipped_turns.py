@@ -1,4 +1,4 @@
-"""Turns of a pipelined loop that stand in a branch: a producer skips the same ones."""
+"""Branches in pipelined loops: a producer skips the same turns, and loads from the place that is chosen."""
 
 from pathlib import Path
 
@@ -102,3 +102,41 @@ def test_what_only_turns_know_is_not_loaded_ahead(tmp_path: Path) -> None:
     assert "is_producer" not in kernel.source
     a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((64, 256), (256, 64)))
     np.testing.assert_array_equal(kernel(a, b), a[:, :128].astype(np.float64) @ b[:128].astype(np.float64))
+
+
+CHOSEN = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+            first = T.if_then_else(k == 0, 1, 0)
+            if first != 0:
+                T.copy(A[bx * 64, 0], A_shared)
+            else:
+                T.copy({other}[0, k * 64], A_shared)
+            T.copy(B[k * 64, bx * 64], B_shared)
+            T.gemm(A_shared, B_shared, C_local)
+        T.copy(C_local, C[0, bx * 64])
+"""
+
+
+@pytest.mark.parametrize(("other", "ahead"), [("A", True), ("D", False)])
+def test_one_of_two_places_is_loaded_ahead(other: str, ahead: bool, tmp_path: Path) -> None:
+    """Of one tensor; ragged, and the second block's first tile lies past the end of A."""
+    params = (
+        'A: T.Tensor((M, K), "float16"), D: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), '
+        'C: T.Tensor((64, N), "float32")'
+    )
+    launch = {"grid": "T.ceildiv(N, 64)", "arguments": "M, N, K", "target": "cuda:sm_90a"}
+    kernel = load_body(tmp_path, CHOSEN.format(other=other), params, **launch)
+    assert ("rewrite.copy.chosen-place" in kernel.source) == ahead == ("tl::tma_load(A_map" in kernel.source)
+    a, d, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((90, 200), (90, 200), (200, 136)))
+    from_second = (a if other == "A" else d)[:64, 64:].astype(np.float64)
+    expected = np.zeros((64, 136))
+    for column in range(0, 136, 64):
+        rows = np.zeros((64, 64))
+        rows[: len(a[column : column + 64])] = a[column : column + 64, :64]
+        part = b[:, column : column + 64].astype(np.float64)
+        expected[:, column : column + 64] = rows @ part[:64] + from_second @ part[64:]
+    np.testing.assert_array_equal(kernel(a, d, b), expected)

@@ -18,6 +18,7 @@ from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Program, Scope,
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
+from tile2cu.rules.rewrite.chosen import with_chosen_places
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
@@ -148,12 +149,15 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
     launch = _prepared(program, launch, target)
-    skipping = with_skipped_turns(launch) if target.tma else None
-    return (skipping and _skipping(program, skipping, target, rules)) or _settled(program, launch, target, rules)
+    for rewritten in (with_skipped_turns(launch), with_chosen_places(launch)) if target.tma else ():
+        context = rewritten and _with_producer(program, rewritten, target, rules)
+        if context:
+            return context
+    return _settled(program, launch, target, rules)
 
 
-def _skipping(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
-    """What is settled about a launch rewritten for a producer that skips turns; None where it then has none."""
+def _with_producer(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
+    """What is settled about a launch rewritten for a producer's sake; None where it then has none."""
     try:
         context = _settled(program, launch, target, rules)
     except Tile2CuError:
