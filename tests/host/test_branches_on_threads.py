@@ -374,6 +374,6 @@ def test_groups_meet_where_the_user_writes_all_barriers(target: str, tmp_path: P
     options = {"schedules": ("round-robin", "reverse", "shuffle")}
     kernel = tile2cu.load(path, device="cpu", target=target, check=True, options=options, n=5, threads=256)
     assert kernel.manifest.entry == "reversed_rows"
-    assert kernel.source.count("tl::barrier_sync(0, block_threads);") == 2
+    assert kernel.source.count("tl::barrier_sync(0, threads);") == 2
     x = np.random.default_rng(0).integers(-9, 9, (5, 64)).astype(np.int32)
     np.testing.assert_array_equal(kernel(x), x[:, ::-1] + 1)

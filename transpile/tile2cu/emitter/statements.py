@@ -256,7 +256,7 @@ class Statements:
             case Break() | Continue():
                 return StatementView("line", {"text": f"{type(stmt).__name__.lower()};"})
             case Sync():
-                return self._sync()
+                return self._sync(stmt)
             case Parallel():
                 return self._parallel(stmt)
             case Loop():
@@ -266,12 +266,13 @@ class Statements:
             case _:
                 return self._of_group(stmt)
 
-    def _sync(self) -> StatementView:
-        """T.sync_threads(): where the user writes all barriers, groups meet at the block's from different places."""
-        if self._group is None or not self.settled.program.own_barriers:
+    def _sync(self, stmt: Sync) -> StatementView:
+        """T.sync_threads(), to which the block's threads may come at different places."""
+        if not self.facts.get(stmt, "meets"):
             return StatementView("barrier", {"call": self._barrier_call()})
-        call = "tl::barrier_sync(0, block_threads)"
-        return StatementView("barrier", {"call": call}, comments=("the groups of the block meet",))
+        threads = "block_threads" if self.settled.launch.groups > 1 else "threads"
+        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, 'meets')}]"
+        return StatementView("barrier", {"call": f"tl::barrier_sync(0, {threads})"}, comments=(about,))
 
     def _of_group(self, stmt: Stmt) -> StatementView:
         """What a whole group of threads does that has products in flight."""

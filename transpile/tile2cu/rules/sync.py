@@ -117,8 +117,10 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
     one another by the user's barriers where there are some; all the user's tiles, where the user said so.
 
-    Gives: the hazards that a barrier before the statement ends; nothing where none is needed. Whether nothing was
-    written since the barrier before it, which only ends reads then.
+    Where the user writes all barriers, T.sync_threads() is the block's, though threads come to it at different places.
+
+    Gives: at which T.sync_threads() they do; the hazards that a barrier before the statement ends; nothing where none
+    is needed. Whether nothing was written since the barrier before it, which only ends reads then.
     Errors: T2C-P002 when a barrier is needed where not all threads come.
     """
     walker = _Walker(context)
@@ -127,6 +129,8 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
         yield stmt, "barrier", tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
             yield stmt, "ends_reads", True
+    for sync in walker.meetings.values():
+        yield sync, "meets", True
 
 
 class _Walker:
@@ -141,6 +145,7 @@ class _Walker:
         self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
+        self.meetings: dict[int, Sync] = {}  # to which not all threads come, but others to others
         self.group: int | None = None
         self.once = False
         self.own = _all_tiles(context) if context.program.own_barriers else _dealt_tile(context)
@@ -248,6 +253,9 @@ class _Walker:
             case (
                 Copy(awaited=True) | Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
             ):
+                apart = divergent is not None or self.group is not None
+                if isinstance(stmt, Sync) and apart and self.context.program.own_barriers:
+                    self.meetings[id(stmt)] = stmt
                 return self.after_barrier(pending)
             case Await():
                 return pending.merge(self.done({}, self.read_until(stmt)))
