@@ -20,4 +20,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 12 |                 total += A[bx, k]
 #    |                 ^^^^^^^^^^^^^^^^^
-#   = help: declare it before the loop: `total = T.alloc_var(...)`
+#   = help: declare it before the loop, `total = T.alloc_var(...)`, or give a value of one turn another name

@@ -6,8 +6,9 @@ import pytest
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Load, Role, static_value
-from tile2cu.core.program import Copy, If, Let, Program, Scope, Store
+from tile2cu.core.program import Copy, If, Let, Program, Scope, Store, walk_stmts
 from tile2cu.core.uniform import Uniformity
+from tile2cu.frontend import programs
 
 TILES = """
 S = T.alloc_shared((block_M, 32), "float32")
@@ -451,3 +452,40 @@ def test_handles_are_tensors(trace: Callable[..., Program]) -> None:
 def test_a_handle_that_nothing_describes(trace: Callable[..., Program]) -> None:
     with pytest.raises(Tile2CuError, match="no T.match_buffer says what tensor `a` is"):
         trace(MATCHED.format(first="pass"))
+
+
+STAGES = """
+import tilelang.language as T
+
+def stages(N, count=2):
+    @T.macro
+    def step(A: T.Tensor((N,), "float32"), distance, last):
+        with T.Kernel(T.ceildiv(N, 64), threads=64) as bx:
+            for i in T.Parallel(64):
+                if last:
+                    A[bx * 64 + i] = A[bx * 64 + i] * 2.0
+                else:
+                    A[bx * 64 + i] = A[bx * 64 + i] + distance
+
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float32")):
+        for stage in range(count):
+            step(A, 2**stage, stage + 1 == count)
+
+    return main
+"""
+
+
+def test_turns_of_a_loop_around_kernels_are_launches(trace: Callable[..., Program]) -> None:
+    program = trace(STAGES, count=3)
+    stored = [stmt.value for launch in program.launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Store)]
+    assert [(value.op, static_value(value.rhs)) for value in stored] == [("+", 1), ("+", 2), ("*", 2)]
+
+
+def test_turns_that_only_a_run_tells() -> None:
+    with pytest.raises(Tile2CuError) as caught:
+        programs(None, STAGES.replace("range(count)", "range(N)"), bindings={})
+    assert (caught.value.code, caught.value.message[:60]) == (
+        "T2C-F006",
+        "a bound of this range needs the value of `N`, which is left ",
+    )

@@ -129,7 +129,7 @@ def _refuse_carried(name: str, value: object, env: Env) -> None:
         raise Fault(
             "T2C-F027",
             f"`{name}` is bound again inside a loop of the kernel, but names do not carry values from turn to turn",
-            help=f"declare it before the loop: `{name} = T.alloc_var(...)`",
+            help=f"declare it before the loop, `{name} = T.alloc_var(...)`, or give a value of one turn another name",
         )
 
 

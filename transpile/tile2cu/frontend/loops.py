@@ -9,7 +9,8 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import If, Loop, LoopKind, Parallel, Stmt
 from tile2cu.core.span import Span
-from tile2cu.frontend import operators
+from tile2cu.frontend import builtins, operators
+from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.collisions import combining
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import apply, call_arguments, evaluate
@@ -38,6 +39,9 @@ def trace_for(cx: Context, node: cst.For, env: Env) -> None:
     """A loop of the program; `range` in a kernel's body is T.serial."""
     if node.orelse is not None:
         raise Fault("T2C-F012", "`else` of a loop is not supported in a kernel")
+    if not cx.recorder.in_kernel:
+        _trace_turns(cx, node, env)
+        return
     frame = _loop_frame(cx, node.iter, env)
     names = target_names(cx, node.target)
     if isinstance(frame, Expr):  # T.thread_binding: every thread has its own turn
@@ -58,6 +62,13 @@ def trace_for(cx: Context, node: cst.For, env: Env) -> None:
         _trace_parallel(cx, node, frame, names, at, env)
     else:
         _trace_loop(cx, node, frame, names[0], at, env)
+
+
+def _trace_turns(cx: Context, node: cst.For, env: Env) -> None:
+    """A loop around kernels, `for stage in range(3):`, whose turns are launches of their own."""
+    for value in builtins.items(cx, evaluate(cx, node.iter, env)):
+        bind_target(cx, node.target, value, env)
+        cx.trace_block(cx, node.body, env)
 
 
 def _trace_thread_loop(cx: Context, node: cst.For, index: Expr, name: tuple[str, Span], env: Env) -> None:
