@@ -514,3 +514,17 @@ def kernel():
     (program,) = programs(None, text)
     x = np.arange(64, dtype=np.int32)
     np.testing.assert_array_equal(interpret(program, {"X": x, "Y": np.zeros(64, np.int32)})["Y"], x[::-1])
+
+
+def test_a_private_array_that_a_loop_reads_is_still_there_after_it() -> None:
+    statements = """
+        own = T.alloc_local((2,), "float32")
+        own[0] = X[0]
+        for i in T.Parallel(64):
+            Y[i] = own[0]
+        for i in T.Parallel(32):
+            Y[i] += own[0] * 2
+    """
+    x, y = np.array([3], np.float32), np.zeros(64, np.float32)
+    found = small(statements, 'X: T.Tensor((1,), "float32"), Y: T.Tensor((64,), "float32")', x, y)
+    np.testing.assert_array_equal(found, np.where(np.arange(64) < 32, 9, 3))

@@ -129,7 +129,7 @@ class Memory:
 
     def load(self, buffer: Buffer, indices: list[Array], mask: Array) -> Array:
         """Elements at indices; 0 outside of a tensor, and where the mask is not set."""
-        data, places = self._places(buffer, indices, mask)
+        data, places = self._places(buffer, indices, mask, reads=True)
         inside = self._inside(buffer, data, places, mask)
         clipped = [np.clip(place, 0, max(extent - 1, 0)) for place, extent in zip(places, data.shape, strict=True)]
         if not inside.any():
@@ -159,12 +159,17 @@ class Memory:
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
         combine.at(data, chosen, np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside])
 
-    def _places(self, buffer: Buffer, indices: list[Array], mask: Array) -> tuple[Array, list[Array]]:
-        """(contents, indices of all of its dimensions); a private array gets a copy for each element here."""
+    def _places(
+        self, buffer: Buffer, indices: list[Array], mask: Array, *, reads: bool = False
+    ) -> tuple[Array, list[Array]]:
+        """(contents, indices of all of its dimensions); a private array that is written gets a copy for each element
+        here."""
         data = self._of(buffer)
         places = [index.astype(np.int64) for index in indices]
         if buffer.scope is not Scope.LOCAL:
             return data, places
+        if reads and len(data) == 1:  # what all elements share they still share
+            return data, [np.zeros(1, np.int64), *places]
         if len(data) != len(mask):
             if len(data) > 1:
                 raise CannotInterpret(f"the private array {buffer.name} in another loop than the one that wrote it")
