@@ -377,3 +377,28 @@ def test_groups_meet_where_the_user_writes_all_barriers(target: str, tmp_path: P
     assert kernel.source.count("tl::barrier_sync(0, threads);") == 2
     x = np.random.default_rng(0).integers(-9, 9, (5, 64)).astype(np.int32)
     np.testing.assert_array_equal(kernel(x), x[:, ::-1] + 1)
+
+
+def test_single_threads_touch_their_own_elements_in_all_turns_of_their_loops(tmp_path: Path) -> None:
+    """Where the branch depends on the thread no barrier can stand, and none is needed; one that all take has one."""
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((16, 96), "float32")
+        for i in T.serial(4):
+            if X[i, tx] > 0:
+                for j in T.serial(4):
+                    S[tx // 32 * 4 + j, tx % 32 + i * 0] = X[i, tx] + j
+            else:
+                for j in T.serial(4):
+                    S[tx // 32 * 4 + j, tx % 32] = 0
+        if tx < 96:
+            for j in T.serial(4):
+                Y[j, tx] = S[(95 - tx) // 32 * 4 + j, (95 - tx) % 32]
+            S[0, tx] = Y[0, tx]
+    """
+    kernel = load_body(
+        tmp_path, statements, 'X: T.Tensor((4, 96), "float32"), Y: T.Tensor((4, 96), "float32")', threads=96
+    )
+    x = RNG.integers(-9, 10, (4, 96)).astype(np.float32)
+    last = np.where(x[3] > 0, x[3] + np.arange(4)[:, None], 0)
+    np.testing.assert_array_equal(kernel(x), last[:, ::-1])

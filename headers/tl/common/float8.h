@@ -14,6 +14,7 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
   static constexpr bool is_e4m3 = mantissa == 3, is_fnuz = is_fnuz_;
   // Whether the machine computes with this format.
   static constexpr bool has_instructions = Float8Instructions::exist<is_fnuz>;
+  static constexpr bool has_products = Float8Instructions::multiply<is_fnuz>;
   uint8_t bits;
 
   Float8() = default;
@@ -57,6 +58,16 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return halves_of_e4m3(pair);
     else
       return halves_of_e5m2fnuz(pair);
+  }
+
+  // Of four in a register: the first two and the last two.
+  static TL_DEVICE void halves(uint32_t four, uint32_t& low, uint32_t& high) {
+    if constexpr (has_instructions) {
+      Float8Instructions::to_halves(four, low, high, is_e4m3);
+    } else {
+      low = halves(static_cast<uint16_t>(four));
+      high = halves(static_cast<uint16_t>(four >> 16));
+    }
   }
 
  private:

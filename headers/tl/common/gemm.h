@@ -9,18 +9,18 @@ enum Overwrite { overwrite };
 
 // ---- one instruction ---------------------------------------------------------------------------------------------
 
-// Machines without 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
+// Machines without products of 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
 // K become two pairs of two instructions: k is taken in another order, the same for A and B.
 template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const uint32_t* b) {
-  if constexpr (T::has_instructions) {
+  if constexpr (T::has_products) {
     Float8Instructions::mma_m16n8k32(d, a, b, T::is_e4m3);
   } else {
-    const auto low = [](uint32_t word) { return T::halves(static_cast<uint16_t>(word)); };
-    const auto high = [](uint32_t word) { return T::halves(static_cast<uint16_t>(word >> 16)); };
     TL_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const uint32_t a_halves[4] = {low(a[2 * i]), low(a[2 * i + 1]), high(a[2 * i]), high(a[2 * i + 1])};
-      const uint32_t b_halves[2] = {low(b[i]), high(b[i])};
+      uint32_t a_halves[4], b_halves[2];
+      T::halves(a[2 * i], a_halves[0], a_halves[2]);
+      T::halves(a[2 * i + 1], a_halves[1], a_halves[3]);
+      T::halves(b[i], b_halves[0], b_halves[1]);
       mma_m16n8k16(d, a_halves, b_halves, half());
     }
   }

@@ -7,6 +7,10 @@ namespace tl {
 
 struct Float8Instructions {
   template <bool is_fnuz> static constexpr bool exist = cuda::architecture >= 89 && !is_fnuz;
+  // sm_90 and sm_100 have no mma.sync of them: there ptxas makes it of 16-bit products that start from zero, and adds
+  // their sums by instructions of their own (nvdisasm). Products of halves add to the sums that are there.
+  template <bool is_fnuz>
+  static constexpr bool multiply = exist<is_fnuz> && (cuda::architecture < 90 || cuda::architecture >= 120);
 
   // Two floats, rounded to nearest even and saturated, `low` in bits 0..7.
   // [PTX ISA, "Data Movement and Conversion Instructions: cvt"]
@@ -26,6 +30,17 @@ struct Float8Instructions {
     else
       asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
     return halves;
+  }
+  // Four in a register: the first two and the last two.
+  static TL_DEVICE void to_halves(uint32_t four, uint32_t& low, uint32_t& high, bool is_e4m3) {
+    if (is_e4m3)
+      asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e4m3x2 %0, l; cvt.rn.f16x2.e4m3x2 %1, h; }"
+          : "=r"(low), "=r"(high)
+          : "r"(four));
+    else
+      asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e5m2x2 %0, l; cvt.rn.f16x2.e5m2x2 %1, h; }"
+          : "=r"(low), "=r"(high)
+          : "r"(four));
   }
   // d += a * b; fragments as those of int8. Who: every lane of the warp.
   // [PTX ISA, "Matrix Fragments for mma.m16n8k32"]

@@ -17,6 +17,7 @@ struct Float8Instructions {
   template <bool is_fnuz> static constexpr bool exist = false;
   static constexpr float highest_e4m3 = 0.0f;
 #endif
+  template <bool is_fnuz> static constexpr bool multiply = exist<is_fnuz>;
 
   // Two floats, rounded to nearest even and saturated, `low` in bits 0..7. The instruction makes NaN of what is too
   // large, unless a bit of MODE asks for saturation, so that the largest number is put there before.
@@ -31,6 +32,11 @@ struct Float8Instructions {
     const auto floats =
         is_e4m3 ? __builtin_amdgcn_cvt_pk_f32_fp8(pair, false) : __builtin_amdgcn_cvt_pk_f32_bf8(pair, false);
     return pack2(floats[0], floats[1], half());
+  }
+  // Four in a register: the first two and the last two.
+  static TL_DEVICE void to_halves(uint32_t four, uint32_t& low, uint32_t& high, bool is_e4m3) {
+    low = to_halves(static_cast<uint16_t>(four), is_e4m3);
+    high = to_halves(static_cast<uint16_t>(four >> 16), is_e4m3);
   }
   static void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3);
   static void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bool is_e4m3);

@@ -1,13 +1,28 @@
 """Which thread touches which element of a tile or a tensor: it sees what it did to its own without a barrier."""
 
+import itertools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
 from tile2cu.core.accesses import Access, element_accesses, own_accesses
 from tile2cu.core.bounds import Linear
-from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var, static_value, walk
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Named,
+    Role,
+    Unary,
+    Var,
+    int_const,
+    static_value,
+    substitute,
+    walk,
+)
 from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Assign, Buffer, Copy, Declare, If, Let, Loop, Parallel, Scope, Stmt, Store, While
 from tile2cu.core.uniform import Uniformity
@@ -15,6 +30,7 @@ from tile2cu.rules.engine import Context
 from tile2cu.rules.spread import SPREAD
 
 # Of a loop or branch it is about what that asks before its body.
+_MOST_ELEMENTS = 1 << 15  # of an access that are listed: by all threads, in all turns
 _OF_ONE_THREAD = (Store, Let, Assign, Declare, If, While, Loop)
 _Places = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
@@ -103,7 +119,7 @@ class Owners:
             return None
         accesses = tuple(each for each in own_accesses(stmt) if each.buffer.memory is tile)
         active = self._active(conditions)
-        lists = [self._listed(access, tile, active) for access in accesses]
+        lists = [each for access in accesses for each in self._lists(access, tile, active)]
         if None in lists and sum(active) == 1:
             return Alone(active.index(True))
         return frozenset(each for each in lists if each is not None) if None not in lists else None
@@ -175,6 +191,11 @@ class Owners:
             return None
         return tuple(found)
 
+    def is_one_for_all(self, condition: Expr) -> bool:
+        """Whether a condition holds for all threads of the block, or for none: `tx < 256` where there are so many."""
+        alone = _is_of_thread_alone(self.context.bounds.expanded(condition))
+        return alone and len(set(self._active(((condition, True),)))) == 1
+
     def _active(self, conditions: Conditions) -> tuple[bool, ...]:
         """The threads that may come there."""
         threads = range(self.context.launch.block_threads)
@@ -188,9 +209,26 @@ class Owners:
                 active[thread] &= bool(_value(expanded, thread)) == arm
         return tuple(active)
 
-    def _listed(self, access: Access, tile: Buffer, active: tuple[bool, ...]) -> Listed | None:
+    def _lists(self, access: Access, tile: Buffer, active: tuple[bool, ...]) -> Iterator[Listed | None]:
+        """What the threads touch, for each of the values that the loops around have; None where that is not known."""
         indices = tuple(map(self.context.bounds.expanded, access.indices))
-        if access.buffer is not tile or not all(map(_is_of_thread_alone, indices)):
+        turns = {
+            part: self.context.bounds.interval(part)
+            for index in indices
+            for part in walk(index)
+            if isinstance(part, Var) and part.role is Role.LOOP
+        }
+        values = [range(each.low or 0, (each.high or 0) + 1) for each in turns.values()]
+        bounded = all(each.low is not None and each.high is not None for each in turns.values())
+        if access.buffer is not tile or not bounded or prod(map(len, values)) * len(active) > _MOST_ELEMENTS:
+            yield None
+            return
+        for chosen in itertools.product(*values):
+            known: dict[Expr, Expr] = {var: int_const(value) for var, value in zip(turns, chosen, strict=True)}
+            yield self._listed(tuple(substitute(index, known) for index in indices), active)
+
+    def _listed(self, indices: tuple[Expr, ...], active: tuple[bool, ...]) -> Listed | None:
+        if not all(map(_is_of_thread_alone, indices)):
             return None
         each = (tuple(_value(index, thread) for index in indices) for thread in range(len(active)))
         return Listed(tuple(element if comes else None for element, comes in zip(each, active, strict=True)))

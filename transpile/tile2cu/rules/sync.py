@@ -357,7 +357,7 @@ class _Walker:
         group = group_of(stmt)
         if group is not None:
             return self.work_of_group(stmt, group, pending, divergent)
-        uniform = self.uniformity.holds(stmt.condition)
+        uniform = self.uniformity.holds(stmt.condition) or self.owners.is_one_for_all(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
         if uniform or divergent is not None:
             return self.arms(stmt, pending, divergent if uniform else stmt)

@@ -6,8 +6,8 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/#asynchronous-warpgroup-l
 from dataclasses import replace
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, FLOAT32, INT8, INT32, TFLOAT32, UINT8
-from tile2cu.targets.sm80 import INT4_THROUGH_INT8, MMA, SM80
-from tile2cu.targets.sm89 import FP8, SPARSE_FP8
+from tile2cu.targets.sm80 import FP8_THROUGH_HALF, INT4_THROUGH_INT8, MMA, SM80
+from tile2cu.targets.sm89 import SPARSE_FP8
 from tile2cu.targets.table import Wgmma
 
 WGMMA = (
@@ -22,6 +22,7 @@ WGMMA = (
     Wgmma(UINT8, INT32, k=32),
 )
 
+# Of 8-bit floating point only wgmma has products: ptxas makes mma.sync of 16-bit ones (headers/tl/cuda/float8.h).
 # CUDA C++ Programming Guide, "Compute Capabilities": 227 KB of shared memory a block.
 SM90A = replace(
     SM80,
@@ -30,7 +31,7 @@ SM90A = replace(
     shared_limit=227 * 1024,
     capability=(9, 0),
     multiprocessors=132,
-    mma=MMA + FP8 + INT4_THROUGH_INT8 + SPARSE_FP8,
+    mma=MMA + FP8_THROUGH_HALF + INT4_THROUGH_INT8 + SPARSE_FP8,
     wgmma=WGMMA,
     tma=True,
 )
