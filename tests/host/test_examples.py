@@ -89,7 +89,7 @@ def test_attention_survives_large_scores() -> None:
     check_calls(kernel, calls.attention(1, 1, 96, 64, causal=True, scale=30, tolerance=1e-2))
 
 
-@pytest.mark.parametrize(("dim", "more"), [(100, {}), (256, {}), (4096, {}), (640, {"read_twice": True})])
+@pytest.mark.parametrize(("dim", "more"), [(100, {}), (144, {}), (256, {}), (4096, {}), (640, {"read_twice": True})])
 def test_rmsnorm_of_rows_of_any_length(dim: int, more: dict[str, object]) -> None:
     """block_M and threads as the example chooses them; long rows are read twice, with words for the caches."""
     check_calls(load("rmsnorm.py", check=True, dim=dim, **more), *(calls.rmsnorm(rows, dim) for rows in (1, 7)))

@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(threads)
 
   // rmsnorm_silu.py:20-29
   tl::copy(X.tile(bx * block_M, 0), x);
-  tl::parallel(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
+  // idle lanes compute, too: nobody branches  [vector.loop.in-registers]
+  tl::parallel_in_registers(x_layout{}, [&](auto i, auto j) { squares(i, j) = x(i, j) * x(i, j); });
   tl::reduce_sum<1>(squares, scale);
   tl::parallel(scale_layout{}, [&](auto i) { scale(i) = tl::rsqrt(scale(i) / dim + eps); });
   // 8 elements at a time  [vector.loop.packets]

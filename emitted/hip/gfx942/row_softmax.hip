@@ -47,9 +47,13 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 
   // row_softmax.py:22-27  Subtracting the row's maximum keeps exp from overflowing; it cancels in the quotient.
   tl::reduce_max<1>(X_local, row_max);
-  tl::parallel(X_local_layout{}, [&](auto i, auto j) { X_local(i, j) = tl::exp(X_local(i, j) - row_max(i)); });
+  // idle lanes compute, too: nobody branches  [vector.loop.in-registers]
+  tl::parallel_in_registers(X_local_layout{},
+                            [&](auto i, auto j) { X_local(i, j) = tl::exp(X_local(i, j) - row_max(i)); });
   tl::reduce_sum<1>(X_local, row_sum);
-  tl::parallel(X_local_layout{}, [&](auto i, auto j) { X_local(i, j) = tl::divide(X_local(i, j), row_sum(i)); });
+  // idle lanes compute, too: nobody branches  [vector.loop.in-registers]
+  tl::parallel_in_registers(X_local_layout{},
+                            [&](auto i, auto j) { X_local(i, j) = tl::divide(X_local(i, j), row_sum(i)); });
 
   // row_softmax.py:29  T.copy(X_local, Y[bx * block_M, 0])
   tl::copy(X_local, Y.tile(bx * block_M, 0));

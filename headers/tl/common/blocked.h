@@ -29,14 +29,16 @@ template <int extent_, int threads, int thread_stride, int vector_> struct Block
 };
 
 // Threads row-major over the last dimensions, `vector` elements of the last dimension each, repeats outside; registers
-// run row-major over the repeats. If there are fewer thread places than threads, the others hold copies.
-template <class Extents, class Threads, int vector = 1> struct Blocked;
+// run row-major over the repeats. If there are fewer thread places than threads, the others hold copies. In two
+// dimensions a thread may have `rows` neighbouring rows at a time.
+template <class Extents, class Threads, int vector = 1, int rows = 1> struct Blocked;
 
 template <int extent, int threads, int vector>
 struct Blocked<Shape<extent>, Shape<threads>, vector> : BlockedAxis<extent, threads, 1, vector> {};
 
-template <int M_, int N_, int m, int n, int vector_> struct Blocked<Shape<M_, N_>, Shape<m, n>, vector_> {
-  using rows = BlockedAxis<M_, m, n, 1>;
+template <int M_, int N_, int m, int n, int vector_, int rows_>
+struct Blocked<Shape<M_, N_>, Shape<m, n>, vector_, rows_> {
+  using rows = BlockedAxis<M_, m, n, rows_>;
   using cols = BlockedAxis<N_, n, 1, vector_>;
   static constexpr int rank = 2, M = M_, N = N_, vector = vector_, registers = rows::registers * cols::registers;
 

@@ -129,6 +129,19 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
                                           Layout::template coordinate<2>(r));
 }
 
+// The same of a place in a tensor; zeros where this lane holds no element in register r.
+template <int vector, class Layout, class View> TL_DEVICE auto packet_or_zeros(const Place<View>& memory, int r) {
+  const bool wanted = Layout::valid(r);
+  if constexpr (Layout::rank == 1)
+    return memory.template packet_if<vector>(wanted, Layout::template coordinate<0>(r));
+  else if constexpr (Layout::rank == 2)
+    return memory.template packet_if<vector>(wanted, Layout::template coordinate<0>(r),
+                                             Layout::template coordinate<1>(r));
+  else
+    return memory.template packet_if<vector>(wanted, Layout::template coordinate<0>(r),
+                                             Layout::template coordinate<1>(r), Layout::template coordinate<2>(r));
+}
+
 // Whether a layout of one or two dimensions names its extents. (clang takes two partial specialisations with
 // std::void_t for one: CWG 1558.)
 template <class...> struct IfNamed {
@@ -162,12 +175,17 @@ TL_DEVICE void store_fragment(const Fragment<T, Layout>& from, Memory&& to) {
   for (int r = 0; r < Layout::registers; r += vector)
     if (Layout::valid(r)) packet_at<vector, Layout>(to, r) = load_elements<vector, 1>(&from.reg[r]);
 }
+// Lanes that hold no element get zeros from a tensor: they do as the others do, without a branch.
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
   TL_UNROLL
-  for (int r = 0; r < Layout::registers; r += vector)
-    if (Layout::valid(r))
-      InRegisters<T, vector>{&to.reg[r]}.store(convert<T>(value(packet_at<vector, Layout>(from, r))));
+  for (int r = 0; r < Layout::registers; r += vector) {
+    const InRegisters<T, vector> registers{&to.reg[r]};
+    if constexpr (is_place<Memory> && has_idle_lanes<Layout>)
+      registers.store(convert<T>(value(packet_or_zeros<vector, Layout>(from, r))));
+    else if (Layout::valid(r))
+      registers.store(convert<T>(value(packet_at<vector, Layout>(from, r))));
+  }
 }
 
 template <class T, class Layout, class View>

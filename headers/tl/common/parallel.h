@@ -29,6 +29,18 @@ template <int vector, class Layout, class Body> TL_DEVICE void parallel_spread(L
   }
 }
 
+// body(i, j, ...) for the elements from register r on.
+template <int vector, class Layout, class Body> TL_DEVICE void visit(const Body& body, int r) {
+  if constexpr (Layout::rank == 1)
+    body(LastIndex<Layout, 0, vector>{r});
+  else if constexpr (Layout::rank == 2)
+    body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
+  else if constexpr (Layout::rank == 3)
+    body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
+  else
+    body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, Index<Layout, 2>{r}, LastIndex<Layout, 3, vector>{r});
+}
+
 // body(i, j, ...) for each element that this thread holds, or with vector > 1 for each `vector` of them, of which the
 // last index is a packet. One instantiation a loop; the register number is a constant in each turn.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layout, const Body& body) {
@@ -36,31 +48,28 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
     parallel_spread<vector>(Layout{}, body);
   } else {
     static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
-    const auto at = [&](int r) {
-      if constexpr (Layout::rank == 1)
-        body(LastIndex<Layout, 0, vector>{r});
-      else if constexpr (Layout::rank == 2)
-        body(Index<Layout, 0>{r}, LastIndex<Layout, 1, vector>{r});
-      else if constexpr (Layout::rank == 3)
-        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, LastIndex<Layout, 2, vector>{r});
-      else
-        body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, Index<Layout, 2>{r}, LastIndex<Layout, 3, vector>{r});
-    };
     // Consecutive elements have one test: between two of the same row the compiler shares what the row needs.
     constexpr int tested = has_idle_lanes<Layout> && Layout::registers % Layout::vector == 0 ? Layout::vector : vector;
     if constexpr (tested == vector) {
       TL_UNROLL
       for (int r = 0; r < Layout::registers; r += vector)
-        if (Layout::valid(r)) at(r);
+        if (Layout::valid(r)) visit<vector, Layout>(body, r);
     } else {
       TL_UNROLL
       for (int first = 0; first < Layout::registers; first += tested) {
         if (!Layout::valid(first)) continue;
         TL_UNROLL
-        for (int r = first; r < first + tested; r += vector) at(r);
+        for (int r = first; r < first + tested; r += vector) visit<vector, Layout>(body, r);
       }
     }
   }
+}
+
+// The same for a body that reaches nothing but registers, and each element's own: lanes that hold no element compute,
+// too. What they make counts nowhere, and without a branch the compiler joins the loop with those around it.
+template <class Layout, class Body> TL_DEVICE void parallel_in_registers(Layout, const Body& body) {
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) visit<1, Layout>(body, r);
 }
 
 // to(i, j) = body(i, j) for each packet, stored when all of them are computed: no load of the body waits for a store,

@@ -64,12 +64,10 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
   TL_DEVICE bool inside_at(int i) const { return inside && (!guarded || unsigned(first + i) < unsigned(extent)); }
 
   TL_DEVICE Vec<T, n> load() const {
+    if (vector && (whole || !guarded)) return load_whole();
     Vec<T, n> v;
     if (vector && all_inside()) {
       v = load_elements<n, width, evict>(p);
-    } else if (vector && (whole || !guarded)) {
-      TL_UNROLL
-      for (int i = 0; i < n; ++i) v.at[i] = T(0);
     } else {
       TL_UNROLL
       for (int i = 0; i < n; ++i) v.at[i] = inside_at(i) ? p[i * stride] : T(0);
@@ -87,6 +85,20 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
   }
 
  private:
+  // All of them, or zeros.
+  TL_DEVICE Vec<T, n> load_whole() const {
+    if constexpr (sizeof(Vec<T, n>) % 4 == 0 && !is_packed<T>) {
+      Vec<uint32_t, sizeof(Vec<T, n>) / 4> words{};
+      if (all_inside()) words = bit_cast<decltype(words)>(load_elements<n, width, evict>(p));
+      TL_UNROLL
+      for (int i = 0; i < words.size; ++i) words.at[i] = whole_word(words.at[i]);
+      return bit_cast<Vec<T, n>>(words);
+    } else {
+      Vec<T, n> v{};
+      if (all_inside()) v = load_elements<n, width, evict>(p);
+      return v;
+    }
+  }
   TL_DEVICE void store_fewest(int i, const Vec<T, n>& v) const {
     if constexpr (is_packed<T>)
       store_elements<1>(p + i * stride, Vec<T, 2>{{v.at[i], v.at[i + 1]}});
@@ -181,12 +193,12 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
       return Element<T>{address(at), inside(at)};
   }
 
-  // n elements along the last dimension.
-  template <int n> TL_DEVICE auto packet(const int (&at)[rank]) const {
+  // n elements along the last dimension; with `wanted` false they lie outside, wherever that is.
+  template <int n> TL_DEVICE auto packet(const int (&at)[rank], bool wanted = true) const {
     constexpr int width = access_width<T, n>(alignment == 0 ? 16 : alignment);
     constexpr bool whole = whole_rows && width == bytes_of<T>(n);
     const Pointer<T_> p = address(at);
-    bool rows_inside = true;
+    bool rows_inside = wanted;
     TL_UNROLL
     for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
     // Single elements may have gaps between them.
@@ -287,11 +299,12 @@ template <class View> struct Place {
     for (int d = 0; d < rank; ++d) at[d] += offset[d];
     return view.address(at);
   }
-  template <int n, class... I> TL_DEVICE auto packet(I... i) const {
+  template <int n, class... I> TL_DEVICE auto packet(I... i) const { return packet_if<n>(true, i...); }
+  template <int n, class... I> TL_DEVICE auto packet_if(bool wanted, I... i) const {
     int at[rank] = {static_cast<int>(i)...};
     TL_UNROLL
     for (int d = 0; d < rank; ++d) at[d] += offset[d];
-    return view.template packet<n>(at);
+    return view.template packet<n>(at, wanted);
   }
 };
 

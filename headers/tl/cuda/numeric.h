@@ -103,6 +103,12 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
 // The lower 16 bits of both, or the upper ones, a's first. [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
+// The same word, which the compiler keeps in one register: halves of it that take part in a choice would otherwise be
+// chosen one by one, with a prmt each.
+TL_DEVICE uint32_t whole_word(uint32_t word) {
+  asm("" : "+r"(word));
+  return word;
+}
 // Byte i of a word in bits 0 to 7 and 16 to 23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return __byte_perm(word, 0, 0x4040 | i * 0x0101); }
 // Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is

@@ -59,6 +59,8 @@ TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a 
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
 
+// The same word, in one register.
+TL_DEVICE uint32_t whole_word(uint32_t word) { return word; }
 // Byte i of a word in bits 0 to 7 and 16 to 23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
 // V_PERM_B32 takes places of 8 bits each, which four numbers of 4 bits are not.

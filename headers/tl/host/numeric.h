@@ -147,6 +147,8 @@ inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & m
 inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 
+// The same word, in one register.
+inline uint32_t whole_word(uint32_t word) { return word; }
 // Byte i of a word in bits 0 to 7 and 16 to 23.
 inline uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
 // Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is

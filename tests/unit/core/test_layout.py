@@ -85,6 +85,14 @@ def test_lanes_exchange_by_flipping_bits() -> None:
     assert layout.replicas == 2
 
 
+def test_neighbouring_rows_are_the_thread_s_own() -> None:
+    layout, apart = Blocked((8, 144), (4, 32), 8, 128, rows=2), Blocked((8, 144), (4, 32), 8, 128)
+    assert (layout.along(0), layout.along(1), layout.has_idle_lanes) == (Along(1, 4, 2), Along(32, 1, 8), True)
+    assert not Blocked((8, 256), (4, 32), 8, 128, rows=2).has_idle_lanes
+    assert slice_of(layout, (0,)) == slice_of(Blocked((8, 64), (4, 32), 2, 128, rows=2), (0,)) != slice_of(apart, (0,))
+    assert slice_of(layout, (1,)) == slice_of(apart, (1,))
+
+
 def test_a_row_over_four_warps_needs_all_of_them() -> None:
     assert Blocked((1, 4096), (1, 128), 4, 128).along(1) == Along(32, 4, 32)
 

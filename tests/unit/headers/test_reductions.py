@@ -19,6 +19,8 @@ CASES = [
     ("operand_b_cols", (48, 32), 0, F16, F32),
     ("blocked_rows", (4, 1000), 1, F32, F32),
     ("blocked_rows_of_4_warps", (3, 520), 1, F32, F32),
+    ("neighbouring_rows", (8, 72), 1, F32, F32),
+    ("cols_of_neighbouring_rows", (40, 8), 0, F32, F32),
     ("blocked_cols_of_4_warps", (9, 64), 0, F32, F32),
     ("blocked_cols_in_warp", (40, 8), 0, F32, F32),
     ("blocked_cols_across", (40, 8), 0, F32, F32),

@@ -207,13 +207,14 @@ class Blocked(FragmentLayout):
     """Threads in a row-major grid over the tile, `vector` consecutive elements of a row each.
 
     The grid repeats until the tile is covered; places past the tile's edge hold nothing. Threads of
-    the block beyond the grid hold replicas.
+    the block beyond the grid hold replicas. In two dimensions a thread may have `rows` consecutive rows at a time.
     """
 
     extents: tuple[int, ...]
     threads: tuple[int, ...]
     vector: int
     block_threads: int
+    rows: int = 1
     warp_size: int = field(default=32, repr=False)
 
     @property
@@ -225,19 +226,23 @@ class Blocked(FragmentLayout):
         return self.block_threads
 
     def along(self, dim: int) -> Along:
-        vector = self.vector if dim == len(self.extents) - 1 else 1
+        vector = self.vector if dim == len(self.extents) - 1 else self.rows
         stride = prod(self.threads[dim + 1 :])
         flips = stride < self.warp_size and stride & -stride == stride
         lanes = min(self.threads[dim] & -self.threads[dim], self.warp_size // stride) if flips else 1
         registers = -(-self.extents[dim] // (self.threads[dim] * vector)) * vector
         return Along(lanes, -(-self.threads[dim] // lanes), registers)
 
+    @property
+    def has_idle_lanes(self) -> bool:
+        """Whether some of the grid's places lie past the tile's edge."""
+        return self.registers * prod(self.threads) > prod(self.extents)
+
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
         last = len(self.extents) - 1
         extents = tuple(extent if dim in kept else self.threads[dim] for dim, extent in enumerate(self.extents))
-        if last in kept:
-            return replace(self, extents=extents)
-        return replace(self, extents=extents, vector=1)
+        vector, rows = self.vector if last in kept else 1, self.rows if 0 in kept else 1
+        return replace(self, extents=extents, vector=vector, rows=rows)
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,8 @@ class Layouts:
                 return f"tl::WgmmaAccumulator<{rows}, {cols}, {groups}>"
             case Blocked():
                 shape, threads = ", ".join(extents), ", ".join(map(str, layout.threads))
-                return f"tl::Blocked<tl::Shape<{shape}>, tl::Shape<{threads}>, {layout.vector}>"
+                each = f"{layout.vector}, {layout.rows}" if layout.rows > 1 else str(layout.vector)
+                return f"tl::Blocked<tl::Shape<{shape}>, tl::Shape<{threads}>, {each}>"
             case Replicated():
                 return f"tl::Replicated<tl::Shape<{', '.join(extents)}>>"
             case Slice():
@@ -206,6 +207,7 @@ def described(layout: FragmentLayout) -> str:
             grid = " x ".join(map(str, layout.threads))
             elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
             text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {elements} each"
+            text += f" of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:

@@ -465,8 +465,9 @@ class Statements:
         vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
         used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
         layout = self.layouts.of_loop(op)
+        in_registers = self.facts.get(op, "in_registers") is True
         parts = {
-            "name": "parallel_once" if owners == "once" else "parallel",
+            "name": "parallel_once" if owners == "once" else "parallel_in_registers" if in_registers else "parallel",
             "vector": str(vector) if vector > 1 else "",
             "layout": layout,
             "into": "",
@@ -479,6 +480,8 @@ class Statements:
             body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
             self._replicated = None
         packets = [f"{self._elements_at_a_time(op)}  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
+        if in_registers:
+            packets.append(f"idle lanes compute, too: nobody branches  [{self.facts.rule(op, 'in_registers')}]")
         if any_order:
             rule = self.facts.rule(op, "any_order")
             packets.append(f"in the order in which the numbers come apart: only totals are read  [{rule}]")

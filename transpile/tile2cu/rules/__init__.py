@@ -36,7 +36,7 @@ from tile2cu.rules.layout.propagate import (
     scan_same,
 )
 from tile2cu.rules.layout.views import view_split_columns
-from tile2cu.rules.loops import loop_packets, store_last, transposed
+from tile2cu.rules.loops import in_registers, loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.once import read_once
 from tile2cu.rules.overlap import held_operand, overlap, plain_turns, register_shares
@@ -108,6 +108,7 @@ RULES: tuple[Rule, ...] = (
     loop_packets,
     any_order,
     store_last,
+    in_registers,
     transposed,
     tensor_ragged,
     tensor_row_start,

@@ -169,6 +169,49 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
 
 
 @rule(
+    "vector.loop.in-registers",
+    phase=Phase.LOOP,
+    on=Parallel,
+    source="measured on an H200: docs/hopper.md, RMSNorm",
+    examples=(
+        Example(
+            'x = T.alloc_fragment((8, 72), "float32")\n'
+            'squares = T.alloc_fragment((8, 72), "float32")\n'
+            'total = T.alloc_fragment((8,), "float32")\n'
+            "for i, j in T.Parallel(8, 72):\n"
+            "    squares[i, j] = x[i, j] * x[i, j]\n"
+            "T.reduce_sum(squares, total, dim=1)",
+            4,
+            "in_registers",
+            "True",
+        ),
+    ),
+)
+def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
+    """Where lanes are idle, a loop over registers alone is done by them, too: what they make counts nowhere.
+
+    A branch around it would part it from the sum behind it: products would be rounded, and kept, each by itself.
+
+    Gives: True for plain arithmetic without quotients of integers that stores each element in its own place.
+    """
+    layout = context.facts.get(op, "layout")
+    if not isinstance(layout, Blocked) or not layout.has_idle_lanes:
+        return
+    plain = all(_simple(stmt) and not _divides_integers(stmt) for stmt in op.body)
+    registers = all(access.buffer.scope is Scope.FRAGMENT for access in element_accesses(op.body))
+    own_places = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
+    if plain and registers and own_places:
+        yield op, "in_registers", True
+
+
+def _divides_integers(stmt: Stmt) -> bool:
+    if isinstance(stmt, Store) and stmt.op == "/" and not stmt.buffer.dtype.is_float:
+        return True
+    parts = (part for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Binary) and part.op in ("/", "//", "%") and not part.dtype.is_float for part in parts)
+
+
+@rule(
     "vector.loop.transposed",
     phase=Phase.LOOP,
     on=Parallel,

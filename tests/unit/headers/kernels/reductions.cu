@@ -211,6 +211,8 @@ TL_CASE(operand_b_cols, Case<half, float, tl::MmaTransposedOperandB<48, 32, Warp
 TL_CASE(blocked_rows, Case<float, float, Blocked<Shape<4, 1000>, Shape<4, 32>, 4>, 4, 1000, 1, 128>)
 TL_CASE(blocked_rows_of_4_warps, Case<float, float, Blocked<Shape<3, 520>, Shape<1, 128>, 2>, 3, 520, 1, 128>)
 TL_CASE(blocked_cols_of_4_warps, Case<float, float, Blocked<Shape<9, 64>, Shape<4, 32>, 2>, 9, 64, 0, 128>)
+TL_CASE(neighbouring_rows, Case<float, float, Blocked<Shape<8, 72>, Shape<4, 32>, 4, 2>, 8, 72, 1, 128>)
+TL_CASE(cols_of_neighbouring_rows, Case<float, float, Blocked<Shape<40, 8>, Shape<8, 4>, 2, 5>, 40, 8, 0, 128>)
 TL_CASE(blocked_cols_in_warp, Case<float, float, Blocked<Shape<40, 8>, Shape<8, 4>, 2>, 40, 8, 0, 128>)
 TL_CASE(blocked_cols_across, Case<float, float, Blocked<Shape<40, 8>, Shape<16, 8>, 1>, 40, 8, 0, 128>)
 TL_CASE(blocked_one_dimension, Case<float, float, Blocked<Shape<1000>, Shape<128>, 4>, 1, 1000, 0, 128>)

@@ -1,6 +1,7 @@
 """Layouts that nothing asks for: tiles and loops that only meet memory are spread for coalesced access."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd, prod
 
 from tile2cu.core.accesses import element_accesses
@@ -27,7 +28,7 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
             "T.reduce_max(X_local, row_max, dim=1)",
             "X_local",
             "layout",
-            "Blocked(extents=(4, 1024), threads=(4, 32), vector=4, block_threads=128)",
+            "Blocked(extents=(4, 1024), threads=(4, 32), vector=4, block_threads=128, rows=1)",
         ),
         Example(
             'X_local = T.alloc_fragment((4, 1024), "float32")\n'
@@ -36,7 +37,7 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
             "T.reduce_max(X_local, row_max, dim=1)",
             "X_local",
             "layout",
-            "Blocked(extents=(4, 1024), threads=(4, 32), vector=8, block_threads=128)",
+            "Blocked(extents=(4, 1024), threads=(4, 32), vector=8, block_threads=128, rows=1)",
         ),
         Example(
             'X_local = T.alloc_fragment((16, 160), "float32")\n'
@@ -44,7 +45,15 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
             "T.reduce_max(X_local, row_max, dim=1)",
             "X_local",
             "layout",
-            "Blocked(extents=(16, 160), threads=(16, 8), vector=4, block_threads=128)",
+            "Blocked(extents=(16, 160), threads=(16, 8), vector=4, block_threads=128, rows=1)",
+        ),
+        Example(
+            'X_local = T.alloc_fragment((8, 72), "float32")\n'
+            'row_max = T.alloc_fragment((8,), "float32")\n'
+            "T.reduce_max(X_local, row_max, dim=1)",
+            "X_local",
+            "layout",
+            "Blocked(extents=(8, 72), threads=(4, 32), vector=4, block_threads=128, rows=2)",
         ),
     ),
 )
@@ -53,7 +62,8 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
 
     The reduction then needs shuffles only, and no barrier. A thread takes 16 bytes of what memory holds of it at once.
     Several rows share a warp where fewer lanes are idle so: 8 lanes divide 40 packets, which 32 do not (on an H200
-    RMSNorm of rows of 320 halves had 0.82 of Triton's speed with a warp for a row).
+    RMSNorm of rows of 320 halves had 0.82 of Triton's speed with a warp for a row). Rows that do not fill a warp stand
+    side by side in it.
 
     Gives: the layout of the first such tile that has none yet.
     """
@@ -74,13 +84,13 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
             'X_local = T.alloc_fragment((16, 256), "float16")\nT.clear(X_local)',
             "X_local",
             "layout",
-            "Blocked(extents=(16, 256), threads=(4, 32), vector=8, block_threads=128)",
+            "Blocked(extents=(16, 256), threads=(4, 32), vector=8, block_threads=128, rows=1)",
         ),
         Example(
             'X_local = T.alloc_fragment((64, 160), "float16")\nT.clear(X_local)',
             "X_local",
             "layout",
-            "Blocked(extents=(64, 160), threads=(6, 20), vector=8, block_threads=128)",
+            "Blocked(extents=(64, 160), threads=(6, 20), vector=8, block_threads=128, rows=1)",
         ),
     ),
 )
@@ -111,7 +121,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
             "    S[i, j] = row[i]",
             3,
             "layout",
-            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128)",
+            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128, rows=1)",
         ),
     ),
 )
@@ -139,13 +149,13 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
             'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[i] = 0.0',
             2,
             "layout",
-            "Blocked(extents=(1024,), threads=(128,), vector=4, block_threads=128)",
+            "Blocked(extents=(1024,), threads=(128,), vector=4, block_threads=128, rows=1)",
         ),
         Example(
             'S = T.alloc_shared((256,), "float16")\nfor i in T.Parallel(256):\n    S[i] = 0.0',
             2,
             "layout",
-            "Blocked(extents=(256,), threads=(128,), vector=2, block_threads=128)",
+            "Blocked(extents=(256,), threads=(128,), vector=2, block_threads=128, rows=1)",
         ),
     ),
 )
@@ -253,7 +263,16 @@ def _within_warps(shape: tuple[int, ...], vector: int, context: Context) -> Bloc
     lanes = context.target.warp_size
     usual = blocked(shape, vector, context, lanes=lanes)
     others = [_over_rows(shape, vector, context, lanes >> halved) for halved in range(1, 4)]
-    return min((usual, *others), key=lambda layout: layout.registers)  # the first of equals
+    found = min((usual, *others), key=lambda layout: layout.registers)  # the first of equals
+    return replace(found, rows=_neighbouring_rows(found))
+
+
+def _neighbouring_rows(layout: Blocked) -> int:
+    """How many rows a warp takes side by side: all of its rows where one does not fill it, so that rows that end in the
+    middle of a line of memory share it with the warp's next one."""
+    rows, turns = layout.threads[0], layout.extents[0] // layout.threads[0]
+    short = layout.extents[-1] < layout.vector * layout.threads[-1] and layout.threads[-1] == layout.warp_size
+    return turns if len(layout.shape) == 2 and short and layout.extents[0] == turns * rows else 1
 
 
 def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:
@@ -291,7 +310,7 @@ def _over_rows(shape: tuple[int, ...], vector: int, context: Context, along_row:
     for extent in reversed(shape[:-1]):
         grid.insert(0, min(left, _largest_power_of_two(extent)))
         left //= grid[0]
-    return Blocked(shape, tuple(grid), vector, threads, context.target.warp_size)
+    return Blocked(shape, tuple(grid), vector, threads, warp_size=context.target.warp_size)
 
 
 def _power_of_two_up(value: int) -> int:

@@ -52,7 +52,7 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
             "T.gemm(A_shared, B_shared, C_local)",
             "C_local",
             "layout",
-            "Blocked(extents=(32, 20), threads=(8, 16), vector=1, block_threads=128)",
+            "Blocked(extents=(32, 20), threads=(8, 16), vector=1, block_threads=128, rows=1)",
         ),
     ),
 )

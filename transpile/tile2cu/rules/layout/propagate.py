@@ -105,7 +105,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
             "T.cumsum(L, R, dim=1)",
             "R",
             "layout",
-            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128)",
+            "Blocked(extents=(16, 256), threads=(2, 64), vector=4, block_threads=128, rows=1)",
         ),
     ),
 )
