@@ -11,13 +11,12 @@ def rmsnorm(M, dim, block_M=None, threads=None, eps=1e-5, dtype="float16", read_
     share = 1 / dim  # of an element in a mean
 
     # What is not given is what was fastest for such rows on an H200. A row lies in as many threads as divide its packets
-    # of 16 bytes, but short rows in a warp at most, and long ones two packets or more a thread. Where so few divide them
-    # that a thread would have more than six, warps take the row, and some of the last one's lanes are idle.
+    # of 16 bytes, but long ones two packets or more a thread. Rows of 17 to 32 packets, and such as so few threads divide
+    # that one would have more than six, are taken by whole warps, and some of the last one's lanes are idle.
     row_bytes = dim * (4 if dtype == "float32" else 2)
     packets = row_bytes // 16
-    most_lanes = 32 if packets <= 32 else 16 if packets <= 64 else min(packets // 2, 512)
-    lanes = max(1, min(packets & -packets, most_lanes))
-    if packets > 16 and packets // lanes > 6:
+    lanes = max(1, min(packets & -packets, 16 if packets <= 64 else min(packets // 2, 512)))
+    if packets > 16 and (packets <= 32 or packets // lanes > 6):
         lanes = 32 if packets <= 6 * 32 else 128 if packets <= 6 * 128 else 512
     if threads is None:
         threads = max(lanes, 64 if packets // lanes >= 4 else 128)

@@ -38,11 +38,16 @@ def test_places_of_fragments_know_no_sign(nvcc: str, nvdisasm: str, tmp_path: Pa
 
 
 def test_what_a_row_needs_is_computed_once_where_lanes_are_idle(nvcc: str, nvdisasm: str, tmp_path: Path) -> None:
-    """20 of 32 lanes hold a row's 160 elements, 8 each, and each thread has two rows: two roots, not sixteen."""
+    """20 of 32 lanes hold a row's 160 elements, 8 each, and each thread has two rows: two roots, not sixteen.
+
+    Idle lanes take no branch, so that squares are added as they are made; halves that may be zeros stay in pairs.
+    """
     bindings = {"dim": 160, "block_M": 8, "threads": 128}
     (emitted,) = emit_text(ROOT / "examples/rmsnorm.py", kernel=None, target=find("cuda:sm_90a"), bindings=bindings)
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content)
-    assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8>" in (tmp_path / "rmsnorm.cu").read_text()
+    text = (tmp_path / "rmsnorm.cu").read_text()
+    assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8, 2>" in text and "ragged(M)" in text
     _, machine_code = compiled(nvcc, nvdisasm, tmp_path / "rmsnorm.cu", tmp_path)
     assert machine_code.count("MUFU.RSQ") == 2
+    assert machine_code.count("FFMA") >= 2 * 8 and "BSSY" not in machine_code and "PRMT" not in machine_code
