@@ -19,5 +19,5 @@ def kernel(M, N, block=64):
 #    |
 # 12 |             T.reduce_sum(L, r, dim=0)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = note: its layout is Blocked(extents=(2, 2, 8, 64), threads=(1, 1, 8, 16), vector=4, block_threads=128), by `layout.free.flat`
+#   = note: its layout is Blocked(extents=(2, 2, 8, 64), threads=(1, 1, 8, 16), vector=4, block_threads=128, rows=1), by `layout.free.flat`
 #   = help: give the fragment at most three dimensions
