@@ -33,15 +33,23 @@ def gemm_batched(
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
             T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
 
-            # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
-            for b, bx, by in T.Persistent(
-                [batch, T.ceildiv(N, block_N), T.ceildiv(M, block_M)], programs, block, group_size=panel
-            ):
-                for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-                    T.copy(A[b, by * block_M, ko * block_K], A_shared)
-                    T.copy(B[b, ko * block_K, bx * block_N], B_shared)
-                    T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-                T.copy(C_local, C[b, by * block_M, bx * block_N])
+            rows = T.ceildiv(M, block_M)
+            columns = T.ceildiv(N, block_N)
+            for wave in T.serial(T.ceildiv(batch * rows * columns, programs)):
+                tile = wave * programs + block
+                if tile < batch * rows * columns:
+                    b = tile // (rows * columns)
+                    # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+                    start = tile % (rows * columns) // (panel * columns) * panel
+                    place = tile % (rows * columns) % (panel * columns)
+                    height = T.min(panel, rows - start)
+                    by = start + place % height
+                    bx = place // height
+                    for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                        T.copy(A[b, by * block_M, ko * block_K], A_shared)
+                        T.copy(B[b, ko * block_K, bx * block_N], B_shared)
+                        T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
+                    T.copy(C_local, C[b, by * block_M, bx * block_N])
 
     return gemm_batched_kernel
 
