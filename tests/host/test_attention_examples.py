@@ -27,12 +27,13 @@ def test_attention_of_groups_in_a_window(window: int, target: dict[str, object])
         assert_clean(kernel)
 
 
-@pytest.mark.parametrize(("causal", "window"), [(False, 0), (True, 0), (True, 70)])
-def test_attention_by_blocks_that_stay(causal: bool, window: int) -> None:
+@pytest.mark.parametrize(("causal", "window", "slack"), [(False, 0, 8), (False, 0, 0), (True, 0, 8), (True, 70, 8)])
+def test_attention_by_blocks_that_stay(causal: bool, window: int, slack: int) -> None:
     """More tiles than blocks: in turns, or from a queue."""
-    kernel = load("attention.py", dim=128, block_N=128, is_causal=causal, window=window, **HOPPER)
+    kernel = load("attention.py", dim=128, block_N=128, is_causal=causal, window=window, slack=slack, **HOPPER)
     assert ("queue.draw(" in kernel.source) == causal and "tl::staying_blocks" in kernel.source
-    assert ("!masked(k)" in kernel.source) == (not causal), "turns that mask nothing have a loop of their own"
+    apart = not causal and not slack
+    assert ("!masked(k)" in kernel.source) == apart, "turns that mask nothing have a loop of their own"
     for batch, heads, length in ((1, 4, 300), (2, 1, 129), (1, 2, 40)):
         data = halves(inputs.normals(random(length), [(batch, length, heads, 128)] * 3))
         expected = references.attention(data, {"is_causal": causal, "window": window})

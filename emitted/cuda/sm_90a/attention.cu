@@ -168,20 +168,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       K_shared_ring.wait(before + k);  // until TMA has filled its slot
       tl::gemm_start(Q_local, tl::transposed(K_shared[(before + k) % num_stages]), acc_s, tl::overwrite);
     };
-    // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
-    // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
-    // Keys past the end of the sequence are masked: in a causal block they come after every query.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    auto masked = [&](int k) {
-      return k * block_N + block_N - 1 >= seq_len;
-    };
-    auto mask = [&](int k) {
-      // attention.py:94  for i, j in T.Parallel(block_M, block_N):
-      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-        acc_s(i, j) = k * block_N + j < seq_len ? acc_s(i, j) : -tl::infinity<float>;
-      });
-    };
-    auto between = [&] {
+    auto between = [&](int k) {
+      // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
+      // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
+      // Keys past the end of the sequence are masked: in a causal block they come after every query.
+      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      if (k * block_N + block_N - 1 >= seq_len) {
+        // attention.py:94  for i, j in T.Parallel(block_M, block_N):
+        tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+          acc_s(i, j) = k * block_N + j < seq_len ? acc_s(i, j) : -tl::infinity<float>;
+        });
+      }
+
       // attention.py:99-100  Online softmax: rescale what was summed so far when a row's maximum grows.
       tl::copy(scores_max, scores_max_prev);
       tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
@@ -229,26 +227,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_ring.release(before);
-      if (masked(0)) mask(0);
-      prepare_acc_o(between());
-      auto turn = [&](int k, const auto& masks) {
+      prepare_acc_o(between(0));
+      for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s(k);
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        masks(k);
-        const bool changed = between();
+        const bool changed = between(k);
         // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
         // the last arrival that depends on what was computed
         K_shared_ring.release_knowing(changed, before + k);
         tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
         V_shared_ring.release(before + k - 1);
         prepare_acc_o(changed);
-      };
-      // Turns that mask nothing have a loop of their own, without a branch for the mask: over one the compiler moves
-      // no instruction  [pipeline.loop.plain-turns]
-      for (int k = 1; k < work.loop_range;) {
-        for (; k < work.loop_range && masked(k); ++k) turn(k, mask);
-        for (; k < work.loop_range && !masked(k); ++k) turn(k, [](int) {});
       }
       start_acc_o(work.loop_range - 1);
       tl::gemm_wait<0>(acc_o);

@@ -148,10 +148,15 @@ def test_a_sum_that_runs_on_meets_other_lanes_after_the_turns(start: str, add: s
 def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
     kept: str, above_scale: str, below_scale: str, first: bool
 ) -> None:
-    """Where the user keeps what the factor is made of, that is left out; what comes later takes 1 for it."""
+    """Where the user keeps what the factor is made of, that is left out; what comes later takes 1 for it.
+
+    Turns that mask nothing then need no loop of their own.
+    """
     tiles = "".join(f'{name} = T.alloc_fragment((128,), "float32")\n' for name in ("best", "before", "scale"))
     body = BODY.format(above=f"{tiles}{LOAD.format(rows=128)}\nT.fill(best, 0)", below="", rows=128, keys=128)
+    masked = "S[i, j] = T.if_then_else(k * 128 + j < m, S[i, j], -T.infinity('float32'))"
     parts = (
+        f"if k * 128 + 127 >= m:\n        for i, j in T.Parallel(128, 128):\n            {masked}",
         "T.copy(best, before)",
         "T.reduce_max(S, best, dim=1, clear=False)",
         f"for i in T.Parallel(128):\n        best[i] = T.if_then_else(best[i] > before[i] + 8, best[i], {kept})",
@@ -164,10 +169,12 @@ def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
     )
     body = body.replace("    T.copy(S, P)", "\n".join(f"    {part}" for part in parts if part))
     context = settled(body, threads=256, target="cuda:sm_90a")
-    found = context.facts.get(next(op for op in context.launch.body if isinstance(op, Loop)), "overlap")
+    loop = next(op for op in context.launch.body if isinstance(op, Loop))
+    found = context.facts.get(loop, "overlap")
     assert found is not None and (found.factor is not None) == first
+    assert (context.facts.get(loop, "plain_turns") is None) == first
     if first:
-        assert [type(op).__name__ for op in found.between] == ["Copy", "Reduce", "Parallel", "Parallel"]
+        assert [type(op).__name__ for op in found.between] == ["If", "Copy", "Reduce", "Parallel", "Parallel"]
         assert found.between[-1] is found.factor.op
         assert found.late[:1] == found.factor.scaled
         assert (found.factor.before.name, found.factor.after.name) == ("before", "best")

@@ -85,14 +85,14 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     The compiler moves nothing over a branch: it would put the wait for the second product, which all of a turn's
     arithmetic could share its time with, directly behind it. Where blocks differ in their turns, as under a causal
     mask, the branch stays: many have few turns, one of which masks, so that fetching a second loop's instructions costs
-    more.
+    more. It stays, too, where warps vote behind it whether any of their rows scales: the wait is behind the vote then.
 
     Gives: the mask, a branch directly behind the first product that changes its result only, on a condition that no
     tile or tensor decides.
     """
     found: Overlap | None = context.facts.get(op, "overlap")
     mask = found.between[0] if found is not None and found.between else None
-    if found is None or not isinstance(mask, If) or mask.orelse or not equal_turns(op, context):
+    if found is None or found.factor or not isinstance(mask, If) or mask.orelse or not equal_turns(op, context):
         return
     tile = found.first.c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
