@@ -13,7 +13,7 @@ from tile2cu.core.program import Buffer, Launch, Loop, Sync, While, walk_stmts
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Settled
 from tile2cu.emitter.words import value_of
-from tile2cu.rules import RULES, Rule
+from tile2cu.rules import REWRITES, RULES, Rule
 
 _WIDTH = 120
 # What a reader knows already, or what only says where something else is.
@@ -168,13 +168,20 @@ def rule_page(rule: Rule) -> str:
     return "\n".join(lines) + "\n"
 
 
+def rewrite_page(id: str) -> str | None:
+    """The page of a change to kernels that is none of the rules'; None without such."""
+    found = REWRITES.get(id)
+    return f"{id}\n{'=' * len(id)}\n\n{dedent(f'    {found.__doc__}').strip()}\n" if found is not None else None
+
+
 def find_rule(id: str) -> Rule | None:
     """The rule with this id."""
     return next((rule for rule in RULES if rule.id == id), None)
 
 
 def rule_ids() -> Iterator[str]:
-    return (rule.id for rule in RULES)
+    yield from (rule.id for rule in RULES)
+    yield from REWRITES
 
 
 def dumps(content: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.cli import main
-from tile2cu.rules import RULES
+from tile2cu.rules import REWRITES, RULES
 
 GEMM = Path(__file__).resolve().parents[3] / "examples" / "gemm_relu.py"
 KERNEL = """\
@@ -139,6 +139,11 @@ def test_barriers_say_what_they_are_for(tmp_path: Path, capsys: pytest.CaptureFi
 def test_every_rule_has_a_page(rule: object, capsys: pytest.CaptureFixture[str]) -> None:
     page = explain(capsys, rule.id)  # type: ignore[attr-defined]
     assert "Source: " in page and "Gives: " in page and "Example, on " in page
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_every_rewrite_that_a_text_names_has_a_page(rewrite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain(capsys, rewrite).startswith(f"{rewrite}\n{'=' * len(rewrite)}\n\nThe launch ")
 
 
 def test_errors_have_pages_and_other_names_none(capsys: pytest.CaptureFixture[str]) -> None:

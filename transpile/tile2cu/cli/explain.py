@@ -44,10 +44,12 @@ def _kernels(options: argparse.Namespace) -> str:
 
 def _page(name: str) -> str:
     from tile2cu.core.codes import CODES
-    from tile2cu.explain import find_rule, rule_ids, rule_page
+    from tile2cu.explain import find_rule, rewrite_page, rule_ids, rule_page
 
     if (rule := find_rule(name)) is not None:
         return rule_page(rule)
+    if (page := rewrite_page(name)) is not None:
+        return page
     code = name.upper() if name.upper().startswith("T2C-") else f"T2C-{name.upper()}"
     if (explanation := CODES.get(code)) is not None:
         return f"{code}: {explanation.title}\n\n{explanation.text}\n"

@@ -44,6 +44,9 @@ from tile2cu.rules.overlay import shared_overlay
 from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
+from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
+from tile2cu.rules.rewrite.mask import MASK, masks_after_products
+from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -60,7 +63,10 @@ from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
 from tile2cu.rules.tma_store import tma_store
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
-__all__ = ["RULES", "Context", "Example", "Phase", "Rule", "resolve"]
+__all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
+
+# Changes to a kernel before anything is decided, that its text names.
+REWRITES = {MASK: masks_after_products, SKIPPED: with_skipped_turns, CHOSEN: with_chosen_places}
 
 RULES: tuple[Rule, ...] = (
     whole_bytes,
