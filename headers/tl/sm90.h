@@ -3,6 +3,7 @@
 #include "sm90_primitives.h"
 
 #include "common/sm90/boxes.h"
+#include "common/sm90/line_ahead.h"
 #include "common/sm90/tma_pipeline.h"
 #include "common/sm90/tma_copy.h"
 #include "common/sm90/cluster.h"

@@ -216,12 +216,22 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   first_tiles.wait();  // until TMA has filled K_shared and V_shared
   // attention_backward.py:188  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
+  // lse_next, delta_next: the next turn's, loaded under this one's products  [pipeline.loop.lines-ahead]
+  tl::LineAhead<float, block_N, threads> lse_next;
+  tl::LineAhead<float, block_N, threads> delta_next;
+  auto load_lines = [&](int k_turn) {
+    const int k = first + k_turn;
+    tl::load(Lse(bz, by, tl::all).tile(k * block_N), lse_next);
+    tl::load(Delta(bz, by, tl::all).tile(k * block_N), delta_next);
+  };
+  if (turns > 0) load_lines(0);
   // Each turn waits until TMA has filled the slot of tile k_turn; at its end each warp frees it
   for (int k_turn : pipeline.consume(turns)) {
     const int k = first + k_turn;
     // attention_backward.py:191-192
-    tl::copy<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse);
-    tl::copy<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta);
+    tl::store(lse_next, lse);
+    tl::store(delta_next, delta);
+    if (k_turn + 1 < turns) load_lines(k_turn + 1);
 
     // attention_backward.py:195-196  Queries past the end add nothing, as their Q and dO are zeros.
     tl::gemm_start(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);

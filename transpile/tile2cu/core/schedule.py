@@ -124,6 +124,16 @@ class RunningSum:
 
 
 @dataclass(frozen=True)
+class LinesAhead:
+    """Copies of tiles of one dimension that all threads load to registers in the turn before."""
+
+    copies: tuple[Copy, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(copy.dst.buffer.name for copy in self.copies)
+
+
+@dataclass(frozen=True)
 class Landing:
     """A wait for products that the user began: those that end there, and the results of others that do not."""
 

@@ -43,6 +43,8 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
     if id(op) in statements.staged:
         arguments = f"{operand(op.src, op.dst, statements)}, {statements.staged[id(op)].name}"
         return {"name": "load", "template": "", "arguments": arguments}
+    if id(op) in statements.lines:
+        return {"name": "store", "template": "", "arguments": f"{statements.lines[id(op)]}, {statements.tile(op.dst)}"}
     if op.block is not None:
         return _to_block(op, op.block, statements)
     fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)

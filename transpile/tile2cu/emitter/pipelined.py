@@ -9,7 +9,7 @@ from tile2cu.core.accesses import buffers_read, buffers_written, expressions, sh
 from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.prelude import around
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Dealt, InFlight, Overlap, Pipeline
+from tile2cu.core.schedule import Dealt, InFlight, LinesAhead, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
@@ -47,7 +47,9 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             unused = turns["slot"] and not _mentions(pipeline.body, op.var)  # without a slot the tiles' places do
             kind = "[[maybe_unused]] int" if unused else "int"
             parts = {**turns, "kind": kind, "variable": "" if unused else turns["variable"]}
-            return StatementView("consume", parts, comments=(note,), body=statements.body(pipeline.body))
+            ahead = _lines_ahead(op, turns, statements)
+            view = StatementView("consume", parts, body=statements.body(pipeline.body), orelse=ahead)
+            return replace(view, notes=tuple(wrapped(note, BODY_WIDTH))) if ahead else replace(view, comments=(note,))
         notes = _notes(
             turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
         )
@@ -55,6 +57,32 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             return _staged(op, pipeline, turns, statements)
         loads, body = statements.body(pipeline.loads), statements.body(pipeline.body)
         return StatementView("pipeline", turns, body=body, orelse=loads, notes=notes)
+
+
+def _lines_ahead(op: Loop, turns: dict[str, str], statements: "Statements") -> tuple[StatementView, ...]:
+    """What stands before a loop whose lines are loaded a turn ahead: registers, the load, and the first turn's."""
+    found: LinesAhead | None = statements.facts.get(op, "lines")
+    if found is None:
+        return ()
+    names, turn, trips = statements.printer.names, turns["turn"], turns["trips" if turns["slot"] else "turns"]
+    tiles = {id(copy): staged_tile(copy, statements.printer, "LineAhead") for copy in found.copies}
+    rule, load = statements.facts.rule(op, "lines"), names.fresh("load_lines")
+    about = f"{', '.join(tile.name for tile in tiles.values())}: the next turn's, loaded under this one's products"
+    statements.staged |= tiles
+    loads = tuple(statements.statement(copy, []) for copy in found.copies)
+    for copy in found.copies:
+        del statements.staged[id(copy)]
+    statements.lines |= {key: tile.name for key, tile in tiles.items()}
+    statements.behind |= {id(found.copies[-1]): f"if ({turn} + 1 < {trips}) {load}({turn} + 1);"}
+    lines = [*wrapped(f"{about}  [{rule}]", BODY_WIDTH)]
+    declared = [f"// {line}" for line in lines] + [tile.declaration for tile in tiles.values()]
+    part = {"name": load, "argument": turn, "variable": turns["variable"]}
+    known = trips.isdigit() and int(trips) > 0
+    return (
+        StatementView("line", {"text": "\n".join(declared)}),
+        StatementView("part", part, body=loads),
+        StatementView("line", {"text": f"{load}(0);" if known else f"if ({trips} > 0) {load}(0);"}),
+    )
 
 
 def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "Statements") -> StatementView:

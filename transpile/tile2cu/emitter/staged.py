@@ -17,12 +17,12 @@ class StagedTile:
     bytes: int
 
 
-def staged_tile(op: Copy, printer: Printer) -> StagedTile:
+def staged_tile(op: Copy, printer: Printer, line: str = "Staged1D") -> StagedTile:
     """The registers through which a copy's tile goes; what is converted is converted on its way out of them."""
     tile, source = op.dst.buffer, op.src.buffer.dtype
     extents = ", ".join(printer.index(extent) for extent in tile.shape)
     converted = f", {tile.dtype.cpp}" if source != tile.dtype else ""
-    kind = "Staged1D" if tile.rank == 1 else "Staged"
+    kind = line if tile.rank == 1 else "Staged"
     name = printer.names.fresh(f"{printer.names(tile.name)}_next")
     bytes_ = source.bytes
     for extent in tile.static_shape:

@@ -111,6 +111,8 @@ class Statements:
         self.is_walking = False  # whether the way to a producer's loop is printed
         self.is_loading = False  # whether a producer's way to its loads is printed, not what the others do
         self.staged: dict[int, StagedTile] = {}
+        self.lines: dict[int, str] = {}  # the registers of lines that were loaded a turn before, by the copy's id
+        self.behind: dict[int, str] = {}  # a line of text behind a statement, by its id
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
         self._group: int | None = None  # of threads, whose statements are printed
         self._around: Span | None = None  # the place of the statement whose parts are printed
@@ -179,6 +181,8 @@ class Statements:
             above = []
         if not isinstance(stmt, Gemm):
             yield self.statement(stmt, above)
+            if id(stmt) in self.behind:
+                yield StatementView("line", {"text": self.behind[id(stmt)]})
             if stmt is self._first_reader and stays:
                 text = "first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have"
                 yield StatementView("line", {"text": text})

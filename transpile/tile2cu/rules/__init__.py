@@ -36,6 +36,7 @@ from tile2cu.rules.layout.propagate import (
     scan_same,
 )
 from tile2cu.rules.layout.views import view_split_columns
+from tile2cu.rules.lines import lines_a_turn_ahead
 from tile2cu.rules.loops import in_registers, loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when
 from tile2cu.rules.once import read_once
@@ -136,6 +137,7 @@ RULES: tuple[Rule, ...] = (
     reduce_workspace,
     product_in_flight,
     products_beside,
+    lines_a_turn_ahead,
     awaited,
     shared_overlay,
     shared_hazard,

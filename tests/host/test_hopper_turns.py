@@ -1,4 +1,4 @@
-"""Tiles that each turn of a pipelined loop adds to a tensor: staged, and added by TMA."""
+"""What turns of a pipelined loop on Hopper add to tensors, by TMA, and lines that they load ahead."""
 
 import hashlib
 from pathlib import Path
@@ -71,3 +71,35 @@ def test_the_engine_finds_a_tile_that_is_staged_too_early(tmp_path: Path) -> Non
     kernel = load_kernel(folder / f"{emitted.kernel}.json", device="cpu", check=True)
     with pytest.raises((CheckError, LaunchError), match="race"):
         kernel(np.ones((128, 64), np.float16), np.ones((64, 64), np.float16), np.zeros((128, 64), np.float32))
+
+
+LINES = """
+    A_shared = T.alloc_shared((64, 64), "float16")
+    line = T.alloc_shared((64,), "float32")
+    S = T.alloc_fragment((64, 64), "float32")
+    T.clear(S)
+    for k in T.Pipelined({turns}, num_stages=2):
+        T.copy(A[k * 64, 0], A_shared)
+        T.copy(Line[k * 64 : (k + 1) * 64], line)
+        T.gemm(A_shared, A_shared, S)
+        for i, j in T.Parallel(64, 64):
+            S[i, j] += line[j]
+    T.copy(S, Y)
+"""
+
+
+@pytest.mark.parametrize(("turns", "rows"), [("T.ceildiv(M, 64)", 150), ("T.ceildiv(M, 64)", 0), ("3", 192)])
+def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, rows: int, tmp_path: Path) -> None:
+    """Integers; the last line ends behind the tensor's, where it is zero, and a loop without turns loads none."""
+    params = 'A: T.Tensor((M, 64), "float16"), Line: T.Tensor((M,), "float32"), Y: T.Tensor((64, 64), "float32")'
+    kernel = load_body(tmp_path, LINES.format(turns=turns), params, arguments="M", target="cuda:sm_90a")
+    a = RNG.integers(-4, 5, (rows, 64)).astype(np.float16)
+    line = RNG.integers(-9, 10, rows).astype(np.float32)
+    expected = np.zeros((64, 64), np.float32)
+    for k in range(0, rows, 64):
+        tile, part = np.zeros((64, 64), np.float32), np.zeros(64, np.float32)
+        tile[: len(a[k : k + 64])], part[: len(line[k : k + 64])] = a[k : k + 64], line[k : k + 64]
+        expected += tile @ tile + part
+    np.testing.assert_array_equal(kernel(a, line), expected)
+    body = kernel.source.partition("__global__")[2]
+    assert body.index("tl::load(Line.tile(k * 64), line_next);") < body.index("tl::store(line_next, line);")

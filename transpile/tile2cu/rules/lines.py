@@ -1,0 +1,52 @@
+"""Hopper: lines that TMA does not load, and their threads load a turn ahead."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.program import Loop
+from tile2cu.core.schedule import LinesAhead, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.hopper import is_specialised
+from tile2cu.rules.pipeline import lines_ahead
+
+_LINE = """
+A_shared = T.alloc_shared((64, 64), "float16")
+line = T.alloc_shared((64,), "float32")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], A_shared)
+    T.copy(X[0, k * 64 : (k + 1) * 64], line)
+    T.gemm(A_shared, A_shared, C_local)
+    for i, j in T.Parallel(64, 64):
+        C_local[i, j] += line[j]
+"""
+_FEWEST_BITS = 8  # of elements that have bytes of their own
+
+
+@rule(
+    "pipeline.loop.lines-ahead",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="measured on an H200: docs/hopper.md, 8 to 11 % of attention backward",
+    examples=(Example(_LINE, 5, "lines", "line", target="cuda:sm_90a"),),
+)
+def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:
+    """With a producer, tiles of one dimension that could run ahead are loaded to registers under the turn before.
+
+    TMA's tiles have two dimensions, so that the threads load these; where a turn does so first of all, its products
+    wait for memory. Turns that overlap, or are dealt to warpgroups, have loads of two dimensions only.
+
+    Gives: the copies.
+    """
+    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    if pipeline is None or not pipeline.producer or not is_specialised(context):
+        return
+    if any(context.facts.get(op, what) is not None for what in ("overlap", "dealt", "in_flight")):
+        return
+    lines = tuple(
+        copy
+        for copy in lines_ahead(op, context.launch)
+        if any(copy is stmt for stmt in pipeline.body) and copy.src.buffer.dtype.bits >= _FEWEST_BITS
+    )
+    if lines:
+        yield op, "lines", LinesAhead(lines)
