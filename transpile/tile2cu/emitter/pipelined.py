@@ -73,7 +73,7 @@ def _lines_ahead(op: Loop, turns: dict[str, str], statements: "Statements") -> t
     for copy in found.copies:
         del statements.staged[id(copy)]
     statements.lines |= {key: tile.name for key, tile in tiles.items()}
-    statements.behind |= {id(found.copies[-1]): f"if ({turn} + 1 < {trips}) {load}({turn} + 1);"}
+    statements.behind |= {id(found.copies[-1]): f"{load}(tl::min({turn} + 1, {trips} - 1));"}
     lines = [*wrapped(f"{about}  [{rule}]", BODY_WIDTH)]
     declared = [f"// {line}" for line in lines] + [tile.declaration for tile in tiles.values()]
     part = {"name": load, "argument": turn, "variable": turns["variable"]}

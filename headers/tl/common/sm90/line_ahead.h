@@ -11,6 +11,7 @@ template <class T, int n, int threads> struct LineAhead {
 };
 
 // Starts to load the line at `from`; the registers are there when they are used. Places outside of the tensor are zero.
+// All threads compute their address: what a branch computes stands in front of the products that follow.
 // Who: `threads` threads, from thread 0 on.
 template <class View, class T, int n, int threads>
 TL_DEVICE void load(const Place<View>& from, LineAhead<T, n, threads>& to) {
@@ -18,7 +19,12 @@ TL_DEVICE void load(const Place<View>& from, LineAhead<T, n, threads>& to) {
   TL_UNROLL
   for (int turn = 0; turn < LineAhead<T, n, threads>::each; ++turn) {
     const int i = turn * threads + thread();
-    if (i < n) to.element[turn] = bit_cast<T>(Vec<T, 1>(value(chunk<1>(from, 0, i))));
+    const auto* const place = from.address(i);
+    const bool inside = i < n && from.view.inside(0, from.offset[0] + i);
+    if constexpr (sizeof(T) == 4)
+      to.element[turn] = inside ? bit_cast<T>(load4(place)) : T(0);
+    else
+      to.element[turn] = inside ? bit_cast<T>(Vec<T, 1>(value(chunk<1>(from, 0, i)))) : T(0);
   }
 }
 
