@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // attention_backward.py:191-192
     tl::store(lse_next, lse);
     tl::store(delta_next, delta);
-    if (k_turn + 1 < turns) load_lines(k_turn + 1);
+    load_lines(tl::min(k_turn + 1, turns - 1));
 
     // attention_backward.py:195-196  Queries past the end add nothing, as their Q and dO are zeros.
     tl::gemm_start(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);
