@@ -105,3 +105,54 @@ def test_a_sum_over_turns_is_no_element_of_one_thread(lines: str, tmp_path: Path
         params = 'X: T.Tensor((128,), "float32"), Y: T.Tensor((1,), "float32")'
         load_body(tmp_path, ONE.format(lines.replace("\n", "\n        ")), params)
     assert caught.value.code == "T2C-L014"
+
+
+@pytest.mark.parametrize("rows", ["T.serial(8)", "T.unroll(8)", "range(8)"])
+def test_a_loop_over_rows_is_one_over_elements(rows: str, tmp_path: Path) -> None:
+    """Nothing goes through shared memory, row by row."""
+    statements = f"""
+        F = T.alloc_fragment((8, 96), "float32")
+        total = T.alloc_fragment((8,), "float32")
+        for i in {rows}:
+            for j in T.Parallel(96):
+                F[i, j] = T.if_then_else(T.And(bx * 8 + i < M, j < N), X[bx * 8 + i, j], 0.0)
+        T.reduce_sum(F, total, dim=1)
+        for i in {rows}:
+            for j in T.Parallel(96):
+                value = F[i, j] - total[i]
+                F[i, j] = value * 2.0
+        T.copy(F, Y[bx * 8, 0])
+    """
+    params = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, 96), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="T.ceildiv(M, 8)", arguments="M, N")
+    x = RNG.integers(-9, 10, (19, 70)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), (0, 26)))
+    np.testing.assert_array_equal(kernel(x), 2 * (padded - x.sum(1, keepdims=True)))
+    text = kernel.source.partition("__global__")[2].partition("---- host")[0]
+    assert "_staged" not in text and "for (" not in text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("F[i + 1, j] = F[i, j] + F[i + 1, j]", lambda x: x.cumsum(0)),
+        ("G[j] += F[i, j]", lambda x: x + x[:7].sum(0)),
+        ("G[j] = F[i, j]", lambda x: x + x[6]),
+    ],
+    ids=["a running sum", "a sum of rows", "the last row"],
+)
+def test_rows_that_meet_one_another_come_in_order(line: str, expected, tmp_path: Path) -> None:
+    statements = f"""
+        F = T.alloc_fragment((8, 96), "float32")
+        G = T.alloc_fragment((96,), "float32")
+        T.copy(X, F)
+        T.clear(G)
+        for i in T.serial(7):
+            for j in T.Parallel(96):
+                {line}
+        for i, j in T.Parallel(8, 96):
+            Y[i, j] = F[i, j] + G[j]
+    """
+    params = 'X: T.Tensor((8, 96), "float32"), Y: T.Tensor((8, 96), "float32")'
+    x = RNG.integers(-9, 10, (8, 96)).astype(np.float32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected(x))

@@ -23,6 +23,7 @@ from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.mask import masks_after_products
+from tile2cu.rules.rewrite.nested import joined_loops
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.ones import without_ones
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
@@ -200,7 +201,7 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     if target.mfma or target.capability < (9, 0):
         launch = without_early_starts(launch)
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
-    launch = normal_form(flat_loops(views_through_shared(without_ones(launch))))
+    launch = normal_form(flat_loops(joined_loops(views_through_shared(without_ones(launch)))))
     launch = divisions_by_shared_numbers(masks_after_products(launch))
     return launch if program.own_barriers else updates_by_all(launch)
 
