@@ -290,3 +290,8 @@ def test_wrong_python_is_named_as_what_it_is(trace: Callable[..., Program], valu
     error = caught.value
     assert error.span is not None
     assert f"{error.span.file}:{error.span.line}: error[{error.code}]: {error.message}" == message
+
+
+def test_the_tuners_module_has_the_decorator_that_older_files_take_from_there(trace: Callable[..., Program]) -> None:
+    text = FACTORY.replace("import tilelang\n", "from tilelang.autotuner import *\n").replace("tilelang.jit(", "jit(")
+    assert trace(text, block_M=64).outputs == (1,)

@@ -185,7 +185,7 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tile2cu": {"jit": Builtin("tilelang.jit", _jit), "language": Namespace("tilelang.language")},
         "tilelang.math": _INTEGERS,
         "tilelang.utils": _FP8,
-        "tilelang.autotuner": {"autotune": _AUTOTUNE, "AutoTuner": _TUNER},
+        "tilelang.autotuner": {"autotune": _AUTOTUNE, "AutoTuner": _TUNER, "jit": Builtin("tilelang.jit", _jit)},
         "tilelang.layout": layouts.FUNCTIONS,
         "tilelang.quantize": quantize.FUNCTIONS,
         "tilelang.quantize.quantization": quantize.FUNCTIONS,
