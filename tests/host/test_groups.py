@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.host.kernels import load_body
 from tile2cu_runtime import Kernel
 
@@ -196,3 +197,46 @@ def test_groups_within_groups(target: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(z, x[[0, 64]])
     np.testing.assert_array_equal(n[1], np.where(np.arange(384) < 128, np.arange(384) + 1, 0))
     assert "by the threads of T.ws(0, 1)" in kernel.source
+
+
+AFTER = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def split_rows(N):
+    @T.prim_func
+    def main(X: T.Tensor((N, 64), "float32"), P: T.Tensor((N, 2, 64), "float32"), Y: T.Tensor((N,), "float32")):
+        with T.Kernel(N, threads=256) as bx:
+            S = T.alloc_shared((2, 64), "float32")
+            tx = T.get_thread_binding()
+            with T.ws(0):
+                for i in T.Parallel(64):
+                    S[0, i] = X[bx, i] * 2
+                for i in T.Parallel(64):
+                    P[bx, 0, i] = S[0, 63 - i]
+            with T.ws(1):
+                for i in T.Parallel(64):
+                    S[1, i] = X[bx, i] * 3
+                for i in T.Parallel(64):
+                    P[bx, 1, i] = S[1, 63 - i]
+        with T.Kernel(N, threads=32) as bx:
+            lane = T.get_thread_binding()
+            sum_ = T.alloc_local((1,), "float32")
+            sum_[0] = P[bx, 0, lane] + P[bx, 0, lane + 32] + P[bx, 1, lane] + P[bx, 1, lane + 32]
+            for step in T.serial(5):
+                sum_[0] += T.shfl_xor(sum_[0], 1 << step)
+            if lane == 0:
+                Y[bx] = sum_[0]
+
+    return main
+"""
+
+
+def test_a_kernel_of_one_warp_after_one_of_groups(tmp_path: Path) -> None:
+    path = tmp_path / "split_rows.py"
+    path.write_text(AFTER)
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_90a", check=True)
+    x = RNG.integers(-9, 9, (5, 64)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, np.zeros((5, 2, 64), np.float32)), 5 * x.sum(axis=1))

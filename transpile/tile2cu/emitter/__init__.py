@@ -9,7 +9,7 @@ from tile2cu.core.effects import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Gemm, Launch, Program, walk_stmts
+from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.expressions import Printer
@@ -125,7 +125,7 @@ def _group(launches: tuple[Settled, ...]) -> str:
     """The threads of a group, or of each, where groups work by themselves; empty where they do not."""
     in_groups = {each.launch.shares or (each.launch.threads,) for each in launches if each.launch.groups > 1}
     found = {
-        next((sizes for sizes in in_groups if each.launch.threads == sizes[0]), ())  # a block of one group
+        next((sizes for sizes in in_groups if _is_first_group(each, sizes[0])), ())
         if each.launch.groups == 1
         else each.launch.shares or (each.launch.threads,)
         for each in launches
@@ -138,6 +138,14 @@ def _group(launches: tuple[Settled, ...]) -> str:
             help="write them as two functions",
         )
     return ", ".join(map(str, found.pop()))
+
+
+def _is_first_group(settled: Settled, threads: int) -> bool:
+    """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
+    waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
+    stmts = list(walk_stmts(settled.launch.body))
+    alone = not any(isinstance(stmt, waits) or settled.facts.get(stmt, "barrier") is not None for stmt in stmts)
+    return settled.launch.threads == threads or (settled.launch.threads < threads and alone)
 
 
 def _of_groups(settled: Settled) -> set[str]:

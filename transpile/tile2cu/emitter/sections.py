@@ -185,7 +185,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
             warps: Warps = settled.facts[op, "warps"]
             rule = settled.facts.rule(op, "warps")
             return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
-    return (f"{count} warps",)
+    return (f"{count} warp{'s' * (count > 1)}",)
 
 
 def pasted(source: Pasted, file: str) -> Section:
