@@ -3,6 +3,7 @@
 #include "wgmma_instructions.h"
 
 namespace tl {
+struct tfloat32;
 namespace cuda {
 
 template <> struct WgmmaOperandOf<float> {
