@@ -9,8 +9,8 @@ enum Overwrite { overwrite };
 
 // ---- one instruction ---------------------------------------------------------------------------------------------
 
-// Machines without products of 8-bit floating point multiply halves, which hold its values exactly. A lane's four neighbours along
-// K become two pairs of two instructions: k is taken in another order, the same for A and B.
+// Machines without products of 8-bit floating point multiply halves, which hold its values exactly. A lane's four
+// neighbours along K become two pairs of two instructions: k is taken in another order, the same for A and B.
 template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const uint32_t* b) {
   if constexpr (T::has_products) {
     Float8Instructions::mma_m16n8k32(d, a, b, T::is_e4m3);
