@@ -274,8 +274,12 @@ def test_a_fault_in_attention_is_found(name: str | None, attention: Subject, sai
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B", "swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_64B"),
-        ("sizes[d] = extents[d]", "sizes[d] = extents[rank - 1 - d]"),
+        ("swizzle_bytes == 128  ? cuda::map_swizzle_128B", "swizzle_bytes == 128  ? cuda::map_swizzle_64B"),
+        (
+            "return encode(&map, type, uint32_t(rank), const_cast<void*>(base), extents,",
+            "const uint64_t swapped[] = {extents[rank - 1], extents[0]};\n"
+            "return encode(&map, type, uint32_t(rank), const_cast<void*>(base), swapped,",
+        ),
     ],
 )
 def test_a_fault_in_a_tensor_map_is_found(

@@ -39,7 +39,7 @@ __device__ __forceinline__ HalfTile& half_of(Tile& tile, int half) {
 template <Fault fault>
 __device__ __forceinline__ void store(tl::Fragment<float, Layout>& c, Shared& s, const tl::TensorMap& C_map) {
   if (fault == none) return tl::tma_store(c, s.C, C_map, tl::at(0, 0));
-  tl::stage_rows<0, 64>(c, s.C, 0);  // @stage
+  tl::stage_rows<0, 64, 0>(c, s.C, 0);  // @stage
   if (fault != store_without_fence) tl::fence_async_proxy();
   tl::sync_warp();
   if (tl::lane() == 0) {

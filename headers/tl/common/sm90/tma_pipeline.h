@@ -111,8 +111,8 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
   int bytes_;
 };
 
-// visit(k) for those of start .. stop - 1 for which taken(k) holds, in order. The lanes of a warp ask for as many turns at
-// once, so that what decides arrives together. Who: whole warps, all of whose threads know the same.
+// visit(k) for those of start .. stop - 1 for which taken(k) holds, in order. The lanes of a warp ask for as many turns
+// at once, so that what decides arrives together. Who: whole warps, all of whose threads know the same.
 template <class Taken, class Visit>
 TL_DEVICE void each_taken(int start, int stop, const Taken& taken, const Visit& visit) {
   for (int first = start; first < stop; first += warp_size) {
