@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // attention_backward.py:213-214
     tl::gemm_start(tl::transposed(dsT_shared), K_shared, dq, tl::overwrite);
-    // and for those that were begun before it
+    // until this product and those begun before it are done
     tl::gemm_wait<0>(dq, dv, dk);
     tl::staging_is_free();  // before it is written again
     // Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's while

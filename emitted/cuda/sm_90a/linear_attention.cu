@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // linear_attention.py:63-64
     tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
-    // and for those that were begun before it
+    // until this product and those begun before it are done
     tl::gemm_wait<0>(o);
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 

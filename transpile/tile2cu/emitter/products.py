@@ -76,7 +76,7 @@ def cleared(op: Gemm, above: list[str], statements: "Statements") -> Iterator[St
 def after(op: Gemm, statements: "Statements") -> Iterator[StatementView]:
     """The wait of a product that is waited for at once while others are in flight, which end with it."""
     if statements.facts.get(op, "landing") is not None:
-        about = "and for those that were begun before it"
+        about = "until this product and those begun before it are done"
         yield StatementView("line", {"text": _wait(op, 0, statements, op.c.buffer)}, op.span.line, (about,))
 
 
