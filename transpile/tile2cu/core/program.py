@@ -5,12 +5,12 @@ Read top down: a Program has parameters and launches; a Launch has tiles and a b
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, negated, static_value
 from tile2cu.core.span import Span
 
 
@@ -320,6 +320,12 @@ class Loop(Stmt):
     stages_asked: int = 0
     body: tuple[Stmt, ...] = ()
 
+    @property
+    def count(self) -> int | None:
+        """How many turns it has, where it counts from 0 by 1 and that is known."""
+        start, stop, step = (static_value(part) for part in (self.start, self.stop, self.step))
+        return int(stop) if stop is not None and (start, step) == (0, 1) else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class If(Stmt):
@@ -329,6 +335,12 @@ class If(Stmt):
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
     once: bool = False
+
+    def with_arms(self, then: tuple[Stmt, ...], orelse: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The branch with other arms: none where nothing is left to do, the opposite where only the second does it."""
+        if then:
+            return (replace(self, then=then, orelse=orelse),)
+        return (replace(self, condition=negated(self.condition), then=orelse, orelse=()),) if orelse else ()
 
 
 @dataclass(frozen=True, kw_only=True)

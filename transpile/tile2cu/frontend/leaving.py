@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import negated
 from tile2cu.core.program import If, Loop, Parallel, Stmt, While, walk_stmts
 
 Body = tuple[Stmt, ...]
@@ -46,12 +45,8 @@ def _either(stmt: If, rest: Body) -> Body:
         assert leave is not None
         raise _refusal(leave)
     then, orelse = without_leaves(then), without_leaves(orelse)
-    if then:
-        return (replace(stmt, then=then, orelse=orelse),)
-    if not orelse:
-        return ()
-    comments = (*stmt.comments, "T.thread_return(): the others are done")
-    return (replace(stmt, condition=negated(stmt.condition), then=orelse, orelse=(), comments=comments),)
+    said = () if then else ("T.thread_return(): the others are done",)
+    return replace(stmt, comments=(*stmt.comments, *said)).with_arms(then, orelse)
 
 
 def _ends(body: Body) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Const, Expr, Load, Role, Var, negated, static_value, works_among_threads
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
 from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
@@ -211,10 +211,8 @@ def _trace_arms(
     cx.recorder.depth -= 1
     then_env.end_frame()
     else_env.end_frame()
-    if not then:  # only the other arm does anything
-        condition, then, orelse = negated(condition), orelse, []
-    if then:
-        cx.recorder.emit(If(condition=condition, then=tuple(then), orelse=tuple(orelse), **at.fields))
+    for branch in If(condition=condition, then=(), **at.fields).with_arms(tuple(then), tuple(orelse)):
+        cx.recorder.emit(branch)
 
 
 def _no_return(flow: Return | None) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
-from tile2cu.core.schedule import Landing, Pipeline
+from tile2cu.core.schedule import Landing
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import multiplies_on_wgmma, on_wgmma
+from tile2cu.rules.hopper import multiplies_on_wgmma, on_wgmma, turns_follow
 
 _THREE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -49,10 +49,8 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: which products stay in flight, and before which statements the others are awaited.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    if pipeline is None or not pipeline.producer or not on_wgmma(context):
-        return
-    if any(context.facts.get(op, what) is not None for what in ("overlap", "dealt", "in_flight")):
+    pipeline = turns_follow(op, context)
+    if pipeline is None or not on_wgmma(context):
         return
     products = [stmt for stmt in pipeline.body if isinstance(stmt, Gemm)]
     known = all(isinstance(stmt, _KNOWN) for stmt in pipeline.body)

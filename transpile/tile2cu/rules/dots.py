@@ -30,8 +30,7 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
         return None
     loop = op.body[0]
     *lets, store = loop.body
-    trips = (static_value(loop.start), static_value(loop.stop), static_value(loop.step))
-    if loop.kind is not LoopKind.UNROLL or trips != (0, 4, 1) or not all(isinstance(let, Let) for let in lets):
+    if loop.kind is not LoopKind.UNROLL or loop.count != 4 or not all(isinstance(let, Let) for let in lets):
         return None
     if not (isinstance(store, Store) and store.op == "+" and store.indices == op.vars):
         return None

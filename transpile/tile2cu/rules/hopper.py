@@ -22,7 +22,7 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Multiple, Specialised
+from tile2cu.core.schedule import Multiple, Pipeline, Specialised
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
@@ -209,6 +209,13 @@ def is_specialised(context: Context) -> bool:
     """Whether the launch has a producer warp."""
     decided: Specialised | None = context.facts.get(context.launch, "specialised")
     return decided is not None and decided.producer
+
+
+def turns_follow(op: Loop, context: Context) -> Pipeline | None:
+    """A producer's loop whose turns come one after the other: none overlaps another, or is dealt to warpgroups."""
+    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    apart = all(context.facts.get(op, what) is None for what in ("overlap", "dealt", "in_flight"))
+    return pipeline if pipeline is not None and pipeline.producer and apart else None
 
 
 def on_wgmma(context: Context) -> bool:

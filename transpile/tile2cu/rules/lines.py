@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tile2cu.core.program import Loop
-from tile2cu.core.schedule import LinesAhead, Pipeline
+from tile2cu.core.schedule import LinesAhead
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised
+from tile2cu.rules.hopper import is_specialised, turns_follow
 from tile2cu.rules.pipeline import lines_ahead
 
 _LINE = """
@@ -38,10 +38,8 @@ def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the copies.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    if pipeline is None or not pipeline.producer or not is_specialised(context):
-        return
-    if any(context.facts.get(op, what) is not None for what in ("overlap", "dealt", "in_flight")):
+    pipeline = turns_follow(op, context)
+    if pipeline is None or not is_specialised(context):
         return
     lines = tuple(
         copy

@@ -48,7 +48,7 @@ def _copy(stmt: Stmt, loop: Loop | None) -> Effect | None:
         return None
     target, source = stmt.buffer, stmt.value.buffer
     assert isinstance(source, Buffer)
-    count = 1 if loop is None else _turns(loop)
+    count = 1 if loop is None else loop.count or 0
     size = count * target.dtype.bytes
     if (target.scope, source.scope) != (Scope.SHARED, Scope.GLOBAL) or target.dtype != source.dtype:
         return None
@@ -62,12 +62,6 @@ def _copy(stmt: Stmt, loop: Loop | None) -> Effect | None:
         ends.append(Address(buffer.dtype, buffer, first, access, count))
     call = Call(INT32, f"cp_async<{size}>", (*ends, int_const(size)))
     return Effect(call=call, span=stmt.span, comments=stmt.comments, trailing=stmt.trailing)
-
-
-def _turns(loop: Loop) -> int:
-    """The turns of a loop that counts from 0 by 1; 0 of any other."""
-    start, stop, step = (static_value(part) for part in (loop.start, loop.stop, loop.step))
-    return int(stop) if isinstance(stop, int) and (start, step) == (0, 1) else 0
 
 
 def _first(indices: tuple[Expr, ...], var: Var) -> tuple[Expr, ...] | None:

@@ -20,14 +20,14 @@ def _given(body: tuple[Stmt, ...], found: frozenset[Var], *, by_condition: bool)
     for stmt in body:
         match stmt:
             case Let(var=var, value=value) | Declare(var=var, init=value) | Assign(var=var, value=value):
-                found |= {var} if by_condition or _mentions(value, found) else set()
+                found |= {var} if by_condition or mentions(value, found) else set()
             case If():
-                inside = by_condition or _mentions(stmt.condition, found)
+                inside = by_condition or mentions(stmt.condition, found)
                 found |= _given((*stmt.then, *stmt.orelse), found, by_condition=inside)
             case While():
-                found |= _given(stmt.body, found, by_condition=by_condition or _mentions(stmt.condition, found))
+                found |= _given(stmt.body, found, by_condition=by_condition or mentions(stmt.condition, found))
             case Loop():
-                inside = by_condition or _mentions(stmt.start, found) or _mentions(stmt.stop, found)
+                inside = by_condition or mentions(stmt.start, found) or mentions(stmt.stop, found)
                 found |= {stmt.var} if inside else set()
                 found |= _given(stmt.body, found, by_condition=inside)
             case _:
@@ -35,5 +35,6 @@ def _given(body: tuple[Stmt, ...], found: frozenset[Var], *, by_condition: bool)
     return found
 
 
-def _mentions(expr: Expr | None, found: frozenset[Var]) -> bool:
+def mentions(expr: Expr | None, found: Collection[Var]) -> bool:
+    """Whether one of these variables stands in an expression."""
     return expr is not None and any(part in found for part in walk(expr) if isinstance(part, Var))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.core.accesses import Access, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Expr, Var, static_value, walk
+from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
 from tile2cu.core.program import (
     Copy,
@@ -21,7 +21,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
-from tile2cu.rules.layout.dependence import dependent
+from tile2cu.rules.layout.dependence import dependent, mentions
 
 _SOFTMAX = """
 A_shared = T.alloc_shared((64, 32), "float16")
@@ -190,7 +190,7 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
     loops = [stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Parallel)]
     spread = {var for op in loops for var in dependent(op, op.vars)}
     for access in element_accesses(launch.body):
-        if access.buffer.scope is Scope.FRAGMENT and not any(_mentions(index, spread) for index in access.indices):
+        if access.buffer.scope is Scope.FRAGMENT and not any(mentions(index, spread) for index in access.indices):
             yield access.buffer, "layout", Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
 
 
@@ -200,7 +200,7 @@ def fragment_accesses(op: Parallel) -> list[Access]:
     return [
         access
         for access in element_accesses(op.body)
-        if access.buffer.scope is Scope.FRAGMENT and any(_mentions(index, spread) for index in access.indices)
+        if access.buffer.scope is Scope.FRAGMENT and any(mentions(index, spread) for index in access.indices)
     ]
 
 
@@ -228,12 +228,8 @@ def uneven_stores(op: Parallel) -> Iterator[Access]:
     return below(op.body, ())
 
 
-def _mentions(index: Expr, variables: Collection[Var]) -> bool:
-    return any(part in variables for part in walk(index) if isinstance(part, Var))
-
-
 def _any_mentions(exprs: Iterable[Expr], variables: Collection[Var]) -> bool:
-    return any(_mentions(expr, variables) for expr in exprs)
+    return any(mentions(expr, variables) for expr in exprs)
 
 
 def _covers(layout: FragmentLayout, op: Parallel) -> bool:

@@ -1,7 +1,7 @@
 """Loops that name a fragment's elements by one index for several variables, `F[i * 8 + j]`, run over that index."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -10,6 +10,7 @@ from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions
+from tile2cu.rules.rewrite.unused import without_unused
 
 
 def flat_loops(launch: Launch) -> Launch:
@@ -18,7 +19,8 @@ def flat_loops(launch: Launch) -> Launch:
     The loop then runs where the fragment lies. A name of such an index, `k = i * 8 + j`, is the variable's.
     """
     bounds = Bounds(launch)
-    return replace(launch, body=in_body(launch.body, lambda body, place: _flattened(body[place], bounds)))
+    body = in_body(launch.body, lambda body, place: _flattened(body[place], bounds))
+    return launch if body is launch.body else without_unused(replace(launch, body=body))
 
 
 def _flattened(stmt: Stmt, bounds: Bounds) -> Body | None:
@@ -28,7 +30,7 @@ def _flattened(stmt: Stmt, bounds: Bounds) -> Body | None:
     for group in sorted(_groups(stmt, bounds), key=lambda group: group.first, reverse=True):
         op = _joined(op, group, bounds)
     op = _without_aliases(op)
-    return None if op is stmt else (replace(op, body=_without_unused(op.body)),)
+    return None if op is stmt else (op,)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _without_aliases(op: Parallel) -> Parallel:
     used = {part: lets[part] for index, _ in _of_fragments(op) for part in variables(index) if part in lets}
     if not used:
         return op
-    body = _without(op.body, set(used))
+    body = in_body(op.body, lambda body, at: () if _binds(body[at], used) else None)
     body = tuple(with_expressions(part, lambda expr: used.get(expr)) for part in body)  # type: ignore[call-overload]
     renamed: dict[Expr, Expr] = {}
     for alias, var in used.items():
@@ -132,20 +134,5 @@ def _without_aliases(op: Parallel) -> Parallel:
     return replace(op, vars=vars_, body=body)  # type: ignore[arg-type]
 
 
-def _without(body: Body, names: set[Var]) -> Body:
-    """Statements without those that bind these names."""
-    return in_body(body, lambda body, at: () if _binds(body[at], names) else None)
-
-
-def _without_unused(body: Body) -> Body:
-    """Statements without names that nothing reads any more."""
-    while True:
-        read = {var for part in walk_stmts(body) for var in variables(*expressions(part))}
-        unused = {part.var for part in walk_stmts(body) if isinstance(part, Let) and part.var not in read}
-        if not unused:
-            return body
-        body = _without(body, unused)
-
-
-def _binds(stmt: Stmt, names: set[Var]) -> bool:
+def _binds(stmt: Stmt, names: Collection[Var]) -> bool:
     return isinstance(stmt, Let) and stmt.var in names

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.core.accesses import element_accesses
-from tile2cu.core.expr import Expr, Role, Var, static_value
+from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -37,7 +37,7 @@ def _joined(stmt: Stmt) -> Body | None:
     if not isinstance(stmt, Loop) or stmt.kind not in (LoopKind.SERIAL, LoopKind.UNROLL) or len(stmt.body) != 1:
         return None
     (op,) = stmt.body
-    if not isinstance(op, Parallel) or not _counts_from_zero(stmt) or not _is_of_a_fragment(op, stmt.var):
+    if not isinstance(op, Parallel) or stmt.count is None or not _is_of_a_fragment(op, stmt.var):
         return None
     if len(op.vars) >= _MOST_DIMENSIONS:
         return None
@@ -49,10 +49,6 @@ def _joined(stmt: Stmt) -> Body | None:
     comments = (*stmt.comments, *op.comments)
     vars_, extents = (own, *op.vars), (stmt.stop, *op.extents)
     return (replace(op, vars=vars_, extents=extents, body=body, span=stmt.span, comments=comments),)
-
-
-def _counts_from_zero(loop: Loop) -> bool:
-    return (static_value(loop.start), static_value(loop.step)) == (0, 1) and static_value(loop.stop) is not None
 
 
 def _is_of_a_fragment(op: Parallel, row: Var) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from tile2cu.core.expr import Expr, Load, negated, rebuilt
+from tile2cu.core.expr import Expr, Load, rebuilt
 from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While
 
 Body = tuple[Stmt, ...]
@@ -60,11 +60,8 @@ def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Body:
     match stmt:
         case If():
             then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
-            if then is stmt.then and orelse is stmt.orelse:
-                return (stmt,)
-            if then or not orelse:
-                return (replace(stmt, then=then, orelse=orelse),) if then else ()
-            return (replace(stmt, condition=negated(stmt.condition), then=orelse, orelse=()),)
+            same = then is stmt.then and orelse is stmt.orelse
+            return (stmt,) if same else stmt.with_arms(then, orelse)
         case Loop() | While():
             body = in_body(stmt.body, change)
             return (stmt,) if body is stmt.body else (replace(stmt, body=body),)
