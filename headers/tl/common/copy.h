@@ -158,7 +158,7 @@ template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>
   else
     return place.holds({Layout::M, Layout::N});
 }
-// From how many registers on a thread gains by it: docs/hopper.md, "Memory-bound kernels".
+// From how many registers on a thread gains by it: benchmarks/RESULTS.md, "Guards".
 constexpr int registers_worth_a_test = 32;
 // Does `access` with the place. If all of it lies inside, which one test tells for all threads, no packet has a guard.
 template <class Layout, class View, class Access> TL_DEVICE void guarded(const Place<View>& place, Access access) {

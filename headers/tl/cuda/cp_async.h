@@ -21,7 +21,7 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
 }
 
 // Whether it pays to give up first what is read once of a tensor of so many bytes: of one much larger than L2 the rest
-// of L2 is lost either way. [measured on an H200: docs/hopper.md, "Memory-bound kernels"]
+// of L2 is lost either way. [measured on an H200: benchmarks/RESULTS.md, "What the L2 holds"]
 TL_DEVICE bool spares_l2(int64_t bytes) { return bytes <= int64_t(256) << 20; }
 
 // The same of what is read once: L2 gives it up before anything else that it holds.

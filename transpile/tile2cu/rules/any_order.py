@@ -28,7 +28,7 @@ T.reduce_sum(sums, total, dim=1)
     "vector.loop.any-order",
     phase=Phase.LOOP,
     on=Parallel,
-    source="measured on an H200: docs/hopper.md, memory-bound kernels",
+    source="measured on an H200: benchmarks/RESULTS.md, GEMV",
     examples=(Example(_EXAMPLE, 6, "any_order", "True"),),
 )
 def any_order(op: Parallel, context: Context) -> Iterator[Decision]:

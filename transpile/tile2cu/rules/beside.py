@@ -34,7 +34,7 @@ _FEWEST = 3  # of two products in a turn, one overlaps the next turn or none doe
     "pipeline.loop.products-beside",
     phase=Phase.PIPELINE,
     on=Loop,
-    source="measured on an H200: docs/hopper.md, attention backward",
+    source="measured on an H200: benchmarks/RESULTS.md, attention backward",
     examples=(
         Example(_THREE, 13, "lands", "S", target="cuda:sm_90a"),
         Example(_THREE, 14, "landing", "C", target="cuda:sm_90a"),

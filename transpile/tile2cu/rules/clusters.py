@@ -68,8 +68,8 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
 def multicast(op: Loop, context: Context) -> Iterator[Decision]:
     """What all blocks of a cluster load alike in their turns, the first of them loads for all.
 
-    Only where the user asks for clusters: a GEMM measured 2 % less with them (docs/hopper.md). The blocks lie along one
-    axis of the grid, on which neither the place of the load depends nor how many turns there are.
+    Only where the user asks for clusters: a GEMM measured 2 % less with them (benchmarks/RESULTS.md). The blocks lie
+    along one axis of the grid, on which neither the place of the load depends nor how many turns there are.
 
     Gives: how many blocks share a ring, whose slots are free when all have released them, and who each load is for.
     """

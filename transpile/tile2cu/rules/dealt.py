@@ -50,7 +50,7 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do 
     "pipeline.loop.dealt-turns",
     phase=Phase.WARPS,
     on=Loop,
-    source="measured on an H200: docs/hopper.md, MLA decode",
+    source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
     examples=(Example(_LATENT, 7, "dealt", "S by one warpgroup a turn, O by both", "cuda:sm_90a", 256),),
 )
 def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:

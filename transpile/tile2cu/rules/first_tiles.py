@@ -32,7 +32,7 @@ _MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
     "pipeline.copy.first-tiles",
     phase=Phase.PIPELINE,
     on=Launch,
-    source="measured on an H200: docs/hopper.md, Mamba-2",
+    source="measured on an H200: benchmarks/RESULTS.md, Mamba-2",
     examples=(Example(_PRODUCT_BEFORE, "launch", "first_tiles", "F_shared", target="cuda:sm_90a"),),
 )
 def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:

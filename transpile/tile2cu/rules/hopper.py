@@ -81,7 +81,7 @@ TMA_RANK = 5
 _MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of a multiprocessor
 _BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
-LESSONS = "measured on an H200: docs/hopper.md"
+LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 
 
 @rule(

@@ -51,7 +51,7 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
     "pipeline.loop.product-in-flight",
     phase=Phase.PIPELINE,
     on=Loop,
-    source="measured on an H200: docs/hopper.md, weights of 4 bits",
+    source="measured on an H200: benchmarks/RESULTS.md, weights of 4 bits",
     examples=(
         Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B is written", target="cuda:sm_90a"),
         Example(_DECODE, "B", "slots", "2", target="cuda:sm_90a"),

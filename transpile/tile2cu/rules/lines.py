@@ -27,7 +27,7 @@ _FEWEST_BITS = 8  # of elements that have bytes of their own
     "pipeline.loop.lines-ahead",
     phase=Phase.PIPELINE,
     on=Loop,
-    source="measured on an H200: docs/hopper.md, 8 to 11 % of attention backward",
+    source="measured on an H200: benchmarks/RESULTS.md, 8 to 11 % of attention backward",
     examples=(Example(_LINE, 5, "lines", "line", target="cuda:sm_90a"),),
 )
 def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:

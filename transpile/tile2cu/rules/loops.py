@@ -131,7 +131,7 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     "vector.loop.store-last",
     phase=Phase.LOOP,
     on=Parallel,
-    source="measured on an H200: docs/hopper.md, weights of 4 bits",
+    source="measured on an H200: benchmarks/RESULTS.md, weights of 4 bits",
     examples=(
         Example(
             'S = T.alloc_shared((64, 64), "float16")\n'
@@ -172,7 +172,7 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     "vector.loop.in-registers",
     phase=Phase.LOOP,
     on=Parallel,
-    source="measured on an H200: docs/hopper.md, RMSNorm",
+    source="measured on an H200: benchmarks/RESULTS.md, RMSNorm",
     examples=(
         Example(
             'x = T.alloc_fragment((8, 72), "float32")\n'

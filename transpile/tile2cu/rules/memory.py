@@ -74,7 +74,7 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
 
     What proves it are the ranges of loops and grid, and the conditions of the branches around the access. Of the
     guards that are left, copies of tiles that take many registers ask once for all of the tile (tl::copy); copies to
-    shared memory and T.Parallel loops ask for each packet (docs/hopper.md, 'Guards').
+    shared memory and T.Parallel loops ask for each packet (benchmarks/RESULTS.md, 'Guards').
 
     Gives: one truth value a dimension, for each tensor.
     """

@@ -21,7 +21,7 @@ for k in T.Pipelined(4, num_stages=2):
     "select.copy.read-once",
     phase=Phase.SELECT,
     on=Copy,
-    source="PTX ISA, 'Cache Eviction Priority Hints'; measured on an H200: docs/hopper.md, memory-bound kernels",
+    source="PTX ISA, 'Cache Eviction Priority Hints'; measured on an H200: benchmarks/RESULTS.md, 'What the L2 holds'",
     examples=(Example(_EXAMPLE, 4, "once", "()"),),
 )
 def read_once(op: Copy, context: Context) -> Iterator[Decision]:

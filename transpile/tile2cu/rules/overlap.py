@@ -38,7 +38,7 @@ _MASKED = _ATTENTION.replace(
     "            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))\n"
     "    T.copy(S, P)\n",
 )
-_LESSONS = "measured on an H200: docs/hopper.md"
+_LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 _WARPGROUP = 128
 _REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup
 _PRODUCER_REGISTERS = 24

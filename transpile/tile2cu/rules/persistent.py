@@ -54,7 +54,7 @@ def _example(turns: str, value: str) -> Example:
     "schedule.grid.persistent",
     phase=Phase.PIPELINE,
     on=Launch,
-    source="measured on an H200: docs/hopper.md, 2 to 10 % of attention",
+    source="measured on an H200: benchmarks/RESULTS.md, 2 to 10 % of attention",
     examples=(_example("8", "in turns"), _example("bx + 1", "from a queue")),
 )
 def persistent(launch: Launch, context: Context) -> Iterator[Decision]:

@@ -125,7 +125,7 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
     "layout.loop.widest-swizzle",
     phase=Phase.LOOP,
     on=Parallel,
-    source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes; measured on an H200: docs/hopper.md",
+    source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes; on an H200: benchmarks/RESULTS.md, GEMV",
     examples=(Example(_DECODED, "P", "layout", "128-byte swizzle"),),
 )
 def decoded_swizzle(op: Parallel, context: Context) -> Iterator[Decision]:

@@ -13,7 +13,7 @@ def divisions_by_shared_numbers(launch: Launch) -> Launch:
 
     It rounds as `/` does. The compiler takes the reciprocal of the divisor once for all elements of a thread that
     share it, which leaves a multiplication and two corrections an element. Measured with attention on an H200, whose
-    last step divides 64 elements a thread by two sums: 2 to 14 % of the kernel. [docs/hopper.md]
+    last step divides 64 elements a thread by two sums: 2 to 14 % of the kernel. [benchmarks/RESULTS.md]
     """
 
     def change(body: Body, place: int) -> Body | None:
