@@ -402,3 +402,36 @@ def test_single_threads_touch_their_own_elements_in_all_turns_of_their_loops(tmp
     x = RNG.integers(-9, 10, (4, 96)).astype(np.float32)
     last = np.where(x[3] > 0, x[3] + np.arange(4)[:, None], 0)
     np.testing.assert_array_equal(kernel(x), last[:, ::-1])
+
+
+PARTS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1], pass_configs={tilelang.PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: True})
+def parts(rows):
+    @T.prim_func
+    def body(X: T.Tensor((rows, 1024), "float16"), Y: T.Tensor((rows, 1024), "bfloat16")):
+        with T.Kernel(rows, threads=32) as bx:
+            lane = T.get_thread_binding()
+            S = T.alloc_shared((1280,), "float16")
+            T.clear(S[256:512])
+            for part in T.serial(2):
+                T.async_copy(X[bx, part * 512 : part * 512 + 512], S[part * 768 : part * 768 + 512])
+                for step in T.serial(2):
+                    for i in T.vectorized(8):
+                        at = step * 256 + lane * 8 + i
+                        Y[bx, part * 512 + at] = S[part * 768 + at] + X[bx, part * 512 + at]
+    return body
+"""
+
+
+def test_each_thread_finds_what_it_copied_to_a_part_of_a_row(tmp_path: Path) -> None:
+    """Pieces of 16 bytes, where the part starts at such: no barrier stands between a thread and what it reads."""
+    path = tmp_path / "parts.py"
+    path.write_text(PARTS)
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True)
+    assert "tl::rows<512, tl::RowStart<16>>(S, part * 768)" in kernel.source
+    x = RNG.integers(-9, 10, (3, 1024)).astype(np.float16)
+    np.testing.assert_array_equal(kernel(x), x + x)

@@ -25,7 +25,7 @@ template <class T, int n, class Swizzle> struct IsSharedTile<SharedTile1D<T, n, 
 template <class Tile, int rows, int cols> struct IsSharedTile<SubTile<Tile, rows, cols>> {
   static constexpr bool value = true;
 };
-template <class Tile, int n> struct IsSharedTile<SubTile1D<Tile, n>> {
+template <class Tile, int n, class Start> struct IsSharedTile<SubTile1D<Tile, n, Start>> {
   static constexpr bool value = true;
 };
 template <class X> constexpr bool is_place = IsPlace<std::decay_t<X>>::value;

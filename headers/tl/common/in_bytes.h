@@ -30,9 +30,9 @@ template <class Tile, int m, int n> TL_DEVICE auto in_bytes(const SubTile<Tile, 
   using Bytes = std::remove_reference_t<decltype(in_bytes(*part.tile))>;
   return SubTile<Bytes, m, n / 2>{&in_bytes(*part.tile), part.first_row, part.first_col / 2};
 }
-template <class Tile, int n> TL_DEVICE auto in_bytes(const SubTile1D<Tile, n>& part) {
+template <class Tile, int n, class Start> TL_DEVICE auto in_bytes(const SubTile1D<Tile, n, Start>& part) {
   using Bytes = std::remove_reference_t<decltype(in_bytes(*part.tile))>;
-  return SubTile1D<Bytes, n / 2>{&in_bytes(*part.tile), part.first / 2};
+  return SubTile1D<Bytes, n / 2, Start>{&in_bytes(*part.tile), part.first / 2};
 }
 // Neighbours of the last dimension are neighbours in memory.
 template <class T, class Start, int rank, unsigned ragged_dims, bool whole_rows>

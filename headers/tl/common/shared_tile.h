@@ -144,11 +144,21 @@ template <class Tile, int rows_, int cols_> struct SubTile {
     return tile->template packet<n>(first_row + row, first_col + col);
   }
 };
-template <class Tile, int n_> struct SubTile1D {
+// What is known of where a part of one dimension starts: nothing (void), or at which multiples of bytes.
+template <class T, class Start> struct StartOfPart {
+  static constexpr int alignment = Start::alignment;
+};
+template <class T> struct StartOfPart<T, void> {
+  static constexpr int alignment = bytes_of<T>(fewest_written<T>);
+};
+template <class Tile, int n_, class Start = void> struct SubTile1D {
   using Whole = std::remove_const_t<Tile>;
   using type = typename Whole::type;
-  // Where the part starts is only known at run time, so its elements are accessed one by one.
-  static constexpr int rank = 1, rows = 1, cols = n_, chunk_bytes = bytes_of<type>(fewest_written<type>);
+  static constexpr int rank = 1, rows = 1, cols = n_;
+  // Elements are accessed one by one where more may not be aligned.
+  static constexpr int alignment = StartOfPart<type, Start>::alignment;
+  static constexpr int chunk_bytes =
+      smaller(alignment, smaller(power_of_two_in(bytes_of<type>(cols)), Whole::chunk_bytes));
   static_assert(cols > 0 && cols <= Whole::cols, "a part of the tile");
   Tile* tile;
   int first;
@@ -168,6 +178,12 @@ TL_DEVICE auto rows(Tile& tile, int first)
 template <int n, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n>> {
+  return {&tile, first};
+}
+// Of a tile with one dimension, from a multiple of Start::alignment bytes on (tl::RowStart).
+template <int n, class Start, class Tile>
+TL_DEVICE auto rows(Tile& tile, int first)
+    -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n, Start>> {
   return {&tile, first};
 }
 // Columns first .. first + n - 1. Where more than single elements are accessed, as copies and tl::gemm do, `first` is a

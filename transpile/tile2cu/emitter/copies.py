@@ -48,7 +48,7 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
     if op.block is not None:
         return _to_block(op, op.block, statements)
     fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
-    src, dst = operand(op.src, op.dst, statements), operand(op.dst, op.src, statements)
+    src, dst = operand(op.src, op.dst, statements, op), operand(op.dst, op.src, statements, op)
     if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
         src = f"tl::{op.evict}({src})"
     operands = [src, dst]
@@ -83,6 +83,9 @@ def _comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
         return _once_comments(op, statements)
     if statements.facts[op, "call"] == "tma_store":
         return _store_comments(op, statements)
+    if statements.facts.get(op, "part_start"):
+        rule = statements.facts.rule(op, "part_start")
+        return (f"RowStart<n>: a part that starts at a multiple of n bytes is moved n bytes at once  [{rule}]",)
     copies = (stmt for stmt in walk_stmts(statements.settled.launch.body) if isinstance(stmt, Copy))
     is_first = op.evict and next(copy for copy in copies if copy.evict == op.evict) is op
     return _EVICTED.get(op.evict, ()) if is_first else ()
@@ -158,11 +161,11 @@ def _by_tma(op: Copy, view: TensorMap, statements: "Statements") -> Mapping[str,
     return {"name": "tma_load_for", "template": "", "arguments": f"tl::blocks<{shared:#b}>, {arguments}"}
 
 
-def operand(region: Region, other: Region, statements: "Statements") -> str:
+def operand(region: Region, other: Region, statements: "Statements", op: Copy | None = None) -> str:
     """A region as an operand of tl::copy: a tile, or a place in a tensor."""
     buffer = region.buffer
     if buffer.scope is not Scope.GLOBAL:
-        return statements.tile(region)
+        return statements.tile(region, op)
     kept = _kept_dimensions(region, other)
     starts = [statements.printer.index(part.start) for part in region.ranges]
     view = statements.printer.names(buffer.name)

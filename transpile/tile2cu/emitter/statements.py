@@ -438,7 +438,7 @@ class Statements:
         return {
             "name": "clear" if op.is_clear else "fill",
             "template": self.threads if buffer.scope is Scope.SHARED else "",
-            "arguments": self.tile(op.dst) + value,
+            "arguments": self.tile(op.dst, op) + value,
         }
 
     def _fill_local(self, op: Fill) -> str:
@@ -564,17 +564,20 @@ class Statements:
         }
         return StatementView("loop", parts, body=self.body(op.body))
 
-    def tile(self, region: Region) -> str:
-        """A tile, or rows and columns of a shared one."""
+    def tile(self, region: Region, op: Stmt | None = None) -> str:
+        """A tile, or rows and columns of a shared one: for an operation of which facts may say where they start."""
         buffer = region.buffer
         if buffer.scope is not Scope.SHARED:
             return self.printer.tile(buffer)
         text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
         names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
         parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
+        start = self.facts.get(op, "part_start") if op is not None and buffer.rank == 1 else None
+        known = f", tl::RowStart<{start}>" if start else ""
         for name, part, extent in reversed(parts):
             if static_value(part.extent) != static_value(extent):
-                text = f"tl::{name}<{self.printer.index(part.extent)}>({text}, {self.printer.index(part.start)})"
+                count = self.printer.index(part.extent)
+                text = f"tl::{name}<{count}{known}>({text}, {self.printer.index(part.start)})"
         return text
 
 

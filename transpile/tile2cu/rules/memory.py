@@ -13,10 +13,12 @@ from tile2cu.core.program import (
     AtomicTile,
     Buffer,
     Copy,
+    Fill,
     If,
     Launch,
     Loop,
     Parallel,
+    Region,
     Scope,
     Stmt,
     Store,
@@ -112,6 +114,46 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
         yield tensor, "row_start", min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
+
+
+@rule(
+    "vector.tile.part-start",
+    phase=Phase.MEMORY,
+    on=Launch,
+    source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
+    examples=(
+        Example(
+            'S = T.alloc_shared((1024,), "float16")\nT.copy(X[bx, 0:64], S[bx * 64 : bx * 64 + 64])',
+            2,
+            "part_start",
+            "16",
+        ),
+    ),
+)
+def tile_part_start(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A part of a shared tile of one dimension is moved in pieces as wide as where it starts is aligned.
+
+    Neighbouring elements then go through one thread, as those of a whole tile do: of a fragment its layout says who
+    moves what.
+
+    Gives: bytes (a power of two up to 16) for each copy and each fill of such a part, where they are several elements.
+    """
+    for op in context.statements:
+        regions = (op.src, op.dst) if isinstance(op, Copy) else (op.dst,) if isinstance(op, Fill) else ()
+        if any(each.buffer.scope is Scope.FRAGMENT for each in regions):
+            continue
+        parts = [each for each in regions if each.buffer.scope is Scope.SHARED and each.buffer.rank == 1]
+        parts = [each for each in parts if not each.whole]
+        start = min((_part_start(part, context.bounds) for part in parts), default=0)
+        if any(8 * start > max(8, part.buffer.dtype.bits) for part in parts):
+            yield op, "part_start", start
+
+
+def _part_start(part: Region, bounds: Bounds) -> int:
+    """Bytes that the place where a part of a tile starts is aligned to; 0 for half a byte."""
+    offset = bounds.linear(part.ranges[-1].start)
+    starts = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in offset.terms.items()]
+    return min(POINTER_BYTES, _aligned(part.buffer, [bounds.multiple_of(int_const(offset.constant)), *starts]))
 
 
 @rule(

@@ -74,9 +74,9 @@ template <class Tile, int rows, int cols> struct InBlock<const SubTile<Tile, row
     return {&in_block(*own.tile, rank), own.first_row, own.first_col};
   }
 };
-template <class Tile, int n> struct InBlock<const SubTile1D<Tile, n>> {
+template <class Tile, int n, class Start> struct InBlock<const SubTile1D<Tile, n, Start>> {
   static constexpr bool is_whole = false;
-  static TL_DEVICE const SubTile1D<Tile, n> of(const SubTile1D<Tile, n>& own, int rank) {
+  static TL_DEVICE const SubTile1D<Tile, n, Start> of(const SubTile1D<Tile, n, Start>& own, int rank) {
     return {&in_block(*own.tile, rank), own.first};
   }
 };

@@ -46,6 +46,8 @@ __global__ void parts(float* Y_data, float* sums_data, float* line_data) {
   tl::sync_threads();
   tl::fill<threads>(tl::rows<8>(s.tile, 3), 2);
   const auto few = tl::rows<4>(s.line, 5);
+  static_assert(decltype(few)::chunk_bytes == sizeof(few(0)), "nothing is known of where it starts");
+  static_assert(decltype(tl::rows<4, tl::RowStart<8>>(s.line, 4))::chunk_bytes == 8, "its start is known");
   if (tl::thread() < 4) few(tl::thread()) = tl::thread() + 1;
   tl::sync_threads();
   const auto part = tl::cols<16>(tl::rows<8>(s.tile, 3), 16);
