@@ -68,6 +68,23 @@ if triton:
                 sums = tl.dot(a, b, sums)
             C.store([row, column], sums.to(C.dtype))
 
+    @triton.jit
+    def _scaled_matmul(A, B, SA, SB, C, M, N, K, bm: tl.constexpr, bn: tl.constexpr, panel: tl.constexpr):
+        """A @ B^T with a scale for 1 x 128 elements of A and 128 x 128 of B; A, B and C through TMA."""
+        columns, rows = tl.cdiv(N, bn), tl.cdiv(M, bm)
+        first = tl.program_id(0) // (panel * columns) * panel
+        width = min(rows - first, panel)
+        place = tl.program_id(0) % (panel * columns)
+        row, column = (first + place % width) * bm, place // width * bn
+        at = row + tl.arange(0, bm)
+        groups = tl.cdiv(K, 128)
+        sums = tl.zeros((bm, bn), dtype=tl.float32)
+        for k in range(groups):
+            scale = tl.load(SA + at * groups + k, mask=at < M, other=0.0) * tl.load(SB + column // 128 * groups + k)
+            a, b = A.load([row, k * 128]), B.load([column, k * 128])
+            sums += tl.dot(a, b.T) * scale[:, None]
+        C.store([row, column], sums.to(C.dtype))
+
 
 def matmuls(a: torch.Tensor, b: torch.Tensor, bt: torch.Tensor) -> Peers:
     """a @ b with b stored as K x N, and as N x K in `bt`, by Triton with blocks that stay and TMA."""
@@ -91,6 +108,27 @@ def matmuls(a: torch.Tensor, b: torch.Tensor, bt: torch.Tensor) -> Peers:
         "triton/NN": launcher(TensorDescriptor.from_tensor(b, [bk, bn]), False),
         "triton/NT": launcher(TensorDescriptor.from_tensor(bt, [bn, bk]), True),
     }
+
+
+def scaled_matmuls(a: torch.Tensor, b: torch.Tensor, scales_a: torch.Tensor, scales_b: torch.Tensor) -> Peers:
+    """a @ b.T in bfloat16, with a scale for 1 x 128 elements of a and for 128 x 128 of b (Triton)."""
+    if not triton:
+        return {}
+    (m, k), n = a.shape, b.shape[0]
+    c = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+
+    def launcher(bm: int, warps: int) -> Callable[[], torch.Tensor]:
+        described = [TensorDescriptor.from_tensor(x, [rows, 128]) for x, rows in ((a, bm), (b, 128), (c, bm))]
+        grid = (-(-m // bm) * -(-n // 128),)
+
+        def launch() -> torch.Tensor:
+            tensors = (*described[:2], scales_a, scales_b, described[2])
+            _scaled_matmul[grid](*tensors, m, n, k, bm, 128, 8, num_warps=warps, num_stages=4)
+            return c
+
+        return launch
+
+    return {"triton/64": launcher(64, 4), "triton/128": launcher(128, 8)}
 
 
 def rms_norms(x: torch.Tensor, w: torch.Tensor, eps: float) -> Peers:

@@ -17,6 +17,11 @@ GEMMS = {
     "M4": (8192, 1024, 8192), "M5": (8192, 8192, 8192), "M6": (8192, 28672, 8192), "M7": (8192, 8192, 28672),
     "1024": (1024, 1024, 1024), "4096": (4096, 4096, 4096),
 }  # fmt: skip
+# (M, N, K) of layers whose weights are float8 with a scale for each 128 x 128 block
+SCALED = {
+    "S0": (4096, 7168, 2048), "S1": (4096, 4096, 7168), "S2": (8192, 8192, 8192),
+    "S3": (128, 7168, 2048), "S4": (128, 4096, 7168), "S5": (32, 7168, 2048),
+}  # fmt: skip
 # (batch, M, N, K)
 BATCHES = {
     "B0": (16, 2048, 2048, 2048), "B1": (64, 1024, 1024, 1024),
@@ -144,6 +149,32 @@ def gemms_8bit() -> Iterator[Workload]:
             reference=torch._int_mm(a, b.t()),
             flops=2.0 * m * n * k,
             tolerance=0.0,
+        )
+
+
+def scaled_gemms() -> Iterator[Workload]:
+    """A @ B^T of float8, with a scale for 1 x 128 elements of A and for 128 x 128 of B. The peers: cuBLAS, Triton."""
+    for name, (m, n, k) in SCALED.items():
+        a, b = normal(m, k, dtype=torch.float8_e4m3fn), normal(n, k, dtype=torch.float8_e4m3fn)
+        scales_a = torch.rand(m, k // 128, device="cuda") + 0.5
+        scales_b = torch.rand(-(-n // 128), k // 128, device="cuda") + 0.5
+        columns_a = scales_a.t().contiguous().t()  # as cuBLAS wants them
+
+        def cublas(
+            a: torch.Tensor = a, b: torch.Tensor = b, first: torch.Tensor = columns_a, second: torch.Tensor = scales_b
+        ) -> torch.Tensor:
+            return torch._scaled_mm(a, b.t(), scale_a=first, scale_b=second.t(), out_dtype=torch.bfloat16)
+
+        whole_a = a.float() * scales_a.repeat_interleave(128, 1)
+        whole_b = b.float() * scales_b.repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)
+        yield Workload(
+            suite="gemm_fp8_scaled",
+            name=name,
+            inputs=[a, b, scales_a, scales_b],
+            output=torch.empty(m, n, device="cuda", dtype=torch.bfloat16),
+            peers={"cublas/scaled_mm": cublas} | peers.scaled_matmuls(a, b, scales_a, scales_b),
+            reference=whole_a @ whole_b.T,
+            flops=2.0 * m * n * k,
         )
 
 
@@ -497,6 +528,7 @@ def softmaxes() -> Iterator[Workload]:
 SUITES = {
     "gemm": gemms,
     "gemm_8bit": gemms_8bit,
+    "gemm_fp8_scaled": scaled_gemms,
     "gemm_batched": batched_gemms,
     "gemm_grouped": grouped_gemms,
     "linear_int4": int4_linears,

@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -103,3 +104,49 @@ def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, rows: int,
     np.testing.assert_array_equal(kernel(a, line), expected)
     body = kernel.source.partition("__global__")[2]
     assert body.index("tl::load(Line.tile(k * 64), line_next);") < body.index("tl::store(line_next, line);")
+
+
+SCALED = """
+    A_shared = T.alloc_shared((64, 128), "float8_e4m3fn")
+    B_shared = T.alloc_shared((64, 128), "float8_e4m3fn")
+    scale = T.alloc_shared((64,), "float32")
+    S = T.alloc_fragment((64, 64), "float32")
+    sums = T.alloc_fragment((64, 64), "float32")
+    T.clear(sums)
+    for k in T.Pipelined(T.ceildiv(K, 128), num_stages=2):
+        T.copy(A[by * 64, k * 128], A_shared)
+        T.copy(B[bx * 64, k * 128], B_shared)
+        other = scales_B[bx // 2, k]
+        for i in T.Parallel(64):
+            scale[i] = scales_A[by * 64 + i, k] * other
+        T.gemm(A_shared, B_shared, S, transpose_B=True, clear_accum=True)
+        for i, j in T.Parallel(64, 64):
+            sums[i, j] += S[i, j] * scale[i]
+    T.copy(sums, C[by * 64, bx * 64])
+"""
+
+
+def test_scales_of_rows_are_computed_by_who_needs_them(tmp_path: Path) -> None:
+    """A line of shared memory in the Python; sizes that leave tiles partly empty, powers of two as scales."""
+    kernel = load_body(
+        tmp_path,
+        SCALED,
+        'A: T.Tensor((M, K), "float8_e4m3fn"), B: T.Tensor((N, K), "float8_e4m3fn"), '
+        'scales_A: T.Tensor((M, T.ceildiv(K, 128)), "float32"), '
+        'scales_B: T.Tensor((T.ceildiv(N, 128), T.ceildiv(K, 128)), "float32"), C: T.Tensor((M, N), "float32")',
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 64)",
+        blocks="(bx, by)",
+        arguments="M, N, K",
+        target="cuda:sm_90a",
+    )
+    _, _, turn = kernel.source.partition("pipeline.consume(turns)")
+    assert "rewrite.line.own-rows" in turn and "tl::sync_" not in turn[: turn.index("\n  }\n")]
+    for m, n, k in ((150, 200, 304), (1, 8, 16)):
+        groups, columns = -(-k // 128), -(-n // 128)
+        a, b = (RNG.integers(-4, 5, shape).astype(np.float64) for shape in ((m, k), (n, k)))
+        scales_a, scales_b = (2.0 ** RNG.integers(-2, 3, (rows, groups)) for rows in (m, columns))
+        whole = b * scales_b.repeat(128, 0)[:n].repeat(128, 1)[:, :k]
+        data = (a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn))
+        found = kernel(*data, scales_a.astype(np.float32), scales_b.astype(np.float32))
+        np.testing.assert_array_equal(found, (a * scales_a.repeat(128, 1)[:, :k]) @ whole.T)
+        assert kernel.report is not None and not kernel.report.findings

@@ -47,6 +47,7 @@ from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
 from tile2cu.rules.rewrite.mask import MASK, masks_after_products
+from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
 from tile2cu.rules.select import (
     atomic_tile,
@@ -67,7 +68,12 @@ from tile2cu.rules.warps import block_threads, full_col, full_row, square
 __all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
 # Changes to a kernel before anything is decided, that its text names.
-REWRITES = {MASK: masks_after_products, SKIPPED: with_skipped_turns, CHOSEN: with_chosen_places}
+REWRITES = {
+    MASK: masks_after_products,
+    SKIPPED: with_skipped_turns,
+    CHOSEN: with_chosen_places,
+    OWN_ROWS: with_own_rows,
+}
 
 RULES: tuple[Rule, ...] = (
     whole_bytes,

@@ -26,6 +26,7 @@ from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.nested import joined_loops
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.ones import without_ones
+from tile2cu.rules.rewrite.own_rows import with_own_rows
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.unused import without_unused
@@ -203,6 +204,7 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = normal_form(flat_loops(joined_loops(views_through_shared(without_ones(launch)))))
     launch = divisions_by_shared_numbers(masks_after_products(launch))
+    launch = with_own_rows(launch) if target.wgmma else launch
     return launch if program.own_barriers else updates_by_all(launch)
 
 
