@@ -435,3 +435,41 @@ def test_each_thread_finds_what_it_copied_to_a_part_of_a_row(tmp_path: Path) -> 
     assert "tl::rows<512, tl::RowStart<16>>(S, part * 768)" in kernel.source
     x = RNG.integers(-9, 10, (3, 1024)).astype(np.float16)
     np.testing.assert_array_equal(kernel(x), x + x)
+
+
+LAID_OUT = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1], pass_configs={tilelang.PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: True})
+def laid_out(rows, loop):
+    def column_by_column(i, j):
+        return j, i
+
+    @T.prim_func
+    def body(X: T.Tensor((rows, 4, 64), "float16"), Y: T.Tensor((rows, 4, 64), "float16")):
+        with T.Kernel(1, threads=64) as bx:
+            column = T.get_thread_binding()
+            S = T.alloc_shared((4, 64), "float16")
+            layout = T.Fragment((4, 64), forward_fn=column_by_column)
+            for row in T.serial(rows):
+                if loop:
+                    for i, j in T.Parallel(4, 64, loop_layout=layout):
+                        S[i, j] = X[row, i, j]
+                else:
+                    T.async_copy(X[row, :, :], S, loop_layout=layout)
+                for i in T.serial(4):
+                    Y[row, i, column] = S[i, column]
+    return body
+"""
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_who_relies_on_a_layout_of_his_own_gets_barriers(loop: bool, tmp_path: Path) -> None:
+    """Which thread moves what is chosen here: where the user says it, others wait for what they read."""
+    path = tmp_path / "laid_out.py"
+    path.write_text(LAID_OUT)
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, rows=3, loop=loop)
+    x = RNG.integers(-9, 10, (3, 4, 64)).astype(np.float16)
+    np.testing.assert_array_equal(kernel(x), x)

@@ -19,6 +19,7 @@ from tests.conformance.reference.numbers import (
     rounded_as,
     working_dtype,
 )
+from tests.conformance.reference.philox import Generators
 from tile2cu.core.dtype import BOOL, DType
 from tile2cu.core.expr import OF_THREAD, ROUNDINGS, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
 from tile2cu.core.program import Buffer
@@ -69,11 +70,12 @@ class Values:
         self.memory = memory
         self.variables: dict[tuple[str, str], Array] = {}
         self.thread: Array | None = None
+        self.random: Generators | None = None  # of the block's threads
 
     def copy(self) -> Values:
         """Variables of a group's own, of the same memory."""
         found = Values(self.memory)
-        found.variables, found.thread = dict(self.variables), self.thread
+        found.variables, found.thread, found.random = dict(self.variables), self.thread, self.random
         return found
 
     def take(self, other: Values, mask: Array) -> None:
@@ -185,6 +187,8 @@ class Values:
                 return self._select(expr, mask)
             case "thread" if self.thread is not None:
                 return self.thread
+            case "random.next" | "random.uniform" | "random.normal" if self.random is not None:
+                return self.random.take(name.removeprefix("random."), mask)
         raise CannotInterpret(f"the function {name}")
 
     def _select(self, expr: Call, mask: Array) -> Array:

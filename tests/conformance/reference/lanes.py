@@ -13,12 +13,13 @@ _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "bitand": np.bit
 def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
     """The value of a function among lanes of what each brings, and for a shuffle of where it takes its value from.
 
-    `name` may end with the number of lanes of a group, as in `shuffle<8>`.
+    `name` may end with the number of lanes of a group, as in `shuffle<8>`. Groups come whole, or not at all: what those
+    that do not come would get is of no concern.
     """
     function, _, count = name.rstrip(">").partition("<")
     lanes = int(count) if count else _WARP
-    if not mask.all() or len(mask) % _WARP:
-        raise CannotInterpret(f"{name} where not all threads come")
+    if len(mask) % _WARP or (mask.reshape(-1, lanes) != mask[::lanes, None]).any():
+        raise CannotInterpret(f"{name} where not all lanes of a group come")
     own = np.broadcast_to(values, mask.shape)
     if function.startswith("shuffle"):
         return own[_from(function, np.arange(len(mask)), np.broadcast_to(operand, mask.shape), lanes)]

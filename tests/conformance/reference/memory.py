@@ -119,6 +119,19 @@ class Memory:
         self._seen(buffer)
         return self._whole(buffer)
 
+    def of_each(self, buffer: Buffer, count: int) -> Array:
+        """A private array of each of so many elements, which are the first dimension."""
+        data = self._of(buffer)
+        if len(data) == count:
+            return data
+        if len(data) > 1:
+            raise self._elsewhere(buffer)
+        self._data[id(buffer)] = np.repeat(data, count, axis=0)
+        return self._data[id(buffer)]
+
+    def _elsewhere(self, buffer: Buffer) -> CannotInterpret:
+        return CannotInterpret(f"the private array {buffer.name} in another loop than the one that wrote it")
+
     def _whole(self, buffer: Buffer) -> Array:
         data = self._of(buffer)
         if buffer.scope is not Scope.LOCAL:
@@ -170,11 +183,7 @@ class Memory:
             return data, places
         if reads and len(data) == 1:  # what all elements share they still share
             return data, [np.zeros(1, np.int64), *places]
-        if len(data) != len(mask):
-            if len(data) > 1:
-                raise CannotInterpret(f"the private array {buffer.name} in another loop than the one that wrote it")
-            data = self._data[id(buffer)] = np.repeat(data, len(mask), axis=0)
-        return data, [np.arange(len(mask)), *places]
+        return self.of_each(buffer, len(mask)), [np.arange(len(mask)), *places]
 
     def _inside(self, buffer: Buffer, data: Array, places: list[Array], mask: Array) -> Array:
         inside = mask

@@ -14,6 +14,7 @@ from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.groups import Barriers
 from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
+from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import INT32
@@ -93,11 +94,13 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     for let in launch.prelude:
         values.set(let.var, values.of(let.value, _ONE))
     grid = [range(values.number(extent, _ONE)) for extent in launch.grid]
-    lanes = launch.threads if _uses_threads(launch) else 1
-    values.thread = np.arange(lanes, dtype=np.int32) if lanes > 1 else None
+    uses_threads = _uses_threads(launch)
+    lanes = launch.threads if uses_threads else 1
+    values.thread = np.arange(lanes, dtype=np.int32) if uses_threads else None
     memory.begin_launch(ordered=_orders_blocks(launch))
     for block, place in enumerate(itertools.product(*reversed(grid))):  # x is the fastest
         memory.begin_block(block)
+        values.random = None
         for var, index in zip(launch.blocks, reversed(place), strict=True):
             values.set(var, np.array([index]))
         for tile in launch.tiles:
@@ -137,6 +140,14 @@ def _orders_blocks(launch: Launch) -> bool:
     return any(isinstance(part, Call) and part.function.startswith("atomic_load") for part in loads) or any(
         isinstance(stmt, Atomic) and (stmt.order or stmt.previous is not None) for stmt in walk_stmts(launch.body)
     )
+
+
+def _draws_out_of_turn(loop: Parallel) -> bool:
+    """Whether elements of the loop take more than one random number each: here all take the first one first."""
+    stmts = list(walk_stmts(loop.body))
+    parts = [part for stmt in stmts for expr in expressions(stmt) for part in walk(expr)]
+    draws = sum(isinstance(part, Call) and part.function.startswith("random.") for part in parts)
+    return draws > 1 or (draws > 0 and any(isinstance(stmt, Loop | While) for stmt in stmts))
 
 
 def _read_and_written(loop: Parallel) -> list[Buffer]:
@@ -277,6 +288,8 @@ class Block:
                 self._at_barrier(call, mask)
             case Effect(call=Call(function=name) as call) if name.startswith("cp_async<"):
                 self._copy_async(call, mask)
+            case Effect(call=Call(function="random.start") as call):
+                self._start_random(call, mask)
             case _:
                 return False
         return True
@@ -291,6 +304,13 @@ class Block:
         for step in range(int(call.function[len("cp_async<") : -1]) // dst.dtype.bytes):
             found = self.memory.load(src.buffer, [*of, place + step], mask & (step < count))
             self.memory.store(dst.buffer, [*to, column + step], found, mask)
+
+    def _start_random(self, call: Call, mask: Array) -> None:
+        """Each thread begins to take random numbers there."""
+        begun = Generators(*(self.values.of(arg, mask) for arg in call.args), threads=self.lanes)
+        if self.values.random is None:
+            self.values.random = begun
+        self.values.random.start(begun, mask)
 
     def _at_barrier(self, call: Call, mask: Array) -> None:
         """Threads come to a barrier, wait at one, or both."""
@@ -369,6 +389,8 @@ class Block:
         """
         if self.lanes > 1 and not mask[mask.argmax() :][: mask.sum()].all():
             raise CannotInterpret("T.Parallel for some of the threads")
+        if _draws_out_of_turn(stmt):
+            raise CannotInterpret("several random numbers of an element")
         extents = [self.values.number(extent, mask) for extent in stmt.extents]
         count = int(np.prod(extents))
         if not count:

@@ -40,7 +40,7 @@ class Tiles:
             case Gemm():
                 self._gemm(stmt, mask)
             case Reduce():
-                self._reduce(stmt)
+                self._reduce(stmt, mask)
             case Scan():
                 self._scan(stmt)
             case _:
@@ -91,6 +91,13 @@ class Tiles:
         self.memory.set_box(stmt.dst.buffer, target, found, atomic=True)
 
     def _fill(self, stmt: Fill, mask: Array) -> None:
+        if len(mask) > 1 and stmt.dst.buffer.scope is Scope.LOCAL:
+            value = self.values.of(stmt.value, mask)
+            starts = [self.values.of(part.start, mask) for part in stmt.dst.ranges]
+            for offsets in np.ndindex(*(self.values.number(part.extent, mask) for part in stmt.dst.ranges)):
+                places = [start + offset for start, offset in zip(starts, offsets, strict=True)]
+                self.memory.store(stmt.dst.buffer, places, value, mask)
+            return
         box = self._box(stmt.dst, mask)
         value = rounded(self.values.of(stmt.value, mask), stmt.dst.buffer.dtype)
         if len(np.unique(value)) > 1:
@@ -118,17 +125,22 @@ class Tiles:
         clear = stmt.clear or (stmt.clear_if is not None and self.values.of(stmt.clear_if, mask).astype(bool).any())
         self.memory.set_box(c, box, product if clear else old + product)
 
-    def _reduce(self, stmt: Reduce) -> None:
-        source, target = self.memory.data(stmt.src), self.memory.data(stmt.dst)
+    def _reduce(self, stmt: Reduce, mask: Array) -> None:
+        chosen, dim = ..., stmt.dim
+        if len(mask) > 1 and stmt.dst.scope is Scope.LOCAL:  # each thread its own
+            source, target = (self.memory.of_each(tile, len(mask)) for tile in (stmt.src, stmt.dst))
+            chosen, dim = mask, dim + 1
+        else:
+            source, target = self.memory.data(stmt.src), self.memory.data(stmt.dst)
         values = converted(source, stmt.dst.dtype)
         with np.errstate(all="ignore"):
-            found = _REDUCE[stmt.kind](values, stmt.dim).reshape(target.shape)
+            found = _REDUCE[stmt.kind](values, dim).reshape(target.shape)
             if not stmt.clear:
                 found = _JOIN[stmt.kind](target, found)
             if stmt.keeps_nan:
-                has = np.isnan(values).any(stmt.dim).reshape(target.shape) | (np.isnan(target) & (not stmt.clear))
+                has = np.isnan(values).any(dim).reshape(target.shape) | (np.isnan(target) & (not stmt.clear))
                 found = np.where(has, np.nan, found)
-        target[...] = found
+        target[chosen] = found[chosen]
 
     def _scan(self, stmt: Scan) -> None:
         values = converted(self.memory.data(stmt.src), stmt.dst.dtype)

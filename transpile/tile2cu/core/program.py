@@ -127,7 +127,7 @@ class Copy(Stmt):
     cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
     the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
     is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
-    With `transposed`, src's rows are dst's columns.
+    With `transposed`, src's rows are dst's columns. With `laid_out` the user said which thread moves what: see Parallel.
     """
 
     src: Region
@@ -141,6 +141,7 @@ class Copy(Stmt):
     block: Expr | None = None
     remote: Load | None = None
     transposed: bool = False
+    laid_out: bool = False
 
 
 class Policy(Enum):
@@ -290,11 +291,15 @@ class Assign(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Parallel(Stmt):
-    """`for i, j in T.Parallel(M, N)`: all elements at once, spread over the block's threads."""
+    """`for i, j in T.Parallel(M, N)`: all elements at once, spread over the block's threads.
+
+    With `laid_out` the user said which thread takes what (`loop_layout`), and other statements may rely on it.
+    """
 
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     body: tuple[Stmt, ...]
+    laid_out: bool = False
 
 
 class LoopKind(Enum):

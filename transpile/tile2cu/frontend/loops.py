@@ -287,6 +287,7 @@ def _trace_parallel(
             vars=tuple(indices),
             extents=tuple(bounds),
             body=combining(tuple(body), indices),
+            laid_out=frame.laid_out,
             **at.fields,
         )
     )

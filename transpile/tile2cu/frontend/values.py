@@ -316,6 +316,7 @@ class LoopFrame:
     bounds: tuple[Expr, ...]
     num_stages: int = 0
     panel: Expr = int_const(1)  # places along the last dimension that T.Persistent takes together
+    laid_out: bool = False  # T.Parallel with a `loop_layout`
 
 
 @dataclass(frozen=True, eq=False)

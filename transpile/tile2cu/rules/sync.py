@@ -26,6 +26,7 @@ from tile2cu.core.program import (
     If,
     Launch,
     Loop,
+    Parallel,
     Scope,
     Stmt,
     Sync,
@@ -504,8 +505,14 @@ def _is_of_groups(stmt: Stmt) -> bool:
 
 
 def _all_tiles(context: Context) -> frozenset[str]:
-    """The tiles that the user allocates; others are for tile2cu to order."""
-    return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles)
+    """The tiles that the user allocates and orders; others are for tile2cu to order.
+
+    So are those of which a `loop_layout` says which thread moves what: the layouts are chosen here, and a thread may
+    find what another one moved.
+    """
+    laid_out = [op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out]
+    moved = {tile.name for op in laid_out for tile in shared(buffers_read(op) | buffers_written(op))}
+    return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
 
 
 def _dealt_tile(context: Context) -> frozenset[str]:

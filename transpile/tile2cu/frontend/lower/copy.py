@@ -44,7 +44,7 @@ def copy(
         return None
     at = cx.recorder.take()
     evict = str(eviction_policy) if eviction_policy in ("evict_first", "evict_last") else ""
-    cx.recorder.emit(Copy(src=source, dst=target, evict=evict, **at.fields))
+    cx.recorder.emit(Copy(src=source, dst=target, evict=evict, laid_out=loop_layout is not None, **at.fields))
     return None
 
 

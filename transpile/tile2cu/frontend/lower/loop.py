@@ -98,7 +98,7 @@ def parallel(
         )
     bounds = tuple(as_integer(extent, "an extent of T.Parallel") for extent in extents)
     open_loop.ask(cx, bounds, "an extent of T.Parallel")
-    return LoopFrame(PARALLEL, bounds)
+    return LoopFrame(PARALLEL, bounds, laid_out=loop_layout is not None)
 
 
 def grid(cx: Context, *extents: object) -> object:

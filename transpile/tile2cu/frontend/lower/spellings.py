@@ -199,7 +199,8 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
     if is_spread(cx, source, target):
         spread(cx, source, target, None)
     else:
-        cx.recorder.emit(Copy(src=source, dst=target, **cx.recorder.take().fields))
+        laid_out = options.get("loop_layout") is not None
+        cx.recorder.emit(Copy(src=source, dst=target, laid_out=laid_out, **cx.recorder.take().fields))
     cx.recorder.emit(Effect(call=Call(INT32, "cp_async_commit", ()), span=at.span))
     return None
 

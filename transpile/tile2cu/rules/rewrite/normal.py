@@ -144,7 +144,8 @@ class _Writer:
             body = If(condition=condition, then=(body,), span=op.span)
         head = {"span": op.span, "comments": op.comments, "trailing": op.trailing}
         if role is Role.PARALLEL:
-            return Parallel(vars=variables, extents=extents, body=(body,), **head)  # type: ignore[arg-type]
+            laid_out = isinstance(op, Copy) and op.laid_out
+            return Parallel(vars=variables, extents=extents, body=(body,), laid_out=laid_out, **head)  # type: ignore[arg-type]
         for variable, extent in reversed(list(zip(variables, extents, strict=True))):
             kind, zero, one = LoopKind.UNROLL, int_const(0), int_const(1)
             body = Loop(kind=kind, var=variable, start=zero, stop=extent, step=one, body=(body,), span=op.span)
