@@ -36,6 +36,7 @@ from tile2cu.core.program import (
 # of 16 bytes, or for many heads, get the next.
 CHOICES = (
     (2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024), (1, 16, 256), (16, 1, 256), (1, 128, 256),
+    (2, 16),
 )  # fmt: skip
 # What integers hold, tried in this order: random numbers within their range, ascending ones, zeros, ones.
 INTEGERS = ("random", "ascending", "zeros", "ones")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.kernels import small_program
-from tests.conformance.reference import CannotInterpret, KernelFault, interpret
+from tests.conformance.reference import CannotInterpret, KernelFault, interpret, philox
 from tile2cu.core.program import Program
 from tile2cu.frontend import programs
 
@@ -528,3 +528,100 @@ def test_a_private_array_that_a_loop_reads_is_still_there_after_it() -> None:
     x, y = np.array([3], np.float32), np.zeros(64, np.float32)
     found = small(statements, 'X: T.Tensor((1,), "float32"), Y: T.Tensor((64,), "float32")', x, y)
     np.testing.assert_array_equal(found, np.where(np.arange(64) < 32, 9, 3))
+
+
+def test_threads_fill_reduce_and_share_private_arrays() -> None:
+    """Each its own; a loop that threads share finds what all of them have."""
+    statements = """
+        tx = T.get_thread_binding()
+        own = T.alloc_local((4,), "float32")
+        best = T.alloc_local((1,), "float32")
+        same = T.alloc_local((2,), "float32")
+        T.fill(own, tx)
+        if tx % 2 == 0:
+            T.clear(own[2:4])
+        own[1] = X[tx]
+        T.reduce_max(own, best, dim=0)
+        Y[0, tx] = best[0] + own[3]
+        same[0] = X[0]
+        for i in T.Parallel(64):
+            Y[1, i] = same[0] + X[i]
+        Y[2, tx] = same[0] + own[0]
+    """
+    x = RNG.integers(-99, 99, 64).astype(np.float32)
+    params = 'X: T.Tensor((64,), "float32"), Y: T.Tensor((3, 64), "float32")'
+    found = small(statements, params, x, np.zeros((3, 64), np.float32), threads=64)
+    tx = np.arange(64)
+    np.testing.assert_array_equal(found, [np.maximum(x, tx) + tx * (tx % 2), x + x[0], x[0] + tx])
+
+
+def test_elements_of_a_loop_have_no_thread_of_their_own() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        own = T.alloc_local((1,), "float32")
+        own[0] = tx
+        for i in T.Parallel(64):
+            Y[i] = own[0]
+    """
+    with pytest.raises(CannotInterpret, match="the private array own in another loop"):
+        small(statements, 'Y: T.Tensor((64,), "float32")', np.zeros(64, np.float32), threads=64)
+
+
+def test_whole_warps_of_a_branch_shuffle() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        Y[tx] = 0
+        if tx // 32 != 1:
+            Y[tx] = T.shfl_xor(X[tx], 1) + T.warp_reduce_max(X[tx])
+        if tx < 40:
+            {rest}
+    """
+    x = RNG.integers(0, 99, 128).astype(np.int32)
+    params = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
+    found = small(statements.format(rest="Y[tx] += 1"), params, x, np.zeros(128, np.int32))
+    expected = (x.reshape(-1, 2)[:, ::-1].reshape(-1, 32) + x.reshape(-1, 32).max(axis=1, keepdims=True)).reshape(-1)
+    tx = np.arange(128)
+    np.testing.assert_array_equal(found, np.where(tx // 32 == 1, 0, expected) + (tx < 40))
+    with pytest.raises(CannotInterpret, match="not all lanes"):
+        small(statements.format(rest="Y[tx] = T.shfl_xor(X[tx], 1)"), params, x, np.zeros(128, np.int32))
+
+
+def test_random_numbers_are_those_of_philox() -> None:
+    """Of its paper's test vector; each thread goes its own way, and a block's only thread from element to element."""
+    np.testing.assert_array_equal(philox.numbers(0, 0, np.arange(4)), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])
+    statements = """
+        tx = T.get_thread_binding()
+        T.rng_init(7, bx, tx * 3)
+        for i in T.serial(3):
+            if (tx + i) % 2 == 0:
+                Y[bx, tx * 3 + i] = T.rng_rand()
+    """
+    found = small(statements, 'Y: T.Tensor((2, 96), "uint32")', np.zeros((2, 96), np.uint32), grid="2", threads=32)
+    place = np.arange(96)
+    taken = (place // 3 + place % 3) % 2 == 0
+    before = np.where(place // 3 % 2 == 0, place % 3 // 2, 0)  # numbers that the thread took
+    expected = [np.where(taken, philox.numbers(7, block, place // 3 * 3 + before), 0) for block in (0, 1)]
+    np.testing.assert_array_equal(found, expected)
+    statements = """
+        T.rng_init(7, 3, bx * 50)
+        for i, j in T.Parallel(4, 16):
+            if j < 10:
+                Y[i, j] = T.rng_rand()
+    """
+    found = small(statements, 'Y: T.Tensor((4, 16), "uint32")', np.zeros((4, 16), np.uint32), threads=1)
+    np.testing.assert_array_equal(found[:, :10].ravel(), philox.numbers(7, 3, np.arange(40)))
+
+
+def test_normal_random_numbers_come_in_pairs() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        T.rng_init(1, tx, 0)
+        for i in T.serial(512):
+            Y[tx, i] = T.rng_rand_float(dist="normal")
+    """
+    found = small(statements, 'Y: T.Tensor((64, 512), "float32")', np.zeros((64, 512), np.float32), threads=64)
+    numbers = philox.numbers(1, np.arange(64)[:, None], np.arange(512)).astype(np.float32).astype(np.float64)
+    u = (numbers + 0.5) / 2.0**32
+    radius, angle = np.sqrt(-2 * np.log(u[:, ::2])), 2 * np.pi * u[:, 1::2]
+    np.testing.assert_allclose(found[:, ::2], radius * np.sin(angle), atol=1e-5)
+    np.testing.assert_allclose(found[:, 1::2], radius * np.cos(angle), atol=1e-5)

@@ -74,7 +74,9 @@ class Memory:
                 self._data[id(buffer)] = undefined(tuple(shape), buffer.dtype)
             return self._data[id(buffer)]
         if id(buffer) not in self._data:
-            raise CannotInterpret(f"the buffer {buffer.name}")
+            raise (
+                self._elsewhere(buffer) if buffer.scope is Scope.LOCAL else CannotInterpret(f"the buffer {buffer.name}")
+            )
         return self._data[id(buffer)]
 
     def _bits(self, buffer: Buffer) -> CannotInterpret:
@@ -211,15 +213,32 @@ class Memory:
             self._written(buffer, outer)
         data[outer] = values[inner]
 
-    def private(self, buffers: tuple[Buffer, ...]) -> list[Buffer]:
-        """The private arrays of which there are several."""
-        locals_ = (buffer for buffer in buffers if buffer.scope is Scope.LOCAL and buffer.of is None)
-        return [buffer for buffer in locals_ if len(self._data[id(buffer)]) > 1]
+    def enter_loop(self, buffers: tuple[Buffer, ...], mask: Array) -> list[tuple[Buffer, Array, Array]]:
+        """Threads of the mask share a loop: each private array, what they have, what its elements see.
 
-    def forget_private(self, buffers: tuple[Buffer, ...], kept: list[Buffer]) -> None:
-        """Private arrays that elements of a loop had for their own are undefined after it; the threads' are kept."""
-        for buffer in self.private(buffers):
-            if buffer not in kept:
+        Elements see what all those threads have. Of a thread's own none of them has any.
+        """
+        found: list[tuple[Buffer, Array, Array]] = []
+        for buffer in buffers:
+            if buffer.scope is Scope.LOCAL and buffer.of is None:
+                data = seen = self._data[id(buffer)]
+                if len(data) == len(mask) > 1:
+                    (first, *_), rest = data[mask], data[mask][1:]
+                    alike = np.array_equal(rest, np.broadcast_to(first, rest.shape), equal_nan=data.dtype.kind == "f")
+                    seen = first[None].copy() if alike else data[:0]
+                    if alike:
+                        self._data[id(buffer)] = seen
+                    else:
+                        del self._data[id(buffer)]
+                found.append((buffer, data, seen))
+        return found
+
+    def leave_loop(self, arrays: list[tuple[Buffer, Array, Array]]) -> None:
+        """What elements of a loop wrote for their own is undefined after it; the threads' other arrays are kept."""
+        for buffer, data, seen in arrays:
+            if not len(seen) or self._data[id(buffer)] is seen:
+                self._data[id(buffer)] = data
+            else:
                 self.allocate(buffer)
 
 

@@ -12,7 +12,7 @@ _WORD = np.uint64(0xFFFFFFFF)
 _STEP = float(np.float32(2.0**-32))
 
 
-def numbers(seed: Array, sequence: Array, place: Array) -> Array:
+def numbers(seed: Array | int, sequence: Array | int, place: Array) -> Array:
     """The 32-bit numbers at these places of these sequences."""
     seed, sequence, place = (part.astype(np.uint64) for part in np.broadcast_arrays(seed, sequence, place))
     key, block = _words(seed), place // np.uint64(4)

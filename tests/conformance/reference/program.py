@@ -282,13 +282,22 @@ class Block:
                 self._parallel(stmt, mask)
             case Sync() | Swizzle() | Print() | Await() | SetRegisters():
                 pass
-            case Effect(call=Call(function=name)) if name.partition("<")[0] in _NOTHING:
+            case Effect():
+                return self._effect(stmt.call, mask)
+            case _:
+                return False
+        return True
+
+    def _effect(self, call: Call, mask: Array) -> bool:
+        """Runs what a call of single threads does if it is one of these."""
+        match call.function.partition("<")[0]:
+            case name if name in _NOTHING:
                 pass
-            case Effect(call=Call(function=name) as call) if name in _ARRIVALS | _WAITS | {"barrier_arrive"}:
+            case name if name in _ARRIVALS | _WAITS | {"barrier_arrive"}:
                 self._at_barrier(call, mask)
-            case Effect(call=Call(function=name) as call) if name.startswith("cp_async<"):
+            case "cp_async":
                 self._copy_async(call, mask)
-            case Effect(call=Call(function="random.start") as call):
+            case "random.start":
                 self._start_random(call, mask)
             case _:
                 return False
@@ -396,7 +405,7 @@ class Block:
         if not count:
             return
         outside, variables = (self.lanes, self.broken, self.left, self.values.thread), dict(self.values.variables)
-        own = self.memory.private(self.launch.tiles)
+        own = self.memory.enter_loop(self.launch.tiles, mask)
         for key, value in variables.items():
             if len(value) > 1 and len(same := np.unique(value[mask])) == 1:
                 self.values.variables[key] = same
@@ -411,4 +420,4 @@ class Block:
         self.memory.end_loop()
         self.lanes, self.broken, self.left, self.values.thread = outside
         self.values.variables = variables
-        self.memory.forget_private(self.launch.tiles, own)
+        self.memory.leave_loop(own)

@@ -127,7 +127,7 @@ class Copy(Stmt):
     cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
     the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
     is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
-    With `transposed`, src's rows are dst's columns. With `laid_out` the user said which thread moves what: see Parallel.
+    With `transposed`, src's rows are dst's columns. `laid_out`: the user said which thread moves what, as in Parallel.
     """
 
     src: Region
