@@ -78,3 +78,31 @@ def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Pa
     j = np.arange(96)
     np.testing.assert_array_equal(kernel(x), np.stack([x[j // 12], x[(j + 1) // 8]]))
     assert "tl::quotient" not in kernel.source
+
+
+@pytest.mark.parametrize("columns", [104, 105])
+def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_path: Path) -> None:
+    """Packets of 8 end where 104 columns do, and one starts at column 24; 105 columns end within a packet."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for i, j in T.Parallel(16, 64):
+            row = by * 16 + i
+            column = bx * 64 + j
+            half = T.cast(row, "float16") * T.cast(0.5, "float16")
+            if row < M and column < N:
+                Y[row, column] = T.if_then_else(column >= 24 or row == 3, X[row, column], half)
+        """,
+        'X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float16")',
+        grid="T.ceildiv(N, 64), T.ceildiv(M, 16)",
+        blocks="(bx, by)",
+        arguments="M, N",
+        M=21,
+        N=columns,
+    )
+    x = RNG.standard_normal((21, columns)).astype(np.float16)
+    expected = x.copy()
+    expected[:, :24] = np.arange(21)[:, None] / 2
+    expected[3] = x[3]
+    np.testing.assert_array_equal(kernel(x), expected)
+    assert ("tl::first_index(column) < N" in kernel.source) == ("tl::parallel<8>" in kernel.source) == (columns == 104)

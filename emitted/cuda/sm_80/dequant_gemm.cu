@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(threads)
     // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
     // [vector.loop.store-last]
     tl::parallel_into<8>(ij_layout{}, W_shared, [&](auto i, auto j) {
-      const auto n = tl::cast<int>(bx * block_N + i);
+      const int n = bx * block_N + i;
       const auto g = tl::quotient<group>(ko * block_K + j);
       const auto nibble = tl::cast<int>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
       const auto zero = tl::cast<tl::half>(Z(n, g));

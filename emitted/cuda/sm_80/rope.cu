@@ -54,23 +54,25 @@ __global__ void __launch_bounds__(threads)
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
   // rope.py:26-42
-  tl::parallel(ij_layout{}, [&](auto i, auto j) {
+  // 4 elements at a time  [vector.loop.packets]
+  tl::parallel<4>(ij_layout{}, [&](auto i, auto j) {
     const int s = bx * block + i;
     if (s < seq_len) {
       // rope.py:29-38
-      const float c = Cos(s, j);
-      const float d = Sin(s, j);
-      const float q0 = tl::cast<float>(QKV(bz, s, 0, by, j));
-      const float q1 = tl::cast<float>(QKV(bz, s, 0, by, j + half_1));
-      const float k0 = tl::cast<float>(QKV(bz, s, 1, by, j));
-      const float k1 = tl::cast<float>(QKV(bz, s, 1, by, j + half_1));
+      const auto c = tl::cast<float>(Cos(s, j));
+      const auto d = tl::cast<float>(Sin(s, j));
+      const auto q0 = tl::cast<float>(QKV(bz, s, 0, by, j));
+      const auto q1 = tl::cast<float>(QKV(bz, s, 0, by, j + half_1));
+      const auto k0 = tl::cast<float>(QKV(bz, s, 1, by, j));
+      const auto k1 = tl::cast<float>(QKV(bz, s, 1, by, j + half_1));
       Q(bz, s, by, j) = tl::cast<tl::half>(q0 * c - q1 * d);
       Q(bz, s, by, j + half_1) = tl::cast<tl::half>(q1 * c + q0 * d);
       K(bz, s, by, j) = tl::cast<tl::half>(k0 * c - k1 * d);
       K(bz, s, by, j + half_1) = tl::cast<tl::half>(k1 * c + k0 * d);
     }
   });
-  tl::parallel(ij_layout_1{}, [&](auto i, auto j) {
+  // 8 elements at a time  [vector.loop.packets]
+  tl::parallel<8>(ij_layout_1{}, [&](auto i, auto j) {
     const int s = bx * block + i;
     if (s < seq_len) {
       // rope.py:42  V[bz, s, by, j] = QKV[bz, s, 2, by, j]

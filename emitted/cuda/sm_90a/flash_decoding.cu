@@ -200,7 +200,7 @@ namespace combine {
 // 4 warps
 constexpr int threads = 128;
 
-// ---- registers: 14 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // of lse, weight:
 // (T128 threads, V4 values each) -> (4); 1 thread with 4 consecutive elements each; 128 threads hold the same value
 // [layout.free.flat]
@@ -209,9 +209,8 @@ using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // of out:
-// (T128 threads, V4 values each) -> (128); 32 threads with 4 consecutive elements each; 4 threads hold the same
-// value  [layout.free.flat]
-using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<32>, 4>;
+// (T128 threads, V1 values each) -> (128); 128 threads with one element each  [layout.free.flat]
+using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;
 
 // grid dims: (group, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
@@ -239,8 +238,7 @@ __global__ void __launch_bounds__(threads)
   // flash_decoding.py:125  for s in T.serial(num_split):
   for (int s = 0; s < num_split; ++s) {
     // flash_decoding.py:126  for d in T.Parallel(dim):
-    // 4 elements at a time  [vector.loop.packets]
-    tl::parallel<4>(out_layout{}, [&](auto d) {
+    tl::parallel(out_layout{}, [&](auto d) {
       out(d) += tl::divide(partial(b, head, s, g, d) * tl::exp2(partial_lse(b, head, s, g) - lse_max(0)), total(0));
     });
   }

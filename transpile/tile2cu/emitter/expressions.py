@@ -81,11 +81,22 @@ class Printer:
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
     any_order: bool = False  # its elements stand as numbers of 4 bits come apart
+    ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of packets
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
         return self._converted(expr, want or expr.dtype)[0]
+
+    def condition(self, expr: Expr) -> str:
+        """A condition; in a loop over packets it has one answer for all elements of one, the first's."""
+        return self._condition(expr)[0]
+
+    def _condition(self, expr: Expr) -> tuple[str, int]:
+        if not self.ramps:
+            return self._converted(expr, BOOL)
+        first = {ramp: f"tl::first_index({self.names(ramp.name)})" for ramp in self.ramps}
+        return replace(self, fields={**self.fields, **first}, packet=None, ramps=[])._converted(expr, BOOL)
 
     def index(self, expr: Expr) -> str:
         """An index or an argument: no parentheses needed around it."""
@@ -287,7 +298,7 @@ class Printer:
 
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
-        parts = (self._converted(condition, BOOL), self._converted(yes, dtype), self._converted(no, dtype))
+        parts = (self._condition(condition), self._converted(yes, dtype), self._converted(no, dtype))
         if self.packet is not None:
             return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]

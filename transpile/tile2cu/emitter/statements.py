@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.accesses import expressions, moved_index, variables
-from tile2cu.core.dtype import FLOAT32
+from tile2cu.core.dtype import BOOL, FLOAT32
 from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
@@ -71,6 +71,7 @@ _OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
+    "tl::first_index(": "tl::first_index(j): what holds for a packet's first element holds for all",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
     "tl::nibbles_apart(": (
         "tl::nibbles_apart(bytes): the 4 bits that each element has of them, numbers i and i + 4 of eight side by "
@@ -117,6 +118,7 @@ class Statements:
         self._group: int | None = None  # of threads, whose statements are printed
         self._around: Span | None = None  # the place of the statement whose parts are printed
         self._replicated: str | None = None  # the layout of a loop whose elements several threads hold, and all compute
+        self._of_packets: set[Var] = set()  # names that stand for a packet's elements in the loop that is printed
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -314,7 +316,7 @@ class Statements:
             body = self.body(stmt.then)
             self._group = outside
             return StatementView("branch", {"condition": f"tl::group() == {group}"}, body=body)
-        parts = {"condition": self.printer.text(stmt.condition)}
+        parts = {"condition": self.printer.condition(stmt.condition)}
         if isinstance(stmt, While):
             return StatementView("while", parts, body=self.body(stmt.body))
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
@@ -416,21 +418,37 @@ class Statements:
     def _let(self, stmt: Let) -> str:
         """A value with a name; in a loop over packets it is one of each element, or of all."""
         name, dtype = self.printer.names(stmt.var.name), stmt.var.dtype.cpp
+        if stmt.var.dtype is BOOL:
+            return f"const bool {name} = {self.printer.condition(stmt.value)};"
         value = self.printer.text(stmt.value, stmt.var.dtype)
-        if self.printer.packet is None:
+        if self.printer.packet is None or not self._varies(stmt):
             return f"const {dtype} {name} = {value};"
         if moved_index(stmt, self.printer.packet):
+            self.printer.ramps.append(stmt.var)
             return f"const auto {name} = {self.printer.index(stmt.value)};"
         if _has_its_type(stmt):
             return f"const auto {name} = {value};"
         return f"const auto {name} = tl::cast<{dtype}>({value});"
 
+    def _varies(self, stmt: Let) -> bool:
+        """Whether a value may differ from element to element of a packet."""
+        if not self.printer.ramps:
+            return True
+        varies = not self._of_packets.isdisjoint(walk(stmt.value))
+        self._of_packets |= {stmt.var} if varies else set()
+        return varies
+
     @contextmanager
-    def _packets(self, last: Var | None, *, any_order: bool = False) -> Iterator[None]:
-        """Prints what a loop over packets does; None for a loop over elements."""
+    def _packets(self, op: Parallel, *, any_order: bool = False) -> Iterator[None]:
+        """Prints what a loop does, over packets or over elements."""
+        last = op.vars[-1] if self.facts[op, "vector"] > 1 else None
         self.printer.packet, self.printer.any_order = last, any_order
+        if last is not None and isinstance(self.facts[op, "layout"], Blocked):  # of others each element is asked
+            self.printer.ramps.append(last)
+            self._of_packets = {last}
         yield
         self.printer.packet, self.printer.any_order = None, False
+        self.printer.ramps.clear()
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
@@ -479,7 +497,7 @@ class Statements:
         }
         dot: DotOfFour | None = self.facts.get(op, "dot_of_four")
         any_order = self.facts.get(op, "any_order") is True
-        with self._packets(op.vars[-1] if vector > 1 else None, any_order=any_order):
+        with self._packets(op, any_order=any_order):
             self._replicated = layout if owners == "stores" else None
             body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
             self._replicated = None
@@ -538,7 +556,7 @@ class Statements:
             f"parallel_into: {self.printer.names(store.buffer.name)} is stored when all packets are computed, so that "
             f"no load waits for a store  [{self.facts.rule(op, 'store_last')}]"
         )
-        with self._packets(op.vars[-1]):
+        with self._packets(op):
             result = f"return {self.printer.text(store.value, store.buffer.dtype)};"
         body = (*body[:-1], replace(body[-1], parts={"text": result}))
         parts = {**parts, "name": "parallel_into", "into": tile}

@@ -1,6 +1,6 @@
 """How wide the accesses of an elementwise loop are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -13,6 +13,7 @@ from tile2cu.core.accesses import (
     variables,
     viewed,
 )
+from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -29,7 +30,8 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
-from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.rules.alike import alike, starts_at
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.spread import ARITHMETIC, ELEMENTWISE, SPREAD, spread_tiles
@@ -69,6 +71,21 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
             "1",
         ),
         Example(
+            'S = T.alloc_shared((1024,), "float32")\n'
+            "for i in T.Parallel(1024):\n"
+            "    if i < 1000:\n"
+            "        S[i] = T.if_then_else(i + bx * 8 >= 12, 1.0, 0.0)",
+            2,
+            "vector",
+            "4",
+        ),
+        Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    if i < 1001:\n        S[i] = 0.0',
+            2,
+            "vector",
+            "1",
+        ),
+        Example(
             'x = T.alloc_shared((512,), "int8")\n'
             'W = T.alloc_shared((16, 128), "uint8")\n'
             'packed = T.alloc_fragment((16, 128), "uint8")\n'
@@ -102,10 +119,11 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     """A loop over memory takes its elements in packets when every access is consecutive in the last variable.
 
     That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
-    arithmetic without branches. What is read may also lie at the quotient of such an index by a number: one element for
-    the whole packet, as the scale of a group, or one for several, as a byte of two weights. A sum of four products of
-    int8 with numbers of 2 bits is one operation (dp4a). In the registers of tensor cores a loop that decodes numbers of
-    4 bits takes what a thread holds of 32 columns: 16 bytes are loaded at once.
+    arithmetic. Branches and choices are such that all of a packet takes the same one: `j < N` is, where packets divide
+    N. What is read may also lie at the quotient of such an index by a number: one element for the whole packet, as the
+    scale of a group, or one for several, as a byte of two weights. A sum of four products of int8 with numbers of 2
+    bits is one operation (dp4a). In the registers of tensor cores a loop that decodes numbers of 4 bits takes what a
+    thread holds of 32 columns: 16 bytes are loaded at once.
 
     Gives: the elements a packet, 1 for none; the sum of four products.
     """
@@ -197,7 +215,7 @@ def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
     layout = context.facts.get(op, "layout")
     if not isinstance(layout, Blocked) or not layout.has_idle_lanes:
         return
-    plain = all(_simple(stmt) and not _divides_integers(stmt) for stmt in op.body)
+    plain = all(_simple(stmt, _never) and not _divides_integers(stmt) for stmt in op.body)
     registers = all(access.buffer.scope is Scope.FRAGMENT for access in element_accesses(op.body))
     own_places = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
     if plain and registers and own_places:
@@ -268,14 +286,20 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
             "there are too few elements for the threads, or an odd number of them",
             "use fewer threads or larger tiles",
         )
-    for stmt in op.body:
-        if not _simple(stmt) and not moved_index(stmt, op.vars[-1]):
+
+    def of_packets(condition: Expr) -> bool:
+        return alike(condition, op.vars[-1], layout.vector, context.bounds)
+
+    body = tuple(walk_stmts(op.body))
+    moved = {stmt.var for stmt in body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])}
+    for stmt in body:
+        if not _simple(stmt, of_packets) and not (isinstance(stmt, Let) and stmt.var in moved):
             return (
                 f"line {stmt.span.line} is not plain arithmetic of elements",
                 "move branches and indices out of the loop",
             )
-    moved = {stmt.var for stmt in op.body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])}
-    used = {part for stmt in op.body for expr in expressions(stmt) for part in _beside_indices(expr)}
+    values = (stmt.value for stmt in body if isinstance(stmt, Let | Store) and not _is_condition(stmt))
+    used = {part for value in values for part in _beside_indices(value)}
     if moved & used:
         return "an index with a name is also a value", "write the index where it is used"
     for access in element_accesses(op.body):
@@ -288,25 +312,55 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
 
 
 def _beside_indices(expr: Expr) -> Iterator[Var]:
-    """The variables that an expression computes with, those of its loads' indices left out."""
+    """The variables that an expression computes with, those of its loads' indices and its conditions left out."""
     if isinstance(expr, Var):
         yield expr
     if not isinstance(expr, Load):
-        for child in children(expr):
+        for child in _without_condition(expr):
             yield from _beside_indices(child)
 
 
-def _simple(stmt: Stmt) -> bool:
-    """Whether a statement's values are arithmetic that works on packets."""
-    if isinstance(stmt, Store):
-        return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value)
-    return isinstance(stmt, Let) and _packet_value(stmt.value)
+def _without_condition(expr: Expr) -> tuple[Expr, ...]:
+    return children(expr)[1 if _is_choice(expr) else 0 :]
 
 
-def _packet_value(expr: Expr) -> bool:
+def _is_choice(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.function == "if_then_else"
+
+
+def _is_condition(stmt: Stmt) -> bool:
+    """Whether it evaluates a condition, or names one."""
+    return isinstance(stmt, If) or (isinstance(stmt, Let) and stmt.var.dtype is BOOL)
+
+
+def _never(condition: Expr) -> bool:
+    return False
+
+
+_OfPackets = Callable[[Expr], bool]  # of a condition: whether all elements of a packet meet it, or none
+
+
+def _simple(stmt: Stmt, of_packets: _OfPackets) -> bool:
+    """Whether a statement's values are arithmetic that works on packets, and its condition is one of packets."""
+    match stmt:
+        case Store():
+            return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value, of_packets)
+        case If():
+            return not stmt.once and of_packets(stmt.condition)
+        case Let() if _is_condition(stmt):
+            return of_packets(stmt.value)
+        case Let():
+            return _packet_value(stmt.value, of_packets)
+        case _:
+            return False
+
+
+def _packet_value(expr: Expr, of_packets: _OfPackets) -> bool:
     match expr:
         case Load():
             return True
+        case Call() if _is_choice(expr):
+            return of_packets(expr.args[0]) and all(_packet_value(each, of_packets) for each in expr.args[1:])
         case Call() if is_of_thread(expr):
             return False
         case Call() if expr.function not in ELEMENTWISE and children(expr):
@@ -316,7 +370,7 @@ def _packet_value(expr: Expr) -> bool:
         case Binary() if expr.op not in ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
             return False
         case _:
-            return all(_packet_value(child) for child in children(expr))
+            return all(_packet_value(child, of_packets) for child in children(expr))
 
 
 def _plain_quotient(expr: Binary) -> bool:
@@ -352,7 +406,7 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
     low = context.bounds.interval(divided).low
     if terms.pop(last, 0) != 1 or any(last in walk(atom) for atom in terms) or low is None or low < 0:
         return False
-    if not _starts_at(vector, offset.constant, terms, context):
+    if not starts_at(vector, offset.constant, terms, context.bounds):
         return False
     if divisor % vector == 0:
         return True
@@ -365,10 +419,4 @@ def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: i
     in_one = tile.rank == 1 or tile.dtype.bytes_of(vector) <= _CHUNK_BYTES  # a tile of one row has no other chunks
     if tile.static_shape[-1] % vector or not in_one:
         return False
-    return _starts_at(vector, constant, terms, context)
-
-
-def _starts_at(vector: int, constant: int, terms: Mapping[Expr, int], context: Context) -> bool:
-    """Whether a sum is always a multiple of `vector`."""
-    parts = (constant, *(context.bounds.multiple_of(atom) * factor for atom, factor in terms.items()))
-    return all(part % vector == 0 for part in parts)
+    return starts_at(vector, constant, terms, context.bounds)

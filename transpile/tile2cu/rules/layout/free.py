@@ -92,11 +92,18 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
             "layout",
             "Blocked(extents=(64, 160), threads=(6, 20), vector=8, block_threads=128, rows=1)",
         ),
+        Example(
+            'state = T.alloc_fragment((128,), "float32")\nT.clear(state)',
+            "state",
+            "layout",
+            "Blocked(extents=(128,), threads=(128,), vector=1, block_threads=128, rows=1)",
+        ),
     ),
 )
 def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """A tile that nothing else decides is spread row by row, 16 bytes a thread, neighbours side by side.
 
+    Of a small one threads take fewer bytes, rather than that several compute the same.
     Of the ways to divide a row evenly among threads, the one is taken that needs the fewest registers, that is, that
     leaves the fewest threads idle; of equals the one with the most threads, a power of two of them first.
 
@@ -104,8 +111,11 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     undecided = [tile for tile in launch.tiles if _undecided(tile, context)]
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
+        own = context.of(tile)
         vector = _vector(tile.static_shape, _bits_in_memory(tile, context))
-        yield tile, "layout", _fewest_registers(tile.static_shape, vector, context.of(tile))
+        if prod(tile.static_shape) > vector:  # else each thread has all of it, and reduces it by itself
+            vector = _shared_out(tile.static_shape, vector, own)
+        yield tile, "layout", _fewest_registers(tile.static_shape, vector, own)
 
 
 @rule(
@@ -182,10 +192,14 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bits for access in element_accesses(op.body)), default=32)
-    vector = _vector(shape, widest)
-    while vector > 1 and 2 * prod(shape) <= vector * context.threads:  # half of the threads would be idle
+    return _fewest_registers(shape, _shared_out(shape, _vector(shape, widest), context), context)
+
+
+def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
+    """As many elements a thread, or fewer: so many that half of the threads have none of their own are too many."""
+    while vector > 1 and 2 * prod(shape) <= vector * context.threads:
         vector //= 2
-    return _fewest_registers(shape, vector, context)
+    return vector
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
