@@ -115,7 +115,9 @@ def attention_varlen(
             for i in T.Parallel(block_M):
                 logsum[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_M, dim):
+                acc_o[i, j] *= logsum[i]
+            for i, j in T.Parallel(block_M, dim):
                 if bx * block_M + i < length:
-                    Output[start + i, by, j] = acc_o[i, j] * logsum[i]
+                    Output[start + i, by, j] = acc_o[i, j]
 
     return attention_varlen_kernel

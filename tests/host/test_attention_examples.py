@@ -72,6 +72,22 @@ def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) 
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences_by_blocks_that_stay(causal: bool) -> None:
+    """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows."""
+    kernel = load("attention_varlen.py", dim=128, block_N=128, is_causal=causal, **HOPPER)
+    assert "tl::staying_blocks" in kernel.source and "tl::tma_store_start<" in kernel.source
+    for lengths, lengths_k in (((0, 1, 128, 0, 257), (5, 0, 128, 7, 300)), ((130, 3), (20, 400)), ((0,), (0,))):
+        starts, starts_k = ([0, *np.cumsum(each)] for each in (lengths, lengths_k))
+        shapes = [(starts[-1], 2, 128), *[(starts_k[-1], 2, 128)] * 2]
+        data = [*halves(inputs.normals(random(len(lengths)), shapes)), np.array(starts), np.array(starts_k)]
+        expected = references.attention_varlen(data, {"is_causal": causal})
+        types = ["float16"] * 3 + ["int32"] * 2
+        found = run(kernel, data, types, batch=len(lengths), max_seqlen=max(lengths))[0]
+        assert_close(found, expected, 2e-3)
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize(("causal", "target"), [(True, "cuda:sm_80"), (False, "cuda:sm_90a")])
 def test_attention_forward_and_backward(causal: bool, target: str) -> None:
     sizes = {"dim": 64, "is_causal": causal, "target": target}

@@ -86,7 +86,11 @@ __global__ void __launch_bounds__(threads)
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
-  const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
+  // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
+  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+  // [schedule.grid.longest-first]
+  const auto block = tl::longest_first<4>();
+  const int bx = block.x, by = block.y, bz = block.z;
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;

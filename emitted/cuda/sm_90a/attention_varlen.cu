@@ -49,7 +49,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 164,864 of 232,448 bytes a block may use (952 are padding) --------------------------------------
+// ---- shared memory: 164,864 of 232,448 bytes a block may use (904 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -59,8 +59,10 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
+  tl::TmaBarriers<1> first_tiles_barriers;
+  // 40 bytes; numbers of tiles that the producer has drawn, with their barriers
+  tl::DrawnTiles drawn_tiles;
 };
 static_assert(sizeof(Shared) == 164864, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -86,8 +88,8 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
            const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ cu_seqlens_data,
-           const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens, int heads,
-           int batch) {
+           const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, dim3 tiles, int* next_tile,
+           int tokens, int heads, int batch) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto cu_seqlens = tl::tensor<tl::RowStart<16>>(cu_seqlens_data, batch + 1);
@@ -96,51 +98,66 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
-  const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
-  // attention_varlen.py:59-62
-  const int start = cu_seqlens(bz) + bx * block_M;
-  const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
-  const int start_k = cu_seqlens_k(bz);
-  const int length_k = cu_seqlens_k(bz + 1) - start_k;
+  // Where a tile lies, and what follows from that for its turns: who loads and who computes ask alike.
+  struct WorkTile {
+    int bx, by, start, length, start_k, length_k, diagonal, loop_range;
+  };
+  const auto work_tile = [&](int tile) {
+    // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
+    // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+    // [schedule.grid.longest-first]
+    const auto block = tl::longest_first<4>(tile, tiles);
+    const int bx = block.x, by = block.y, bz = block.z;
+    // attention_varlen.py:59-62
+    const int start = cu_seqlens(bz) + bx * block_M;
+    const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
+    const int start_k = cu_seqlens_k(bz);
+    const int length_k = cu_seqlens_k(bz + 1) - start_k;
 
-  // attention_varlen.py:64  The last key that query i of the block sees is key i + diagonal.
-  const int diagonal = bx * block_M + length_k - length;
+    // attention_varlen.py:64  The last key that query i of the block sees is key i + diagonal.
+    const int diagonal = bx * block_M + length_k - length;
 
-  // attention_varlen.py:74-75  A block without queries has no turn; a causal one stops at the last key that its
-  // last query sees.
-  const int last = tl::min(length_k, diagonal + block_M);
-  const int loop_range = bx * block_M < length ? tl::ceildiv(tl::max(0, last), block_N) : 0;
-
-  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
-  // shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // attention_varlen.py:67  Rows past the end of the sequence are the next one's: they are computed, and not
-    // stored.
-    tl::tma_load(Q_map, tl::at(start, by, 0), Q_shared, full);
+    // attention_varlen.py:74-75  A block without queries has no turn; a causal one stops at the last key that its
+    // last query sees.
+    const int last = tl::min(length_k, diagonal + block_M);
+    const int loop_range = bx * block_M < length ? tl::ceildiv(tl::max(0, last), block_N) : 0;
+    return WorkTile{bx, by, start, length, start_k, length_k, diagonal, loop_range};
   };
 
-  // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
+  const tl::TileQueue<threads> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
   const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
   const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  auto load = [&](int k) {
-    // attention_varlen.py:78-79
-    tl::tma_load(K_map, tl::at(start_k + k * block_N, by / group, 0), K_shared[k % num_stages],
-                 K_shared_ring.acquire(k));
-    tl::tma_load(V_map, tl::at(start_k + k * block_N, by / group, 0), V_shared[k % num_stages],
-                 V_shared_ring.acquire(k));
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
-  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
-  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
-  // [launch.hopper.register-shares]
+  // Blocks stay, one a multiprocessor, and take tile after tile, drawn from a queue, so that blocks end together:
+  // a tile's first loads run under the end of the tile before  [schedule.grid.persistent]. One warpgroup more than
+  // the 256 consumer threads: one thread of it only loads, up to 2 turns ahead, as slots are freed
+  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    first_tiles.produce(load_first);
-    return tl::produce<threads>(loop_range, load);
+    if (tl::thread() != threads) return;  // its first thread loads
+    // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
+    for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.draw(++round)) {
+      const WorkTile work = work_tile(tile);
+      tl::Barrier& full = first_tiles_ring.acquire(round);
+      // attention_varlen.py:67  Rows past the end of the sequence are the next one's: they are computed, and not
+      // stored.
+      tl::tma_load(Q_map, tl::at(work.start, work.by, 0), Q_shared, full);
+
+      // one turn at a time, as slots are freed
+      TL_NO_UNROLL
+      for (int k = 0; k < work.loop_range; ++k) {
+        // attention_varlen.py:78-79
+        tl::tma_load(K_map, tl::at(work.start_k + k * block_N, work.by / group, 0), K_shared[(before + k) % num_stages],
+                     K_shared_ring.acquire(before + k));
+        tl::tma_load(V_map, tl::at(work.start_k + k * block_N, work.by / group, 0), V_shared[(before + k) % num_stages],
+                     V_shared_ring.acquire(before + k));
+      }
+      before += work.loop_range;
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -150,109 +167,115 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_o_layout> Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention_varlen.py:68-69
-  tl::fill(acc_o, 0.0f);
-  tl::fill(logsum, 0.0f);
+  for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.drawn(++round)) {
+    const WorkTile work = work_tile(tile);
 
-  // attention_varlen.py:71  A row may see no key of a turn. Less than any score, and finite: never infinity -
-  // infinity.
-  tl::fill(scores_max, -1e+30f);
+    // attention_varlen.py:68-69
+    tl::fill(acc_o, 0.0f);
+    tl::fill(logsum, 0.0f);
 
-  first_tiles.wait();  // until TMA has filled Q_shared
-  // attention_varlen.py:67  Every turn multiplies the same Q_shared: read once, and kept in registers
-  // [pipeline.gemm.held-operand]
-  tl::copy(Q_shared, Q_local);
+    // attention_varlen.py:71  A row may see no key of a turn. Less than any score, and finite: never infinity -
+    // infinity.
+    tl::fill(scores_max, -1e+30f);
 
-  // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  auto start_acc_s = [&](int k) {
-    // attention_varlen.py:91  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    K_shared_ring.wait(k);  // until TMA has filled its slot
-    tl::gemm_start(Q_local, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
-  };
-  auto between = [&](int k) {
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (k * block_N + block_N - 1 > diagonal || k * block_N + block_N - 1 >= length_k) {
-      // attention_varlen.py:82  for i, j in T.Parallel(block_M, block_N):
-      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-        acc_s(i, j) =
-            k * block_N + j <= i + diagonal && k * block_N + j < length_k ? acc_s(i, j) : -tl::infinity<float>;
+    first_tiles_ring.wait(round);  // until TMA has filled Q_shared
+    // attention_varlen.py:67  Every turn multiplies the same Q_shared: read once, and kept in registers
+    // [pipeline.gemm.held-operand]
+    tl::copy(Q_shared, Q_local);
+    first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have
+
+    // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
+    auto start_acc_s = [&](int k) {
+      // attention_varlen.py:91  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+      K_shared_ring.wait(before + k);  // until TMA has filled its slot
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(before + k) % num_stages]), acc_s, tl::overwrite);
+    };
+    auto between = [&](int k) {
+      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      if (k * block_N + block_N - 1 > work.diagonal || k * block_N + block_N - 1 >= work.length_k) {
+        // attention_varlen.py:82  for i, j in T.Parallel(block_M, block_N):
+        tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+          acc_s(i, j) = k * block_N + j <= i + work.diagonal && k * block_N + j < work.length_k ? acc_s(i, j)
+                                                                                                : -tl::infinity<float>;
+        });
+      }
+
+      // attention_varlen.py:94-95  Online softmax: rescale what was summed so far when a row's maximum grows.
+      tl::copy(scores_max, scores_max_prev);
+      tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
+
+      // attention_varlen.py:98  Any reference near the maximum will do: where few turns change it, few rescale.
+      tl::parallel(scores_max_layout{}, [&](auto i) {
+        const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
+        scores_max(i) = grown ? scores_max(i) : scores_max_prev(i);
       });
+      const bool changed = tl::differ(scores_max_prev, scores_max);
+      // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
+      tl::fill(scores_scale, 1);
+      if (changed) {
+        // attention_varlen.py:101  for i in T.Parallel(block_M):
+        tl::parallel(scores_max_layout{},
+                     [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
+      }
+      return changed;
+    };
+    auto prepare_acc_o = [&](bool changed) {
+      if (changed) {
+        // attention_varlen.py:110  for i, j in T.Parallel(block_M, dim):
+        tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+      }
+      // attention_varlen.py:103-107
+      tl::parallel(acc_s_layout{},
+                   [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
+      tl::reduce_sum_own<1>(acc_s, scores_sum);
+      tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
+
+      // attention_varlen.py:109  T.copy(acc_s, acc_s_cast)
+      tl::copy(acc_s, acc_s_cast);
+    };
+    auto start_acc_o = [&](int k) {
+      // attention_varlen.py:112  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+      V_shared_ring.wait(before + k);  // until TMA has filled its slot
+      tl::gemm_start(acc_s_cast, V_shared[(before + k) % num_stages], acc_o);
+    };
+
+    // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
+    // turn k  [pipeline.loop.overlap]
+    //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
+    //   other units             between(0)            between(1)            between(2)  ...
+    if (work.loop_range > 0) {
+      start_acc_s(0);
+      tl::gemm_wait<0>(acc_s);
+      K_shared_ring.release(before);
+      prepare_acc_o(between(0));
+      for (int k = 1; k < work.loop_range; ++k) {
+        start_acc_s(k);
+        start_acc_o(k - 1);
+        tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
+        const bool changed = between(k);
+        // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
+        // the last arrival that depends on what was computed
+        K_shared_ring.release_knowing(changed, before + k);
+        tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
+        V_shared_ring.release(before + k - 1);
+        prepare_acc_o(changed);
+      }
+      start_acc_o(work.loop_range - 1);
+      tl::gemm_wait<0>(acc_o);
+      V_shared_ring.release(before + work.loop_range - 1);
     }
+    tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
-    // attention_varlen.py:94-95  Online softmax: rescale what was summed so far when a row's maximum grows.
-    tl::copy(scores_max, scores_max_prev);
-    tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
-
-    // attention_varlen.py:98  Any reference near the maximum will do: where few turns change it, few rescale.
-    tl::parallel(scores_max_layout{}, [&](auto i) {
-      const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
-      scores_max(i) = grown ? scores_max(i) : scores_max_prev(i);
+    // attention_varlen.py:115-119  One division a row, not one an element.
+    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) > 0.0f ? 1.0f / logsum(i) : 0.0f; });
+    tl::parallel(acc_o_layout{}, [&](auto i, auto j) {
+      if (work.bx * block_M + i < work.length) {
+        // attention_varlen.py:119  Output[start + i, by, j] = acc_o[i, j] * logsum[i]
+        Output(work.start + i, work.by, j) = tl::cast<tl::half>(acc_o(i, j) * logsum(i));
+      }
     });
-    const bool changed = tl::differ(scores_max_prev, scores_max);
-    // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
-    tl::fill(scores_scale, 1);
-    if (changed) {
-      // attention_varlen.py:101  for i in T.Parallel(block_M):
-      tl::parallel(scores_max_layout{},
-                   [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
-    }
-    return changed;
-  };
-  auto prepare_acc_o = [&](bool changed) {
-    if (changed) {
-      // attention_varlen.py:110  for i, j in T.Parallel(block_M, dim):
-      tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    }
-    // attention_varlen.py:103-107
-    tl::parallel(acc_s_layout{},
-                 [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    tl::reduce_sum_own<1>(acc_s, scores_sum);
-    tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
-
-    // attention_varlen.py:109  T.copy(acc_s, acc_s_cast)
-    tl::copy(acc_s, acc_s_cast);
-  };
-  auto start_acc_o = [&](int k) {
-    // attention_varlen.py:112  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-    V_shared_ring.wait(k);  // until TMA has filled its slot
-    tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
-  };
-
-  // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
-  // turn k  [pipeline.loop.overlap]
-  //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
-  //   other units             between(0)            between(1)            between(2)  ...
-  if (loop_range > 0) {
-    start_acc_s(0);
-    tl::gemm_wait<0>(acc_s);
-    K_shared_ring.release(0);
-    prepare_acc_o(between(0));
-    for (int k = 1; k < loop_range; ++k) {
-      start_acc_s(k);
-      start_acc_o(k - 1);
-      tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-      const bool changed = between(k);
-      // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
-      // the last arrival that depends on what was computed
-      K_shared_ring.release_knowing(changed, k);
-      tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-      V_shared_ring.release(k - 1);
-      prepare_acc_o(changed);
-    }
-    start_acc_o(loop_range - 1);
-    tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(loop_range - 1);
+    before += work.loop_range;
   }
-  tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
-
-  // attention_varlen.py:115-119  One division a row, not one an element.
-  tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) > 0.0f ? 1.0f / logsum(i) : 0.0f; });
-  tl::parallel(acc_o_layout{}, [&](auto i, auto j) {
-    if (bx * block_M + i < length) {
-      // attention_varlen.py:119  Output[start + i, by, j] = acc_o[i, j] * logsum[i]
-      Output(start + i, by, j) = tl::cast<tl::half>(acc_o(i, j) * logsum(i));
-    }
-  });
 }
 
 }  // namespace attention_varlen_kernel
@@ -261,14 +284,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 #ifndef __CUDACC_RTC__
 #include "attention_varlen.h"
 
-extern "C" size_t attention_varlen_workspace_size(int, int, int, int, int) { return 0; }
+extern "C" size_t attention_varlen_workspace_size(int, int, int, int, int) {
+  using namespace attention_varlen_kernel;
+  return tl::workspace_bytes<int>(1);
+}
 
 extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
                                                int device) {
   using namespace attention_varlen_kernel;
   if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
-  if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // Tiles are numbered by an int
+  if (!tl::countable(tl::ceildiv(max_seqlen, block_M), heads, batch)) return TL_INVALID_SIZE;
   // TMA has no map of a tensor without elements
   if (heads > 0 && heads / group == 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
@@ -276,20 +302,28 @@ extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens
 
 extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
                                       const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k,
-                                      int batch, int max_seqlen, void* /*workspace*/, size_t /*workspace_bytes*/,
+                                      int batch, int max_seqlen, void* workspace, size_t workspace_bytes,
                                       void* stream) {
   using namespace attention_varlen_kernel;
   const tl_status status = attention_varlen_supports(tokens, heads, tokens_k, batch, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output)) return TL_MISALIGNED;
-  const dim3 grid(tl::ceildiv(max_seqlen, block_M), heads, batch);
+  if (workspace_bytes < attention_varlen_workspace_size(tokens, heads, tokens_k, batch, max_seqlen))
+    return TL_WORKSPACE_TOO_SMALL;
+  if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output, workspace)) return TL_MISALIGNED;
+  tl::Workspace tensors(workspace);
+  int* const next_tile = tensors.take<int>(1);
+  const dim3 tiles(tl::ceildiv(max_seqlen, block_M), heads, batch);
+  // One block a multiprocessor, which takes tile after tile  [schedule.grid.persistent]
+  const dim3 grid = tl::staying_blocks(tiles);
+  const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);
+  if (queue != TL_OK) return queue;
   return tl::launch<Shared>(
       kernel, grid, threads + tl::producer_warpgroup, stream,
       tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<0, 2>>(Q, tokens, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<0, 2>>(K, tokens_k, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<0, 2>>(V, tokens_k, heads / group, dim),
-      static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k), static_cast<tl::half*>(Output),
-      tokens, heads, batch);
+      static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k), static_cast<tl::half*>(Output), tiles,
+      next_tile, tokens, heads, batch);
 }
 
 #endif  // __CUDACC_RTC__

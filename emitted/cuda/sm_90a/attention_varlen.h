@@ -34,7 +34,7 @@ extern "C" {
 // overlaps no other.
 //
 // Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
-// `workspace` is not used: NULL and 0 will do.
+// `workspace` is device memory that this call alone uses until it has run; it may hold anything.
 tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
                            const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k, int batch,
                            int max_seqlen, void* workspace, size_t workspace_bytes, void* stream);

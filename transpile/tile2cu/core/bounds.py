@@ -115,6 +115,16 @@ class Bounds:
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, known)
 
+    def implies(self, condition: Expr, other: Expr) -> bool:
+        """Whether the comparison `other` of integers provably holds wherever a condition does."""
+        known = [self.linear(part) for part in _not_negative(condition)]
+        wanted = (
+            [self.linear(part) for part in _not_negative(other)]
+            if isinstance(other, Binary) and other.op != "and"
+            else []
+        )
+        return len(wanted) == 1 and self._follows(wanted[0], known)
+
     def _follows(self, sum_: Linear, known: list[Linear]) -> bool:
         """Whether a sum is at least one of those that are not negative."""
         rests = (sum_.plus(other, -1) for other in known)

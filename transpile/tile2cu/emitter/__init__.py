@@ -234,10 +234,11 @@ def _launch_view(written: Written) -> LaunchView:
         setup=setup(settled, printer),
         producer=leading,
         fragments=fragments(settled, printer, layouts),
-        body=(*body, *statements.end()),
+        body=(*body, *statements.end()) if persistent is None else body,
         each_tile=each_tile(statements),
         turns=turns_of_tile(statements),
         drawn="queue.drawn(++round)" if persistent is not None and persistent.queue else "",
+        end=statements.end() if persistent is not None else (),
     )
 
 

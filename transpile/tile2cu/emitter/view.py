@@ -147,6 +147,7 @@ class LaunchView:
     each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
     turns: str = ""  # and what its turns are counted by
     drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
+    end: tuple[StatementView, ...] = ()  # what a block that stays does behind its last tile
 
 
 @dataclass(frozen=True)

@@ -187,8 +187,8 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
             launch = in_registers(launch, held, held.a.buffer)
         elif copied is not None:
             launch = in_flight(launch, copied)
-        elif any(copies := [context.facts.get(op, "copy") for op in launch.body]):
-            body = tuple(copy or op for op, copy in zip(launch.body, copies, strict=True))
+        elif any(others := [context.facts.get(op, "instead") for op in launch.body]):
+            body = tuple(other or op for op, other in zip(launch.body, others, strict=True))
             launch = replace(launch, body=body)
         else:
             return context

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from tile2cu.core.expr import Expr, Load, Var, walk
+from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
 from tile2cu.core.schedule import LongestFirst
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -71,7 +71,7 @@ def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
     examples=(Example(_GEMM, "launch", "order", "longest first, in groups of 4 or more"),),
 )
 def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a block's turns of products grow with its first index, blocks with the most turns start first.
+    """Where a block's turns of products grow with its first index, if it has any, those with the most start first.
 
     The short ones then fill the gaps at the end. Blocks that differ in the other indices go in groups, so that those
     that read the same tensors run at the same time and meet in L2. A group is large enough for a wave of blocks:
@@ -91,20 +91,36 @@ def _is_plain(launch: Launch, context: Context) -> bool:
 
 
 def longest_axis(launch: Launch, context: Context) -> Var | None:
-    """The grid's first index, where the turns of a loop with products grow with it and with no other index."""
+    """The grid's first index, where the turns of a loop with products grow with it and with no other index, but for
+    what blocks read from memory, as the lengths of sequences.
+    """
     for op in launch.body:
         if isinstance(op, Loop) and any(isinstance(inner, Gemm) for inner in op.body):
-            blocks = [block for block in launch.blocks if _depends(op.stop, block, context)]
-            if blocks == [launch.blocks[0]] and context.bounds.never_falls(op.stop, blocks[0]):
+            turns = _if_any(context.bounds.expanded(op.stop))
+            blocks = [block for block in launch.blocks if block in _outside_memory(turns)]
+            if blocks == [launch.blocks[0]] and context.bounds.never_falls(turns, blocks[0]):
                 return blocks[0]
     return None
+
+
+def _if_any(turns: Expr) -> Expr:
+    """How many turns a block has that has any: `turns` where it is no choice between some and none."""
+    match turns:
+        case Call(function="if_then_else", args=(_, *arms)) if any(static_value(arm) == 0 for arm in arms):
+            return next((arm for arm in arms if static_value(arm) != 0), turns)
+        case _:
+            return turns
+
+
+def _outside_memory(expr: Expr) -> Iterator[Expr]:
+    """The parts of an expression, but for the indices at which it reads memory."""
+    yield expr
+    if not isinstance(expr, Load):
+        for part in children(expr):
+            yield from _outside_memory(part)
 
 
 def equal_turns(loop: Loop, context: Context) -> bool:
     """Whether the loop has as many turns in all blocks, known without memory."""
     parts = (part for end in (loop.start, loop.stop) for part in walk(context.bounds.expanded(end)))
     return not any(part in context.launch.blocks or isinstance(part, Load) for part in parts)
-
-
-def _depends(expr: Expr, block: Var, context: Context) -> bool:
-    return any(part == block for part in walk(context.bounds.expanded(expr)))

@@ -21,7 +21,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.grid import equal_turns, longest_axis
+from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -61,8 +61,8 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where a block fills a multiprocessor, blocks stay: a tile's first loads run under the end of the one before.
 
     Turns overlap, and the operand that no turn changes is in registers, so that its tile is free for the next one's.
-    Tiles of equal work are dealt in turns; where work grows with the grid's first index, blocks draw them from a queue
-    in global memory, the longest first.
+    Tiles of equal work are dealt in turns; of unequal work, as of causal attention or of sequences whose lengths are in
+    memory, blocks draw them from a queue in global memory.
 
     Gives: how tiles are dealt.
     """
@@ -76,10 +76,7 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     overlap: Overlap | None = context.facts.get(loop, "overlap")
     if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
         return
-    if longest_axis(launch, context) is not None:
-        yield launch, "persistent", Persistent(queue=True)
-    elif equal_turns(loop, context):
-        yield launch, "persistent", Persistent(queue=False)
+    yield launch, "persistent", Persistent(queue=not equal_turns(loop, context))
 
 
 def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:

@@ -16,6 +16,7 @@ from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_s
 from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.memory import given_multiples
 from tile2cu.rules.pipeline import dealt_of, is_at_top
+from tile2cu.rules.rewrite.bounded import bounded
 from tile2cu.rules.rewrite.transposed import transposing
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
@@ -60,7 +61,7 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     There is where a tile lies that nobody needs any more; and room for some of the columns, two panels or more, is
     enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits
     for TMA to read a tile before the next one is staged. A loop that stores a result's transpose, and nothing else, is
-    such a copy.
+    such a copy; so is one that stores a result under a condition, as `row < length`, where that holds for all of it.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
     block stores it from registers.
     Floats that each turn of the producer's loop adds to a tensor leave the same way, and TMA adds them: a thread's own
@@ -82,14 +83,14 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             yield update, "read_later", True
             yield update.dst.buffer, "tma_when", rows_when(update.dst.buffer)
     for op in _beside_the_loop(context):
-        copy = transposing(op) if isinstance(op, Parallel) else op
-        if isinstance(copy, Copy) and _leaves_by_tma(copy, context):
+        copy, instead = _copied_by(op, context)
+        if copy is not None and _leaves_by_tma(copy, context):
             staging = _placed(_staging(copy), op, staged, context)
             if staging is None:
                 continue
-            if copy is not op:
+            if instead is not None:
                 if is_at_top(op, context):
-                    yield op, "copy", copy
+                    yield op, "instead", instead
                 continue
             staged.append(staging)
             yield op, "call", "tma_store"
@@ -99,6 +100,14 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             when = rows_when(op.dst.buffer)
             yield op.dst.buffer if _is_given(when, context) else op, "tma_when", when
     yield launch, "staging", tuple(staged)
+
+
+def _copied_by(op: Stmt, context: Context) -> tuple[Copy | None, Stmt | None]:
+    """The copy that a statement is, and what stands in its place where it is a loop that does what a copy does."""
+    if not isinstance(op, Parallel):
+        return (op, None) if isinstance(op, Copy) else (None, None)
+    copy = transposing(op)
+    return (copy, copy) if copy is not None else bounded(op, context.bounds) or (None, None)
 
 
 def _is_given(when: Multiple, context: Context) -> bool:

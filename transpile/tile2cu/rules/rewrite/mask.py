@@ -116,15 +116,16 @@ def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> 
 
     Each comparison of a conjunction fails first at an end of each variable's range.
     """
-    parts = [_fails_at_an_end(part, extents, bounds) for part in _conjuncts(condition)]
+    parts = [_fails_at_an_end(part, extents, bounds) for part in conjuncts(condition)]
     known = [part for part in parts if part is not None]
     return reduce(lambda a, b: binary("or", a, b), known) if len(known) == len(parts) else None
 
 
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that all hold where this one does."""
     if isinstance(condition, Binary) and condition.op == "and":
-        yield from _conjuncts(condition.lhs)
-        yield from _conjuncts(condition.rhs)
+        yield from conjuncts(condition.lhs)
+        yield from conjuncts(condition.rhs)
     else:
         yield condition
 

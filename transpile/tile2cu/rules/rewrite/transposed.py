@@ -7,26 +7,14 @@ from tile2cu.rules.rewrite.tiles import whole
 
 def transposing(op: Parallel) -> Copy | None:
     """The copy that a loop over a fragment's elements (i, j) is, which stores them at [..., a + j, b + i]."""
-    if len(op.vars) != 2 or len(op.body) != 1 or not isinstance(store := op.body[0], Store) or store.op:
+    store = op.body[0] if len(op.body) == 1 else None
+    tile = stored_tile(store, op) if isinstance(store, Store) else None
+    if not isinstance(store, Store) or tile is None:
         return None
-    value = store.value
-    if isinstance(value, Call) and value.function == "cast" and value.dtype == store.buffer.dtype:
-        value = value.args[0]
-    if not isinstance(value, Load) or not isinstance(value.buffer, Buffer) or value.indices != op.vars:
-        return None
-    tile, tensor = value.buffer, store.buffer
-    extents = tuple(static_value(extent) for extent in op.extents)
-    if (
-        tile.scope is not Scope.FRAGMENT
-        or tensor.scope is not Scope.GLOBAL
-        or tensor.rank < 2
-        or tile.rank != 2
-        or extents != tile.static_shape
-    ):
-        return None
+    tensor = store.buffer
     *outer, row, col = store.indices
     i, j = op.vars
-    starts = (*outer, *(_start(index, var) for index, var in ((row, j), (col, i))))
+    starts = (*outer, *(start_of(index, var) for index, var in ((row, j), (col, i))))
     if any(start is None or any(part in (i, j) for part in walk(start)) for start in starts):
         return None
     ones = [int_const(1)] * len(outer)
@@ -37,7 +25,20 @@ def transposing(op: Parallel) -> Copy | None:
     return Copy(src=whole(tile, op), dst=dst, transposed=True, span=op.span, comments=op.comments, trailing=op.trailing)
 
 
-def _start(index: Expr, var: Var) -> Expr | None:
+def stored_tile(store: Store, op: Parallel) -> Buffer | None:
+    """The fragment of which a loop over all of its elements (i, j) stores each, as it is or cast, to a tensor."""
+    value = store.value
+    if isinstance(value, Call) and value.function == "cast" and value.dtype == store.buffer.dtype:
+        value = value.args[0]
+    if store.op or len(op.vars) != 2 or not isinstance(value, Load) or not isinstance(value.buffer, Buffer):
+        return None
+    tile, tensor = value.buffer, store.buffer
+    extents = tuple(static_value(extent) for extent in op.extents)
+    found = tile.scope is Scope.FRAGMENT and tensor.scope is Scope.GLOBAL and tensor.rank > 1
+    return tile if found and value.indices == op.vars and tile.rank == 2 and extents == tile.static_shape else None
+
+
+def start_of(index: Expr, var: Var) -> Expr | None:
     """What is added to a loop's index; None for other indices."""
     match index:
         case Var() if index is var:
