@@ -27,6 +27,30 @@ T.copy(O, X[bx * 128, 0])
 """
 
 
+GUARDED = "for i, j in T.Parallel(128, 128):\n    if {condition}:\n        X[bx * 128 + i, j] = O[i, j]"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "passed"),
+    [
+        (["bx * 128 + i < length"], True),
+        (["i < length - bx * 128 and j < 99"], True),
+        (["bx * 128 + i < length", "bx * 128 + i < length - 7"], True),
+        (["bx * 128 + i < length", "i < 5"], False),
+        (["bx * 128 - i < length"], True),
+        (["i < T.cast(A[bx, 0], 'int32')"], False),
+        (["bx * 128 + i < length or j < 5"], False),
+    ],
+)
+def test_tiles_that_write_nothing_are_passed_over(conditions: list[str], passed: bool) -> None:
+    guarded = "\n".join(GUARDED.format(condition=condition) for condition in conditions)
+    above = 'length = T.cast(A[m, 0], "int32")'
+    text = BODY.format(turns="T.ceildiv(length, 128)", above=above, below=guarded)
+    context = settled(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
+    found = str(context.facts[context.launch, "persistent"])
+    assert found == "from a queue" + ", but for those that write nothing" * passed
+
+
 def order(turns: str) -> str:
     """In which order blocks start; empty for the grid's own."""
     context = settled(BODY.format(turns=turns, above="", below=""), threads=256, target="cuda:sm_90a")

@@ -31,7 +31,7 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Pipeline
+from tile2cu.core.schedule import FirstTiles, Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,30 @@ def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ..
             found.insert(0, stmt)
             names |= _reads(stmt)
     return tuple(found)
+
+
+def hoisted(launch: Launch, facts: Facts) -> tuple[Stmt, ...]:
+    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it."""
+    found = producer_loop(launch, facts)
+    if found is None:
+        return ()
+    loop, pipeline = found
+    path = around(launch.body, loop)
+    if path:
+        return prelude(needed_on(loop, pipeline.loads, path), before(launch.body, path[0]))
+    first: FirstTiles | None = facts.get(launch, "first_tiles")
+    loads = (*pipeline.loads, *(first.loads if first is not None else ()))
+    return prelude(loaded_by(loop, loads), before(launch.body, loop))
+
+
+def values_of_tile(launch: Launch, facts: Facts) -> tuple[Var, ...]:
+    """The block's indices, and what is computed from them before a producer's loop, where anything else needs it."""
+    shared = hoisted(launch, facts)
+    inside = {id(stmt) for stmt in walk_stmts(shared)}
+    others = [stmt for stmt in walk_stmts(launch.body) if id(stmt) not in inside]
+    read = variables(*(expr for stmt in others for expr in expressions(stmt)))
+    given = (*launch.blocks, *(stmt.var for stmt in shared if isinstance(stmt, Let | Declare)))
+    return tuple(var for var in given if var in read)
 
 
 def why_no_prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> str:

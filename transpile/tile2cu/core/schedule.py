@@ -226,14 +226,37 @@ class LongestFirst:
         return f"longest first, in groups of {self.least} or more"
 
 
+BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
+
+
+def _up(value: int, step: int) -> int:
+    """The next multiple of a step."""
+    return -(-value // step) * step
+
+
 @dataclass(frozen=True)
 class Persistent:
-    """Blocks stay and take tile after tile: from a `queue`, or each at its turn."""
+    """Blocks stay and take tile after tile: from a `queue`, or each at its turn.
+
+    `work`: the values that say where a tile lies, and what follows for its turns; a producer that draws a tile hands
+    them to the others. It passes over tiles that write nothing, which are known by `idle`.
+    """
 
     queue: bool
+    work: tuple[Var, ...] = ()
+    idle: Expr | None = None
+
+    @property
+    def drawn_bytes(self) -> int:
+        """The size of the `tl::DrawnTiles` of this work (headers/tl/common/sm90/persistent.h)."""
+        end, widest = 0, 1
+        for size in (var.dtype.bytes for var in self.work):
+            end, widest = _up(end, size) + size, max(widest, size)
+        return _up(2 * max(1, _up(end, widest)) + 2, BARRIER_BYTES) + 4 * BARRIER_BYTES
 
     def __str__(self) -> str:
-        return "from a queue" if self.queue else "in turns"
+        passes = ", but for those that write nothing" if self.idle is not None else ""
+        return f"from a queue{passes}" if self.queue else "in turns"
 
 
 @dataclass(frozen=True)
@@ -382,8 +405,6 @@ class Overlay:
         return ", then ".join(" and ".join(part.tiles) for part in self.parts)
 
 
-BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
-DRAWN_BYTES = 40  # headers/tl/common/sm90/persistent.h, DrawnTiles
 DRAWN = "drawn_tiles"  # the ledger's row for them
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
 

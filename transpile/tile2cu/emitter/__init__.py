@@ -17,7 +17,7 @@ from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.names import Names, can_be_c_function
-from tile2cu.emitter.producer import each_tile, producer, turns_of_tile
+from tile2cu.emitter.producer import drawn, each_tile, producer, turns_of_tile
 from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import (
@@ -35,6 +35,7 @@ from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import TensorMap, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import NO_SECTION, KernelView, LaunchView, StatementView, words
+from tile2cu.emitter.way import work_of_tile
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
@@ -155,7 +156,7 @@ def _of_groups(settled: Settled) -> set[str]:
 
 def _of_tiles(settled: Settled) -> set[str]:
     """The names that a kernel needs besides whose blocks take tile after tile."""
-    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring"
+    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring idle"
     return set(names.split()) if persistent_in(settled) is not None else set()
 
 
@@ -237,7 +238,9 @@ def _launch_view(written: Written) -> LaunchView:
         body=(*body, *statements.end()) if persistent is None else body,
         each_tile=each_tile(statements),
         turns=turns_of_tile(statements),
-        drawn="queue.drawn(++round)" if persistent is not None and persistent.queue else "",
+        work=work_of_tile(settled, printer),
+        work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if persistent is not None else "",
+        drawn=drawn(statements),
         end=statements.end() if persistent is not None else (),
     )
 

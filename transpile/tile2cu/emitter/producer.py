@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.prelude import around, before, for_loads_alone, loaded_by, needed_on, prelude, way_to
+from tile2cu.core.prelude import around, before, for_loads_alone, hoisted, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
-from tile2cu.core.schedule import Dealt, FirstTiles, Pipeline
+from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
@@ -34,13 +34,14 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     settled, names = statements.settled, statements.printer.names
     own = rings(settled, statements.printer)
     late = () if own else _behind_first_loads(settled)
-    shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled) if stmt not in late))
+    shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in late))
     read_meanwhile = statements.paragraphs(late)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
-    if persistent_in(settled) is not None:
-        return _staying(loop, pipeline, statements)
+    persistent = persistent_in(settled)
+    if persistent is not None:
+        return _staying(persistent, loop, pipeline, statements)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
     dealt = dealt_in(settled)
     of_panels = _of_panels(dealt, pipeline, statements) if dealt is not None else {"panels": ""}
@@ -66,7 +67,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
 def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """The producer's part where its loop stands in others: it goes through them, too."""
     settled, printer = statements.settled, statements.printer
-    shared, walk = statements.paragraphs(hoisted(settled)), statements.walk
+    shared, walk = statements.paragraphs(hoisted(settled.launch, settled.facts)), statements.walk
     if walk is not None:
         way: tuple[StatementView, ...] = (replace(walk_view(walk, statements), gap=bool(shared)),)
         body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
@@ -93,10 +94,12 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     return (*shared, *way, replace(view, gap=bool(shared or way)))
 
 
-def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
+def _staying(
+    persistent: Persistent, loop: Loop, pipeline: Pipeline, statements: "Statements"
+) -> tuple[StatementView, ...]:
     """The producer of a block that stays: the same for one tile after the other."""
     settled, names = statements.settled, statements.printer.names
-    tile = tile_of_staying(hoisted(settled), statements)
+    tile = tile_of_staying(persistent, hoisted(settled.launch, settled.facts), statements)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
@@ -110,23 +113,40 @@ def _staying(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[
         StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
         for r in rings(settled, statements.printer)
     )
-    persistent = persistent_in(settled)
-    queue = persistent is not None and persistent.queue
     tiles = ", ".join(names(load.dst.buffer.name) for load in first)
-    parts = {"tiles": tiles, "queue": "yes" if queue else "", "draw": "queue.draw(++round)" if queue else ""}
+    parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), **_drawing(statements)}
     body = (*each_tile(statements), full, *statements.paragraphs(first), loop_view, done)
     notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
     return (tile, StatementView("staying", parts, loop.span.line, body=declared, orelse=body, notes=notes, gap=True))
 
 
+def _drawing(statements: "Statements") -> dict[str, str]:
+    """How a producer draws tiles, and which it passes over; empty where each block takes its own in turns."""
+    settled, names = statements.settled, statements.printer.names
+    persistent = persistent_in(settled)
+    if persistent is None or not persistent.queue:
+        return {"queue": "", "idle": "", "rule": ""}
+    idle = statements.printer.text(persistent.idle) if persistent.idle is not None else ""
+    given = f"round, {names('__work')}, {names('__work_tile')}" + ", idle" * bool(idle)
+    return {"queue": f"queue.draw({given})", "idle": idle, "rule": settled.facts.rule(settled.launch, "persistent")}
+
+
+def drawn(statements: "Statements") -> str:
+    """How the others see what has been drawn; empty where nothing is."""
+    persistent = persistent_in(statements.settled)
+    queue = persistent is not None and persistent.queue
+    return f"queue.drawn(round, {statements.printer.names('__work')})" if queue else ""
+
+
 def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
     """What a tile begins with, where blocks stay; empty where they do not."""
-    found = producer_loop(statements.settled)
-    if found is None or persistent_in(statements.settled) is None:
+    found, persistent = producer_loop(statements.settled), persistent_in(statements.settled)
+    if found is None or persistent is None:
         return ()
     with turns_of(*found, statements) as turns:
         counted = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
-    return (staying_tile(statements), *[counted] * (turns["turns"] == "turns"))
+    at = [] if persistent.queue else [staying_tile(statements)]
+    return (*at, *[counted] * (turns["turns"] == "turns"))
 
 
 def turns_of_tile(statements: "Statements") -> str:
@@ -204,20 +224,6 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     return f"{text}; no barrier of the whole block follows  {rule}. {share}"
 
 
-def hoisted(settled: Settled) -> tuple[Stmt, ...]:
-    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it."""
-    found = producer_loop(settled)
-    if found is None:
-        return ()
-    loop, pipeline = found
-    path = around(settled.launch.body, loop)
-    if path:
-        return prelude(needed_on(loop, pipeline.loads, path), before(settled.launch.body, path[0]))
-    first = first_loads(settled)
-    needed = (*loaded_by(loop, pipeline.loads), *(expr for load in first for expr in expressions(load)))
-    return prelude(needed, before(settled.launch.body, loop))
-
-
 def _behind_first_loads(settled: Settled) -> tuple[Stmt, ...]:
     """The values that the turns need and the first loads do not, where memory is read for them: a wait that the first
     loads need not share.
@@ -227,7 +233,7 @@ def _behind_first_loads(settled: Settled) -> tuple[Stmt, ...]:
     if found is None or not first or settled.facts.get(found[0], "blocks") is not None:
         return ()
     sooner = prelude(tuple(expr for load in first for expr in expressions(load)), before(settled.launch.body, found[0]))
-    later = tuple(stmt for stmt in hoisted(settled) if stmt not in sooner)
+    later = tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in sooner)
     parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
     return later if any(isinstance(part, Load) for part in parts) else ()
 

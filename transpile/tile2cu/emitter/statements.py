@@ -10,6 +10,7 @@ from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrie
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.layout import Blocked
+from tile2cu.core.prelude import hoisted
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -54,7 +55,7 @@ from tile2cu.emitter.debug import said
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
-from tile2cu.emitter.producer import first_loads, hoisted, loads_alone
+from tile2cu.emitter.producer import first_loads, loads_alone
 from tile2cu.emitter.sections import block_indices, located, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
@@ -106,7 +107,7 @@ class Statements:
         self.maps = maps
         first: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
         self._first_reader = first.reader if first is not None else None
-        self._elsewhere = (*hoisted(settled), *first_loads(settled))
+        self._elsewhere = (*hoisted(settled.launch, settled.facts), *first_loads(settled))
         self._of_producer = loads_alone(settled)
         self.walk = walk_in(settled)
         self.is_walking = False  # whether the way to a producer's loop is printed

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, DRAWN_BYTES, InFlight, Ledger, Overlay, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
@@ -59,8 +59,9 @@ def shared(settled: Settled, printer: Printer) -> Section:
             about = f"{of_first} bytes; the same of the tiles that are loaded once for all turns, in one slot"
             declared.append(Declaration("tl::TmaBarriers<1> first_tiles_barriers;", tuple(wrapped(about))))
             if persistent.queue:
-                about = f"{DRAWN_BYTES} bytes; numbers of tiles that the producer has drawn, with their barriers"
-                declared.append(Declaration("tl::DrawnTiles drawn_tiles;", (about,)))
+                about = f"{persistent.drawn_bytes} bytes; the work of tiles that the producer has drawn, and barriers"
+                work = printer.names("__WorkTile")
+                declared.append(Declaration(f"tl::DrawnTiles<{work}> drawn_tiles;", (about,)))
         elif first:
             about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
             declared.append(Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about))))

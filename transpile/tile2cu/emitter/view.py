@@ -146,6 +146,8 @@ class LaunchView:
     body: tuple[StatementView, ...]
     each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
     turns: str = ""  # and what its turns are counted by
+    work: tuple[Declaration, ...] = ()  # the struct of what is drawn from a queue
+    work_type: str = ""  # and a variable of it
     drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
     end: tuple[StatementView, ...] = ()  # what a block that stays does behind its last tile
 

@@ -10,11 +10,13 @@ from tile2cu.core.accesses import expressions, lets_for, variables
 from tile2cu.core.expr import Load, Var
 from tile2cu.core.expr import walk as walk_parts
 from tile2cu.core.prelude import Walk, walk_to
-from tile2cu.core.program import Declare, If, Let, Loop, Stmt, walk_stmts
+from tile2cu.core.program import If, Let, Loop, Stmt
+from tile2cu.core.schedule import Persistent
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import is_one_turn, producer_loop
-from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.tma import is_one_turn, persistent_in, producer_loop
+from tile2cu.emitter.view import Declaration, StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
@@ -31,7 +33,7 @@ def walk_in(settled: Settled) -> Walk | None:
 
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
-    parts = {**_called(statements), "fields": _declared(walk.values, statements)}
+    parts = {**_called(statements), "fields": _members(walk.values, statements.printer)}
     about = _TURNS if _visits_turns(statements) else _TILES
     statements.is_walking = True
     body = statements.loading(walk.way)
@@ -39,29 +41,35 @@ def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     return StatementView("walk", parts, body=body, notes=tuple(wrapped(about, BODY_WIDTH)))
 
 
-def _declared(values: tuple[Var, ...], statements: "Statements") -> str:
+def _members(values: tuple[Var, ...], printer: Printer) -> str:
     """The members of a struct of these values."""
-    names = statements.printer.names
+    names = printer.names
     groups = groupby(values, lambda var: var.dtype.cpp)
     return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
 
 
-def tile_of_staying(shared: tuple[Stmt, ...], statements: "Statements") -> StatementView:
+def tile_of_staying(persistent: Persistent, shared: tuple[Stmt, ...], statements: "Statements") -> StatementView:
     """Where a tile lies, of a block that stays, and the `shared` values that follow: a function for who loads and who
     computes. What is printed behind it reads them as parts of the tile.
     """
-    settled, printer = statements.settled, statements.printer
-    inside = {id(stmt) for stmt in walk_stmts(shared)}
-    others = [stmt for stmt in walk_stmts(settled.launch.body) if id(stmt) not in inside]
-    read = variables(*(expr for stmt in others for expr in expressions(stmt)))
-    given = (*settled.launch.blocks, *(stmt.var for stmt in shared if isinstance(stmt, Let | Declare)))
-    values = tuple(var for var in given if var in read)
+    printer, values = statements.printer, persistent.work
     text = f"return {printer.names('__WorkTile')}{{{', '.join(printer.names(var.name) for var in values)}}};"
     indices = (StatementView("line", {"text": each.text}, 0, each.comments) for each in statements.tile_indices)
     body = (*indices, *statements.paragraphs(shared), StatementView("line", {"text": text}))
     names = {"type": printer.names("__WorkTile"), "each": printer.names("__work_tile")}
     printer.fields = {var: f"{printer.names('__work')}.{printer.names(var.name)}" for var in values}
-    return StatementView("work_tile", {**names, "fields": _declared(values, statements)}, body=body)
+    fields = "" if persistent.queue else _members(values, printer)
+    return StatementView("work_tile", {**names, "fields": fields}, body=body)
+
+
+def work_of_tile(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+    """The struct of what a producer hands to the others with a tile that it has drawn."""
+    persistent = persistent_in(settled)
+    if persistent is None or not persistent.queue:
+        return ()
+    about = "Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on"
+    text = f"struct {printer.names('__WorkTile')} {{ {_members(persistent.work, printer)} }};"
+    return (Declaration(text, (about,)),)
 
 
 def staying_tile(statements: "Statements") -> StatementView:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tile2cu.core.accesses import buffers_written, variables
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.expr import Expr, Var, negated
+from tile2cu.core.expr import Expr, Load, Var, negated, walk
 from tile2cu.core.program import If, Launch, Loop, Parallel, Scope, Stmt
 from tile2cu.rules.rewrite.mask import conjuncts, some_fails
 
@@ -15,8 +15,9 @@ def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | 
     It is that a comparison around a store fails for all elements of the loop, and then those around all others do, too.
     """
     written = [list(found) for found in _never(launch.body, (), {}, bounds)]
-    for idle in written[0] if written else ():
-        if variables(idle) <= known and all(any(bounds.implies(idle, never) for never in each) for each in written):
+    for idle in (condition for each in written for condition in each):
+        stays = not any(isinstance(part, Load) for part in walk(idle)) and variables(idle) <= known
+        if stays and all(any(bounds.implies(idle, never) for never in each) for each in written):
             return idle
     return None
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, viewed
-from tile2cu.core.prelude import around, producer_loop
+from tile2cu.core.expr import Role
+from tile2cu.core.prelude import around, producer_loop, values_of_tile
 from tile2cu.core.program import (
     Copy,
     Fill,
@@ -22,6 +23,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
+from tile2cu.rules.idle import idle_where
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -62,7 +64,8 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Turns overlap, and the operand that no turn changes is in registers, so that its tile is free for the next one's.
     Tiles of equal work are dealt in turns; of unequal work, as of causal attention or of sequences whose lengths are in
-    memory, blocks draw them from a queue in global memory.
+    memory, blocks draw them from a queue in global memory. The producer draws, computes where a tile lies, and hands
+    that to the others; it passes over tiles that write nothing, as those past the end of a sequence.
 
     Gives: how tiles are dealt.
     """
@@ -76,7 +79,11 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     overlap: Overlap | None = context.facts.get(loop, "overlap")
     if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
         return
-    yield launch, "persistent", Persistent(queue=not equal_turns(loop, context))
+    work = values_of_tile(launch, context.facts)
+    queue = not equal_turns(loop, context)
+    known = frozenset(var for var in work if var.role is not Role.MUTABLE)
+    idle = idle_where(launch, known, context.bounds) if queue else None
+    yield launch, "persistent", Persistent(queue, work, idle)
 
 
 def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:

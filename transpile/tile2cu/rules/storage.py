@@ -13,7 +13,6 @@ from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
     DRAWN,
-    DRAWN_BYTES,
     Dealt,
     Ledger,
     Overlay,
@@ -195,8 +194,8 @@ def ledger_of(
             struct.add(rows[tile.name], BARRIER_BYTES)
     persistent: Persistent | None = context.facts.get(launch, "persistent")
     if persistent is not None and persistent.queue:
-        rows[DRAWN] = DRAWN_BYTES
-        struct.add(DRAWN_BYTES, BARRIER_BYTES)
+        rows[DRAWN] = persistent.drawn_bytes
+        struct.add(persistent.drawn_bytes, BARRIER_BYTES)
     barriers = _barriers(context) * BARRIER_BYTES
     if barriers:
         rows[BARRIERS] = barriers

@@ -97,8 +97,8 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             yield op, "staging", staging.name
             if not is_at_top(op, context):
                 yield op, "read_later", True
-            when = rows_when(op.dst.buffer)
-            yield op.dst.buffer if _is_given(when, context) else op, "tma_when", when
+            when = rows_when(copy.dst.buffer)
+            yield copy.dst.buffer if _is_given(when, context) else op, "tma_when", when
     yield launch, "staging", tuple(staged)
 
 

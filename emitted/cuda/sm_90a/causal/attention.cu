@@ -49,7 +49,12 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (904 are padding) --------------------------------------
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (872 are padding) --------------------------------------
+// Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
+struct WorkTile {
+  int bx, by, bz, loop_range;
+};
+
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -63,8 +68,8 @@ struct Shared {
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
   // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
   tl::TmaBarriers<1> first_tiles_barriers;
-  // 40 bytes; numbers of tiles that the producer has drawn, with their barriers
-  tl::DrawnTiles drawn_tiles;
+  // 72 bytes; the work of tiles that the producer has drawn, and barriers
+  tl::DrawnTiles<WorkTile> drawn_tiles;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -96,10 +101,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
 
-  // Where a tile lies, and what follows from that for its turns: who loads and who computes ask alike.
-  struct WorkTile {
-    int bx, by, bz, loop_range;
-  };
   const auto work_tile = [&](int tile) {
     // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
     // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return WorkTile{bx, by, bz, loop_range};
   };
 
-  const tl::TileQueue<threads> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
+  const tl::TileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::give_registers<producer_registers>();
     if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
-    for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.draw(++round)) {
-      const WorkTile work = work_tile(tile);
+    WorkTile work;
+    for (int round = 0, before = 0; queue.draw(round, work, work_tile); ++round) {
       tl::Barrier& full = first_tiles_ring.acquire(round);
       // attention.py:58  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
       tl::tma_load(Q_map, tl::at(work.bz, work.bx * block_M, work.by, 0), Q_shared, full);
@@ -152,9 +153,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_o_layout> Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  for (int tile = blockIdx.x, round = 0, before = 0; tile < tl::count(tiles); tile = queue.drawn(++round)) {
-    const WorkTile work = work_tile(tile);
-
+  WorkTile work;
+  for (int round = 0, before = 0; queue.drawn(round, work); ++round) {
     // attention.py:59-60
     tl::fill(acc_o, 0.0f);
     tl::fill(logsum, 0.0f);

@@ -12,20 +12,22 @@ namespace tl {
 // How many tiles a grid has. Any thread, and host side.
 TL_BOTH int count(const dim3& tiles) { return static_cast<int>(tiles.x * tiles.y * tiles.z); }
 
-// The number of a tile that a producer has drawn, for two tiles: the one that the others are at, and the next.
-struct DrawnTiles {
-  int number[2];
-  Barrier drawn[2];  // a phase ends when the number is there
-  Barrier read[2];   // a phase ends when all consumer warps have read it
+// What a producer has drawn: the work of two tiles, of the one that the others are at, and of the next.
+template <class Work> struct DrawnTiles {
+  Work work[2];
+  bool found[2];     // whether there was a tile
+  Barrier drawn[2];  // a phase ends when these are there
+  Barrier read[2];   // a phase ends when all consumer warps have read them
 };
 
 // Deals the tiles of a grid to blocks that stay, one when a block asks for one: the blocks' first tiles have the
-// blocks' numbers, then come the others in order. So blocks end together although their tiles take unequal time.
-template <int threads> class TileQueue {
+// blocks' numbers, then come the others in order. So blocks end together although their tiles take unequal time. The
+// producer computes where a tile lies, and its turns, for all.
+template <int threads, class Work> class TileQueue {
  public:
   // `next`: in global memory, from start_queue; for `count` tiles. Made before a ring, whose constructor shows the
   // barriers to the block. Who: every thread of the block, the producer too.
-  TL_DEVICE TileQueue(DrawnTiles& drawn, int* next, int count) : drawn_(drawn), next_(next), count_(count) {
+  TL_DEVICE TileQueue(DrawnTiles<Work>& drawn, int* next, int count) : drawn_(drawn), next_(next), count_(count) {
     if (thread() != 0) return;
     TL_UNROLL
     for (int slot = 0; slot < 2; ++slot) {
@@ -33,28 +35,41 @@ template <int threads> class TileQueue {
       mbarrier_init(drawn.read[slot], threads / warp_size);
     }
   }
-  // The block's tile of this round, from 1 on; none, which is `count` or more, when all are dealt. Who: the producer's
-  // one thread.
-  TL_DEVICE int draw(int round) const {
-    const int slot = round % 2, blocks = static_cast<int>(gridDim.x);
-    const int number = blocks < count_ ? blocks + atomic_add(next_, 1) : count_;
-    mbarrier_wait(drawn_.read[slot], ((round - 1) / 2 & 1) ^ 1);
-    drawn_.number[slot] = number;
+  // Whether there is a tile for the block in this round, from 0 on: its work, work_tile(number). Passes over tiles of
+  // whose work `idle` says that it is none. Who: the producer's one thread.
+  template <class Place, class Idle>
+  TL_DEVICE bool draw(int round, Work& work, const Place& work_tile, const Idle& idle) const {
+    int number = round == 0 ? static_cast<int>(blockIdx.x) : next();
+    while (number < count_ && idle(work = work_tile(number))) number = next();
+    const int slot = round % 2;
+    mbarrier_wait(drawn_.read[slot], (round / 2 & 1) ^ 1);
+    drawn_.work[slot] = work;
+    drawn_.found[slot] = number < count_;
     mbarrier_arrive(drawn_.drawn[slot]);
-    return number;
+    return number < count_;
+  }
+  template <class Place> TL_DEVICE bool draw(int round, Work& work, const Place& work_tile) const {
+    return draw(round, work, work_tile, [](const Work&) { return false; });
   }
   // The same, when it has been drawn. Who: whole consumer warps.
-  TL_DEVICE int drawn(int round) const {
+  TL_DEVICE bool drawn(int round, Work& work) const {
     const int slot = round % 2;
-    mbarrier_wait(drawn_.drawn[slot], (round - 1) / 2 & 1);
-    const int number = drawn_.number[slot];
-    sync_warp();  // all lanes have read it
+    mbarrier_wait(drawn_.drawn[slot], round / 2 & 1);
+    work = drawn_.work[slot];
+    const bool found = drawn_.found[slot];
+    sync_warp();  // all lanes have read them
     if (lane() == 0) mbarrier_arrive(drawn_.read[slot]);
-    return number;
+    return found;
   }
 
  private:
-  DrawnTiles& drawn_;
+  // The number of a tile that nobody has; `count` or more when all are dealt.
+  TL_DEVICE int next() const {
+    const int blocks = static_cast<int>(gridDim.x);
+    return blocks < count_ ? blocks + atomic_add(next_, 1) : count_;
+  }
+
+  DrawnTiles<Work>& drawn_;
   int* next_;
   int count_;
 };
