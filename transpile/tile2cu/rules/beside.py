@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.facts import rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import multiplies_on_wgmma, on_wgmma, turns_follow
+from tile2cu.rules.lifetimes import Lifetimes
+from tile2cu.rules.overlap import fit
 
 _THREE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -45,7 +48,9 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
 
     The last one waits for itself and for all before it, so that nothing is in flight when the turn's slots are freed.
     Operands in shared memory are tiles that the producer loads: others are written behind barriers, which know nothing
-    of products in flight. Turns that overlap, or are dealt to warpgroups, have an order of their own.
+    of products in flight. Turns that overlap, or are dealt to warpgroups, have an order of their own. What is alive at
+    once, operands of products in flight among it, has to fit a thread's registers: else each product is awaited where
+    it stands, and its operands' registers are free again.
 
     Gives: which products stay in flight, and before which statements the others are awaited.
     """
@@ -56,11 +61,23 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
     known = all(isinstance(stmt, _KNOWN) for stmt in pipeline.body)
     if len(products) < _FEWEST or not known or not all(multiplies_on_wgmma(each, context) for each in products):
         return
-    yield from _flights(pipeline.body, products[-1], context)
+    landings = tuple(_landings(pipeline.body, products[-1]))
+    alive = _most_alive(landings, context)
+    if not fit(alive, context.launch):
+        because = f"tiles would have up to {alive} registers of a thread at once, too many beside all else"
+        yield rejected(op, "products in flight", because, "choose smaller tiles")
+        return
+    for stmt, what, landing in landings:
+        yield stmt, what, landing
+        for each in landing.products:
+            yield each, "in_flight", f"until line {stmt.span.line}"
 
 
-def _flights(body: tuple[Stmt, ...], last: Gemm, context: Context) -> Iterator[Decision]:
-    """Follows a turn's statements with the products that are in flight, the oldest first."""
+def _landings(body: tuple[Stmt, ...], last: Gemm) -> Iterator[tuple[Stmt, str, Landing]]:
+    """Follows a turn's statements with the products that are in flight, the oldest first.
+
+    Gives: a statement, whether products end behind it ("landing") or in front of it ("lands"), and which.
+    """
     flying: list[Gemm] = []
     written = frozenset().union(*(buffers_written(stmt) for stmt in body))
     for stmt, following in zip(body, (*body[1:], last), strict=True):
@@ -72,10 +89,28 @@ def _flights(body: tuple[Stmt, ...], last: Gemm, context: Context) -> Iterator[D
         if landed:
             left = tuple(each.c.buffer for each in flying)
             yield stmt, "landing" if alone else "lands", Landing(tuple(landed), left)
-        for each in landed:
-            yield each, "in_flight", f"until line {stmt.span.line}"
         if isinstance(stmt, Gemm) and not alone:
             flying.append(stmt)
+
+
+def _most_alive(landings: tuple[tuple[Stmt, str, Landing], ...], context: Context) -> int:
+    """The most registers of a thread that fragments have between two statements of the launch.
+
+    A statement on elements may write where it has read. Products do not: their operands live until they have ended.
+    """
+    lifetimes = Lifetimes(context.launch, {})
+    ends = {
+        tile: lifetimes.end(stmt) + (what == "landing")
+        for stmt, what, landing in landings
+        for product in landing.products
+        for tile in _operands(product, Scope.FRAGMENT)
+    }
+    spans: list[tuple[int, int, int]] = []
+    for tile in context.launch.tiles:
+        found, layout = lifetimes.of(tile), context.facts.get(tile, "layout")
+        if tile.scope is Scope.FRAGMENT and found is not None and layout is not None:
+            spans.append((found.first, max(found.last, ends.get(tile, 0)), layout.words(tile.dtype.bytes)))
+    return max((sum(words for start, end, words in spans if start <= at < end) for at, _, _ in spans), default=0)
 
 
 def _needs(stmt: Stmt, product: Gemm) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from tile2cu.core.accesses import buffers_read, overwrites
 from tile2cu.core.expr import Address, Expr, Load, walk
-from tile2cu.core.program import Buffer, If, Launch, Loop, Range, Region, Stmt, While
+from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Range, Region, Stmt, While
 
 Body = tuple[Stmt, ...]
 
@@ -65,7 +65,8 @@ class Lifetimes:
         """Whether nothing that the tile holds before the statement is read."""
         if tile in self.ahead.get(id(stmt), ()):
             return True
-        return tile not in buffers_read(stmt) and overwrites(stmt, tile)
+        read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
+        return tile not in read and overwrites(stmt, tile)
 
     def _inside(self, tile: Buffer, stmt: Stmt, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The same in the only one of a statement's bodies that uses the tile."""

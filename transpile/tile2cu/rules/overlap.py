@@ -42,10 +42,11 @@ _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 _WARPGROUP = 128
 _REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup
 _PRODUCER_REGISTERS = 24
-_MOST_REGISTERS = 240  # what setmaxnreg gives in practice; an instruction can name 255
+_MOST_REGISTERS = 240  # what setmaxnreg gives in practice
+_NAMED_REGISTERS = 255  # by an instruction
 _PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
 OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
-_FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles overlapping turns without a spill
+_FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles products in flight without a spill
 
 
 @rule(
@@ -68,7 +69,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is not None and pipeline.producer and on_wgmma(context) and is_at_top(op, context):
         found = _overlap(pipeline)
-        if found is not None and _fit(_registers_of(context.launch, context), context.launch):
+        if found is not None and fit(_registers_of(context.launch, context), context.launch):
             yield op, "overlap", found
 
 
@@ -197,15 +198,16 @@ def registers_left(dealt: Dealt, launch: Launch) -> int:
     return share(launch) - OTHER_REGISTERS - spent
 
 
-def _fit(tiles: int, launch: Launch) -> bool:
-    """Whether a thread has room for overlapping turns beside so many registers of tiles."""
-    return tiles + _FEWEST_OTHERS <= share(launch)
+def fit(tiles: int, launch: Launch) -> bool:
+    """Whether a thread has room for products in flight beside so many registers of tiles."""
+    most = share(launch) if warpgroups(launch) > 1 else _NAMED_REGISTERS
+    return tiles + _FEWEST_OTHERS <= most
 
 
 def has_room(tile: Buffer, context: Context) -> bool:
     """Whether a thread has room for a second fragment like this one, beside the tiles and overlapping turns."""
     words: int = context.facts[tile, "layout"].words(tile.dtype.bytes)
-    return _fit(_registers_of(context.launch, context) + words, context.launch)
+    return fit(_registers_of(context.launch, context) + words, context.launch)
 
 
 def _registers_of(launch: Launch, context: Context) -> int:

@@ -1,0 +1,57 @@
+"""Products of one turn beside one another: only with registers for all that is alive then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+from tile2cu.core.program import Gemm
+
+# D and E live from turn to turn; the copy of S is read by a product that is in flight while S and C are used.
+BODY = """
+A_shared = T.alloc_shared((128, {columns}), "float16")
+B_shared = T.alloc_shared((128, {columns}), "float16")
+W_shared = T.alloc_shared(({rows}, {columns}), "float16")
+S = T.alloc_fragment(({rows}, 128), "float32")
+C = T.alloc_fragment(({rows}, 128), "float32")
+S_cast = T.alloc_fragment(({rows}, 128), "float16")
+C_cast = T.alloc_fragment(({rows}, 128), "float16")
+D = T.alloc_fragment(({rows}, {columns}), "float32")
+E = T.alloc_fragment(({rows}, {columns}), "float32")
+T.copy(Z[0, 0], W_shared)
+T.clear(D)
+T.clear(E)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 128, 0], A_shared)
+    T.copy(Z[0, k * 128], B_shared)
+    T.gemm(W_shared, A_shared, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
+    T.gemm(W_shared, B_shared, C, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
+    T.copy(S, S_cast)
+    T.gemm(S_cast, B_shared, D, policy=T.GemmWarpPolicy.FullRow)
+    for i, j in T.Parallel({rows}, 128):
+        C_cast[i, j] = S[i, j] * C[i, j]
+    T.gemm(C_cast, A_shared, E, policy=T.GemmWarpPolicy.FullRow)
+for i, j in T.Parallel({rows}, {columns}):
+    D[i, j] += E[i, j]
+T.copy(D, X[0, 0])
+"""
+
+
+# Alive behind the copy: S and C with 64 registers, S_cast with 32, and what D and E have. 24 are left for all else.
+@pytest.mark.parametrize(
+    ("rows", "columns", "in_flight"),
+    [
+        (64, 64, True),  # 64 more, 224 of the 255 that one warpgroup's threads can have
+        (128, 32, True),  # 32 more, 192 of the 240 that hand over
+        (128, 64, False),  # 64 more, 224 of 240
+        (64, 96, False),  # 96 more, 256 of 255
+    ],
+)
+def test_products_stay_in_flight_where_registers_suffice(rows: int, columns: int, in_flight: bool) -> None:
+    context = settled(BODY.format(rows=rows, columns=columns), threads=2 * rows, target="cuda:sm_90a")
+    products = [op for op in context.statements if isinstance(op, Gemm)]
+    assert len(products) == 4 and all(context.facts.get(op, "warps") is not None for op in products)
+    flights = [context.facts.get(op, "in_flight") is not None for op in products]
+    told = [context.facts.get(op, "not products in flight") for op in context.statements]
+    assert any(told) == (not in_flight)
+    assert flights == [in_flight] * 3 + [False], "the last one is awaited where it stands"
