@@ -88,13 +88,13 @@ def test_packed_sequences_by_blocks_that_stay(causal: bool) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.parametrize(("causal", "target"), [(True, "cuda:sm_80"), (False, "cuda:sm_90a")])
-def test_attention_forward_and_backward(causal: bool, target: str) -> None:
-    sizes = {"dim": 64, "is_causal": causal, "target": target}
+@pytest.mark.parametrize(("causal", "target", "dim"), [(True, "cuda:sm_80", 64), (False, "cuda:sm_90a", 128)])
+def test_attention_forward_and_backward(causal: bool, target: str, dim: int) -> None:
+    sizes = {"dim": dim, "is_causal": causal, "target": target}
     forward = load("attention_backward.py", "attention_forward", **sizes)
     backward = load("attention_backward.py", "attention_backward", **sizes)
     assert ("wgmma" in backward.source) == (target == "cuda:sm_90a")
-    shape = (1, 150, 2, 64)
+    shape = (1, 150, 2, dim)
     q, k, v, do = halves(inputs.normals(random(1), [shape] * 4))
     output, lse = run(forward, [q, k, v])
     for found, expected in zip(

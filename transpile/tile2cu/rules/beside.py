@@ -30,6 +30,7 @@ for k in T.Pipelined(4, num_stages=2):
         D[i, j] += C[i, j]
 """
 _KNOWN = Copy | Fill | Gemm | Let | Parallel | Reduce | AtomicTile
+_Place = tuple[Stmt, str, Landing]  # products end behind a statement ("landing"), or in front of it ("lands")
 _FEWEST = 3  # of two products in a turn, one overlaps the next turn or none does
 
 
@@ -49,8 +50,8 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
     The last one waits for itself and for all before it, so that nothing is in flight when the turn's slots are freed.
     Operands in shared memory are tiles that the producer loads: others are written behind barriers, which know nothing
     of products in flight. Turns that overlap, or are dealt to warpgroups, have an order of their own. What is alive at
-    once, operands of products in flight among it, has to fit a thread's registers: else each product is awaited where
-    it stands, and its operands' registers are free again.
+    once, operands of products in flight among it, has to fit a thread's registers: else products with an operand there
+    are awaited where they stand, the first ones first.
 
     Gives: which products stay in flight, and before which statements the others are awaited.
     """
@@ -61,29 +62,36 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
     known = all(isinstance(stmt, _KNOWN) for stmt in pipeline.body)
     if len(products) < _FEWEST or not known or not all(multiplies_on_wgmma(each, context) for each in products):
         return
-    landings = tuple(_landings(pipeline.body, products[-1]))
-    alive = _most_alive(landings, context)
-    if not fit(alive, context.launch):
-        because = f"tiles would have up to {alive} registers of a thread at once, too many beside all else"
-        yield rejected(op, "products in flight", because, "choose smaller tiles")
-        return
+    # A product's operand in registers is copied from what other statements still need: awaited at once, it lives least.
+    copied = [op for op in products if _operands(op, Scope.FRAGMENT)]
+    for count in range(len(copied) + 1):
+        landings = tuple(_landings(pipeline.body, products[-1], copied[:count]))
+        alive = _most_alive(pipeline.body, landings, context)
+        if fit(alive, context.launch):
+            yield from _decisions(landings)
+            return
+    because = f"tiles would have up to {alive} registers of a thread at once, too many beside all else"
+    yield rejected(op, "products in flight", because, "choose smaller tiles")
+
+
+def _decisions(landings: tuple[_Place, ...]) -> Iterator[Decision]:
     for stmt, what, landing in landings:
         yield stmt, what, landing
         for each in landing.products:
             yield each, "in_flight", f"until line {stmt.span.line}"
 
 
-def _landings(body: tuple[Stmt, ...], last: Gemm) -> Iterator[tuple[Stmt, str, Landing]]:
-    """Follows a turn's statements with the products that are in flight, the oldest first.
-
-    Gives: a statement, whether products end behind it ("landing") or in front of it ("lands"), and which.
-    """
+def _landings(body: tuple[Stmt, ...], last: Gemm, awaited: list[Gemm]) -> Iterator[_Place]:
+    """Follows a turn's statements with the products that are in flight, the oldest first; those `awaited` never are."""
     flying: list[Gemm] = []
     written = frozenset().union(*(buffers_written(stmt) for stmt in body))
     for stmt, following in zip(body, (*body[1:], last), strict=True):
         needed = max((number for number, each in enumerate(flying, 1) if _needs(stmt, each)), default=0)
         alone = isinstance(stmt, Gemm) and (
-            stmt is last or _needs(following, stmt) or bool(_operands(stmt, Scope.SHARED) & written)
+            stmt is last
+            or any(stmt is each for each in awaited)
+            or _needs(following, stmt)
+            or bool(_operands(stmt, Scope.SHARED) & written)
         )
         landed, flying = (flying, []) if alone else (flying[:needed], flying[needed:])
         if landed:
@@ -93,14 +101,14 @@ def _landings(body: tuple[Stmt, ...], last: Gemm) -> Iterator[tuple[Stmt, str, L
             flying.append(stmt)
 
 
-def _most_alive(landings: tuple[tuple[Stmt, str, Landing], ...], context: Context) -> int:
-    """The most registers of a thread that fragments have between two statements of the launch.
+def _most_alive(body: tuple[Stmt, ...], landings: tuple[_Place, ...], context: Context) -> int:
+    """The most registers of a thread that fragments have in front of a statement that is no product.
 
-    A statement on elements may write where it has read. Products do not: their operands live until they have ended.
+    Such a statement needs others beside them. It may write where it has read; products' operands live until they end.
     """
     lifetimes = Lifetimes(context.launch, {})
     ends = {
-        tile: lifetimes.end(stmt) + (what == "landing")
+        tile: lifetimes.end(stmt) - (what == "lands")
         for stmt, what, landing in landings
         for product in landing.products
         for tile in _operands(product, Scope.FRAGMENT)
@@ -110,7 +118,8 @@ def _most_alive(landings: tuple[tuple[Stmt, str, Landing], ...], context: Contex
         found, layout = lifetimes.of(tile), context.facts.get(tile, "layout")
         if tile.scope is Scope.FRAGMENT and found is not None and layout is not None:
             spans.append((found.first, max(found.last, ends.get(tile, 0)), layout.words(tile.dtype.bytes)))
-    return max((sum(words for start, end, words in spans if start <= at < end) for at, _, _ in spans), default=0)
+    places = [lifetimes.end(stmt) for stmt in body if not isinstance(stmt, Gemm)]
+    return max((sum(words for start, end, words in spans if start < at <= end) for at in places), default=0)
 
 
 def _needs(stmt: Stmt, product: Gemm) -> bool:
