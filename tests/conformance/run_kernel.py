@@ -90,8 +90,7 @@ def _programs(path: Path, text: str, name: str, target: Target, bindings: Mappin
         text,
         kernel=name,
         bindings=bindings,
-        capability=target.capability,
-        multiprocessors=target.multiprocessors,
+        target=target,
     )
 
 

@@ -43,7 +43,7 @@ def arguments(program: Program, random: RandomProgram) -> dict[str, np.ndarray]:
 def check(random: RandomProgram, folder: Path) -> str:
     """Emits, builds and runs a program: "right", or why it was refused. Raises AssertionError where it is wrong."""
     target = find(random.target)
-    (program,) = programs(None, random.text, capability=target.capability, multiprocessors=target.multiprocessors)
+    (program,) = programs(None, random.text, target=target)
     try:
         emitted = emit_program(program, target)
     except Tile2CuError as error:

@@ -93,9 +93,7 @@ def settled_kernels(
             source,
             kernel=kernel,
             bindings={**bindings, **sizes},
-            capability=target.capability,
-            multiprocessors=target.multiprocessors,
-            warp_size=target.warp_size,
+            target=target,
         )
 
     found = traced(kernel, {})

@@ -9,6 +9,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.frontend import driver_arguments, programs
+from tile2cu.targets import GFX90A, GFX942, GFX950, SM80, SM89, SM90A, SM100A, Target
 
 FACTORY = """\
 import argparse
@@ -297,8 +298,8 @@ def test_outputs_of_tilelang_compile(trace: Callable[..., Program]) -> None:
 
 def test_the_device_is_the_one_that_is_asked_for() -> None:
     text = FACTORY + "major, minor = torch.cuda.get_device_capability()\nscale(1, 2, major * 16 + minor, False)\n"
-    for capability, block in ((None, 128), ((9, 0), 144)):
-        (program,) = programs(None, text, capability=capability)
+    for target, block in ((SM80, 128), (SM90A, 144)):
+        (program,) = programs(None, text, target=target)
         assert constant(program, "block_M") == block
 
 
@@ -309,8 +310,8 @@ def test_a_device_has_the_shared_memory_of_its_kind() -> None:
         "major, minor = nvcc.parse_compute_version(nvcc.get_target_compute_version(None))\n"
         "scale(1, 2, prop.shared_memory_per_multiprocessor // 1024 + major, False)\n"
     )
-    for capability, warp_size, block in (((8, 0), 32, 172), ((9, 0), 32, 237), ((9, 4), 64, 73), ((9, 5), 64, 169)):
-        (program,) = programs(None, text, capability=capability, warp_size=warp_size)
+    for target, block in ((SM80, 172), (SM89, 108), (SM90A, 237), (SM100A, 238), (GFX942, 73), (GFX950, 169)):
+        (program,) = programs(None, text, target=target)
         assert constant(program, "block_M") == block
 
 
@@ -344,14 +345,11 @@ def main(A: T.Tensor((pick(tvm.target.Target("hip -mcpu=gfx950")), 8), "float32"
 
 
 @pytest.mark.parametrize(
-    ("capability", "warp_size", "rows", "grid"),
-    [((8, 0), 32, 115, 1), ((9, 0), 32, 114, 1), ((9, 5), 64, 1113, 2), ((9, 0), 64, 1115, 2)],
+    ("target", "rows", "grid"), [(SM80, 115, 1), (SM90A, 114, 1), (GFX950, 1113, 2), (GFX90A, 1115, 2)]
 )
-def test_a_target_is_the_one_that_the_text_is_for(
-    capability: tuple[int, int], warp_size: int, rows: int, grid: int
-) -> None:
+def test_a_target_is_the_one_that_the_text_is_for(target: Target, rows: int, grid: int) -> None:
     """Whichever the file names: text and answers belong together."""
-    found = programs(None, QUERIES, kernel=None, bindings={}, capability=capability, warp_size=warp_size)
+    found = programs(None, QUERIES, kernel=None, bindings={}, target=target)
     (program,) = found
     (tensor,) = (param for param in program.params if isinstance(param, Buffer))
     assert static_value(tensor.shape[0]) == rows

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Program
+from tile2cu.targets import SM80, Target
 
 if TYPE_CHECKING:
     from tile2cu.frontend.find import Kernel
@@ -28,25 +29,23 @@ def programs(
     kernel: str | None = None,
     bindings: Mapping[str, object] | None = None,
     read: Callable[[str], str | None] | None = None,
-    capability: tuple[int, int] | None = None,
-    multiprocessors: int | None = None,
-    warp_size: int | None = None,
+    target: Target = SM80,
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
     `bindings` are the values given with -D, by name; texts such as "Config(block=128)" are evaluated in the file's
     scope. `read` gives the text of a file that lies beside, by its path
-    relative to the file, for imports; where it is left out, they are read from the disk. `capability` and
-    `multiprocessors` (those of an A100 where left out) answer what a driver asks of its device; `warp_size` is how many
-    lanes a warp has.
+    relative to the file, for imports; where it is left out, they are read from the disk. `target` answers what a driver
+    asks of its device.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.given import as_given
+    from tile2cu.frontend.imports import reader_beside
     from tile2cu.frontend.kernels import find_kernels, unknown_binding
     from tile2cu.frontend.limits import Budget
-    from tile2cu.frontend.outside import outside
+    from tile2cu.frontend.outside import Outside
 
-    around = outside(path, read, capability, multiprocessors, warp_size)
+    around = Outside(read or reader_beside(path), target)
     given = {name: as_given(value) for name, value in (bindings or {}).items()}
     source = _source(path, text)
     budget = Budget()
@@ -75,13 +74,14 @@ def _program(
 
 def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
     """The names of the kernels of a file, in its order."""
+    from tile2cu.frontend.imports import reader_beside
     from tile2cu.frontend.kernels import find_kernels
     from tile2cu.frontend.limits import Budget
-    from tile2cu.frontend.outside import outside
+    from tile2cu.frontend.outside import Outside
 
     source = _source(path, text)
     with _bounded(source):
-        return tuple(kernel.name for kernel in find_kernels(source, Budget(), outside(path)))
+        return tuple(kernel.name for kernel in find_kernels(source, Budget(), Outside(reader_beside(path))))
 
 
 def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int | float | str]:
@@ -90,11 +90,12 @@ def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int
     `programs` itself keeps a parameter's default; these are for those who want what the driver runs.
     """
     from tile2cu.frontend.bind import Calls
+    from tile2cu.frontend.imports import reader_beside
     from tile2cu.frontend.kernels import find_kernels
     from tile2cu.frontend.limits import Budget
-    from tile2cu.frontend.outside import outside
+    from tile2cu.frontend.outside import Outside
 
-    source, around = _source(path, text), outside(path)
+    source, around = _source(path, text), Outside(reader_beside(path))
     with _bounded(source):
         (chosen,) = _choose(source, find_kernels(source, Budget(), around, kernel), kernel)
         called = Calls(source, Budget(), around, chosen.name).called()

@@ -11,11 +11,11 @@ from tile2cu.core.expr import Expr, Named, Role, Var
 from tile2cu.core.program import Constant
 from tile2cu.core.span import Span
 from tile2cu.frontend.limits import Budget
-from tile2cu.frontend.machine import Machine
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.record import Recorder
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
+from tile2cu.targets import SM80, Target
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Context:
     budget: Budget
     bindings: Bindings
     call_function: Callable[["Context", Function, Arguments], object]
-    machine: Machine = Machine()
+    target: Target = SM80
     read: Callable[[str], str | None] = lambda name: None
     run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
     trace_block: Callable[["Context", cst.BaseSuite, Env], None] = lambda cx, body, env: None

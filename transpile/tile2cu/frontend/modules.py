@@ -93,7 +93,7 @@ def _from_kernel(cx: Context, kernel: object = None, configs: object = None, **o
 
 
 def _num_sms(cx: Context, *device: object) -> object:
-    return cx.machine.multiprocessors
+    return cx.target.multiprocessors
 
 
 def _fp8_type(cx: Context, fp8_format: object = "e4m3") -> object:

@@ -84,7 +84,7 @@ def persistent_tile_scheduler(
     width = as_integer(swizzle_size, f"`swizzle_size` {what}")
     by_column = as_flag(column_major, f"`column_major` {what}")
     if num_workers is None:
-        count = cx.machine.multiprocessors // cluster
+        count = cx.target.multiprocessors // cluster
         formula = "driver.get_num_sms()" + (f" // {cluster}" if cluster > 1 else "")
         num_workers = cx.bind_static(f"{prefix}_workers", count, here(cx), formula=formula, comment="")
     order = Order(

@@ -130,14 +130,14 @@ def _cat(cx: Context, tensors: object, dim: object = 0, **options: object) -> ob
 
 
 def _device_properties(cx: Context, *device: object) -> object:
-    machine = cx.machine
+    target = cx.target
     facts: dict[str, object] = {
-        "multi_processor_count": machine.multiprocessors,
-        "major": machine.capability[0],
-        "minor": machine.capability[1],
-        "warp_size": machine.warp_size,
-        "shared_memory_per_multiprocessor": machine.shared_memory,
-        "shared_memory_per_block_optin": machine.shared_memory - (0 if machine.is_amd else 1024),
+        "multi_processor_count": target.multiprocessors,
+        "major": target.capability[0],
+        "minor": target.capability[1],
+        "warp_size": target.warp_size,
+        "shared_memory_per_multiprocessor": target.shared_memory,
+        "shared_memory_per_block_optin": target.shared_limit,
     }
     return Instance("the device", facts)
 
@@ -180,8 +180,8 @@ _CUDA: Mapping[str, Callable[..., object]] = MappingProxyType(
         "is_available": lambda cx: True,
         "current_device": lambda cx: 0,
         "device_count": lambda cx: 1,
-        "get_device_name": lambda cx, *device: "NVIDIA sm_{}{}".format(*cx.machine.capability),
-        "get_device_capability": lambda cx, *device: cx.machine.capability,
+        "get_device_name": lambda cx, *device: "NVIDIA sm_{}{}".format(*cx.target.capability),
+        "get_device_capability": lambda cx, *device: cx.target.capability,
         "get_device_properties": _device_properties,
     }
 )

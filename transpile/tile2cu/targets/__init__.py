@@ -13,7 +13,21 @@ from tile2cu.targets.sm90a import SM90A
 from tile2cu.targets.sm100a import SM100A
 from tile2cu.targets.table import Mfma, Mma, Target, Wgmma
 
-__all__ = ["TARGETS", "Mfma", "Mma", "Target", "Wgmma", "find"]
+__all__ = [
+    "GFX90A",
+    "GFX942",
+    "GFX950",
+    "SM80",
+    "SM89",
+    "SM90A",
+    "SM100A",
+    "TARGETS",
+    "Mfma",
+    "Mma",
+    "Target",
+    "Wgmma",
+    "find",
+]
 
 TARGETS = (SM80, SM89, SM90A, SM100A, GFX90A, GFX942, GFX950)
 

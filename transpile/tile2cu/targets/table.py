@@ -137,6 +137,16 @@ class Target:
             raise ValueError("an MFMA of 8-bit floating point multiplies the chip's own format")
 
     @property
+    def is_amd(self) -> bool:
+        return self._language == "hip"
+
+    @property
+    def shared_memory(self) -> int:
+        """Bytes of a multiprocessor, of which each block of NVIDIA's takes 1024 for itself. [CUDA C++ Programming
+        Guide, "Technical Specifications per Compute Capability"; AMD CDNA ISA, "LDS"]"""
+        return self.shared_limit + (0 if self.is_amd else 1024)
+
+    @property
     def suffix(self) -> str:
         """Of the text's file: the language's own."""
         return {"cuda": ".cu", "hip": ".hip"}[self._language]

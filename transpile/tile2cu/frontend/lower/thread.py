@@ -79,7 +79,7 @@ def warp_group_index(cx: Context, warp_size: object = None, warps_per_group: obj
 
 
 def _lanes(cx: Context, warp_size: object) -> int:
-    return cx.machine.warp_size if warp_size is None else as_count(warp_size, "`warp_size`", least=1)
+    return cx.target.warp_size if warp_size is None else as_count(warp_size, "`warp_size`", least=1)
 
 
 def thread_return(cx: Context) -> object:

@@ -35,7 +35,7 @@ def _lanes(cx: Context, mask: object, name: str) -> tuple[Expr, ...]:
         return ()
     if number == 0:
         raise Fault("T2C-F023", f"`mask` of {name} has no lane")
-    if cx.machine.warp_size != 32:
+    if cx.target.warp_size != 32:
         raise Fault(
             "T2C-F011",
             f"{name} among a part of a warp's lanes is not supported on AMD",
@@ -49,9 +49,9 @@ def _width(cx: Context, width: object, name: str) -> str:
     if width is None:
         return ""
     lanes = as_count(width, f"`width` of {name}", least=1)
-    if lanes & (lanes - 1) or lanes > cx.machine.warp_size:
-        raise Fault("T2C-F023", f"`width` of {name} is a power of two up to {cx.machine.warp_size}, not {lanes}")
-    return "" if lanes == cx.machine.warp_size else f"<{lanes}>"
+    if lanes & (lanes - 1) or lanes > cx.target.warp_size:
+        raise Fault("T2C-F023", f"`width` of {name} is a power of two up to {cx.target.warp_size}, not {lanes}")
+    return "" if lanes == cx.target.warp_size else f"<{lanes}>"
 
 
 def _shuffle(name: str, function: str) -> Callable[..., object]:
@@ -169,8 +169,8 @@ def thread_allreduce(
     axis = _axis_of(cx, axes)
     shape = cx.recorder.thread_shape
     lanes = shape[axis] if axis < len(shape) else 1
-    whole_warps = math.prod(shape) % cx.machine.warp_size == 0
-    neighbours = axis == 0 and whole_warps and lanes & (lanes - 1) == 0 and lanes <= cx.machine.warp_size
+    whole_warps = math.prod(shape) % cx.target.warp_size == 0
+    neighbours = axis == 0 and whole_warps and lanes & (lanes - 1) == 0 and lanes <= cx.target.warp_size
     if lanes > 1 and not (neighbours and cx.recorder.reducer.kind):
         what = _through_shared(cx, what, axis)
     elif lanes > 1:
