@@ -47,6 +47,14 @@ template <class To, class From> TL_DEVICE To convert(From from) {
     return static_cast<To>(from);
 }
 
+// Of the bits of an integer of any kind: the number of the lowest one that is set, from 1 on, 0 where none is; and how
+// many are set.
+template <class T> using BitsAsWord = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+template <class T> TL_DEVICE int first_set(T bits) { return first_set(static_cast<BitsAsWord<T>>(bits)); }
+template <class T> TL_DEVICE T popcount(T bits) {
+  return static_cast<T>(popcount(static_cast<BitsAsWord<T>>(static_cast<std::make_unsigned_t<T>>(bits))));
+}
+
 // Two 16-bit values side by side, `low` in bits 0..15.
 template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
   return bit_cast<uint16_t>(low) | static_cast<uint32_t>(bit_cast<uint16_t>(high)) << 16;

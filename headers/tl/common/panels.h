@@ -33,9 +33,9 @@ TL_DEVICE BlockTile tile_in_panels(unsigned number, unsigned columns, unsigned r
 
 // Blocks that run at the same time should share operands in L2, so they go through the grid in panels of up to `most`
 // rows (or columns) of tiles. Panels shorter than `most` are of two: blocks that run at once then have all tiles of
-// their rows anyway, and what counts is what neighbours share (measured on an H200: benchmarks/RESULTS.md). On a chip of
-// several dies, each with an L2, panels are what the blocks of one die do, and as broad as asked for. Each tile is
-// taken by one block, whatever the grid. Any thread.
+// their rows anyway, and what counts is what neighbours share (benchmarks/RESULTS.md). On a chip of several dies, each
+// with an L2, panels are what the blocks of one die do, and as broad as asked for. Each tile is taken by one block,
+// whatever the grid. Any thread.
 template <int most, Panels across = Panels::rows, int dies = 1> TL_DEVICE BlockTile panel_order() {
   static_assert(most > 0, "a panel has at least one row of tiles");
   const unsigned block = place_on_its_die<dies>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);

@@ -2,23 +2,13 @@
 // there before; where nobody asks, the compiler makes a reduction of it, which does not wait.
 #pragma once
 #include "../standard.h"
+#include "../common/bits_of.h"
 #include "config.h"
 #include "kernel.h"
 #include "numeric.h"
 
 namespace tl {
 namespace cuda {
-
-template <int bytes> struct BitsOf;
-template <> struct BitsOf<2> {
-  using type = unsigned short;
-};
-template <> struct BitsOf<4> {
-  using type = unsigned;
-};
-template <> struct BitsOf<8> {
-  using type = unsigned long long;
-};
 
 template <class T> using If16Bit = std::enable_if_t<std::is_integral<T>::value && sizeof(T) == 2, T>;
 template <class T> using If64Bit = std::enable_if_t<std::is_integral<T>::value && sizeof(T) == 8, T>;
@@ -28,7 +18,7 @@ template <class T> using If64Bit = std::enable_if_t<std::is_integral<T>::value &
 // *to = update(*to): exchanges until nobody came between; a result with the same bits is not written.
 // [CUDA C++ Programming Guide, "Atomic Functions: atomicCAS()"]
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
-  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
   Bits seen = *static_cast<volatile Bits*>(word), expected, wanted;
   T before;
@@ -56,14 +46,14 @@ TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
 // An element in one step, which orders nothing else.
 // [PTX ISA, "ld": ld.volatile has the same memory synchronization semantics as ld.relaxed.sys; and so has st.volatile]
 template <class T> TL_DEVICE T load_atomically(const T* from) {
-  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   const Bits bits = *reinterpret_cast<const volatile Bits*>(from);
   T now;
   __builtin_memcpy(static_cast<void*>(&now), &bits, sizeof(T));
   return now;
 }
 template <class T> TL_DEVICE void store_atomically(T* to, T value) {
-  using Bits = typename cuda::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   Bits bits;
   __builtin_memcpy(&bits, &value, sizeof(T));
   *reinterpret_cast<volatile Bits*>(to) = bits;

@@ -1,6 +1,7 @@
 // 16-bit floating point.
 #pragma once
 #include "../standard.h"
+#include "../common/in_float.h"
 #include "kernel.h"
 #ifdef TL_CUDA_HALF  // for C++ beside the text that is to share the type
 #include <cuda_fp16.h>
@@ -127,8 +128,7 @@ TL_DEVICE int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
   return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
 }
 
-// The upper half of a float. Arithmetic is done in float and rounded once, which is correctly rounded since float has
-// more than twice the digits. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.
+// The upper half of a float. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.
 struct bfloat16 {
   uint16_t bits;
   bfloat16() = default;
@@ -146,20 +146,6 @@ TL_DEVICE uint32_t pack2(float low, float high, bfloat16) {
   return packed;
 }
 
-TL_DEVICE bfloat16 operator+(bfloat16 a, bfloat16 b) { return bfloat16(float(a) + float(b)); }
-TL_DEVICE bfloat16 operator-(bfloat16 a, bfloat16 b) { return bfloat16(float(a) - float(b)); }
-TL_DEVICE bfloat16 operator*(bfloat16 a, bfloat16 b) { return bfloat16(float(a) * float(b)); }
-TL_DEVICE bfloat16 operator/(bfloat16 a, bfloat16 b) { return bfloat16(float(a) / float(b)); }
-TL_DEVICE bfloat16 operator-(bfloat16 a) { return bfloat16::from_bits(a.bits ^ 0x8000); }
-TL_DEVICE bfloat16& operator+=(bfloat16& a, bfloat16 b) { return a = a + b; }
-TL_DEVICE bfloat16& operator-=(bfloat16& a, bfloat16 b) { return a = a - b; }
-TL_DEVICE bfloat16& operator*=(bfloat16& a, bfloat16 b) { return a = a * b; }
-TL_DEVICE bfloat16& operator/=(bfloat16& a, bfloat16 b) { return a = a / b; }
-TL_DEVICE bool operator==(bfloat16 a, bfloat16 b) { return float(a) == float(b); }
-TL_DEVICE bool operator!=(bfloat16 a, bfloat16 b) { return float(a) != float(b); }
-TL_DEVICE bool operator<(bfloat16 a, bfloat16 b) { return float(a) < float(b); }
-TL_DEVICE bool operator<=(bfloat16 a, bfloat16 b) { return float(a) <= float(b); }
-TL_DEVICE bool operator>(bfloat16 a, bfloat16 b) { return float(a) > float(b); }
-TL_DEVICE bool operator>=(bfloat16 a, bfloat16 b) { return float(a) >= float(b); }
+TL_COMPUTED_IN_FLOAT(bfloat16)
 
 }  // namespace tl

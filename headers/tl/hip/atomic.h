@@ -2,28 +2,15 @@
 // there before. [clang, "HIP Support: __hip_atomic_*"]
 #pragma once
 #include <type_traits>
+#include "../common/bits_of.h"
 #include "kernel.h"
 #include "numeric.h"
 
 namespace tl {
-namespace hip {
-
-template <int bytes> struct BitsOf;
-template <> struct BitsOf<2> {
-  using type = uint16_t;
-};
-template <> struct BitsOf<4> {
-  using type = uint32_t;
-};
-template <> struct BitsOf<8> {
-  using type = uint64_t;
-};
-
-}  // namespace hip
 
 // *to = update(*to): exchanges until nobody came between.
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
-  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
   Bits seen = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT), wanted;
   do {
@@ -44,12 +31,12 @@ TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
 
 // An element in one step, which orders nothing else.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
-  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   const Bits* const word = reinterpret_cast<const Bits*>(from);
   return __builtin_bit_cast(T, __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT));
 }
 template <class T> TL_DEVICE void store_atomically(T* to, T value) {
-  using Bits = typename hip::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
   __hip_atomic_store(word, __builtin_bit_cast(Bits, value), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }

@@ -1,5 +1,6 @@
 // 16-bit floating point. half is clang's own type; a bfloat16 is kept as bits and computed with in float.
 #pragma once
+#include "../common/in_float.h"
 #include "kernel.h"
 
 namespace tl {
@@ -19,21 +20,7 @@ struct bfloat16 {
   TL_BOTH operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
 };
 
-TL_DEVICE bfloat16 operator+(bfloat16 a, bfloat16 b) { return bfloat16(float(a) + float(b)); }
-TL_DEVICE bfloat16 operator-(bfloat16 a, bfloat16 b) { return bfloat16(float(a) - float(b)); }
-TL_DEVICE bfloat16 operator*(bfloat16 a, bfloat16 b) { return bfloat16(float(a) * float(b)); }
-TL_DEVICE bfloat16 operator/(bfloat16 a, bfloat16 b) { return bfloat16(float(a) / float(b)); }
-TL_DEVICE bfloat16 operator-(bfloat16 a) { return bfloat16::from_bits(a.bits ^ 0x8000); }
-TL_DEVICE bfloat16& operator+=(bfloat16& a, bfloat16 b) { return a = a + b; }
-TL_DEVICE bfloat16& operator-=(bfloat16& a, bfloat16 b) { return a = a - b; }
-TL_DEVICE bfloat16& operator*=(bfloat16& a, bfloat16 b) { return a = a * b; }
-TL_DEVICE bfloat16& operator/=(bfloat16& a, bfloat16 b) { return a = a / b; }
-TL_DEVICE bool operator==(bfloat16 a, bfloat16 b) { return float(a) == float(b); }
-TL_DEVICE bool operator!=(bfloat16 a, bfloat16 b) { return float(a) != float(b); }
-TL_DEVICE bool operator<(bfloat16 a, bfloat16 b) { return float(a) < float(b); }
-TL_DEVICE bool operator<=(bfloat16 a, bfloat16 b) { return float(a) <= float(b); }
-TL_DEVICE bool operator>(bfloat16 a, bfloat16 b) { return float(a) > float(b); }
-TL_DEVICE bool operator>=(bfloat16 a, bfloat16 b) { return float(a) >= float(b); }
+TL_COMPUTED_IN_FLOAT(bfloat16)
 
 // Two halves at once: v_pk_add_f16 and its kin. [AMD CDNA3 ISA, "VOP3P Instructions"]
 using half2 = half __attribute__((ext_vector_type(2)));

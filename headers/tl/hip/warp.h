@@ -96,21 +96,10 @@ TL_HIP_LACKS_LDMATRIX(ldmatrix_x2)
 TL_HIP_LACKS_LDMATRIX(ldmatrix_x2_trans)
 #undef TL_HIP_LACKS_LDMATRIX
 
-// The number of the lowest bit that is set, from 1 on; 0 where none is.
-template <class T> TL_DEVICE int first_set(T bits) {
-  if constexpr (sizeof(T) == 8)
-    return __builtin_ffsll(static_cast<long long>(bits));
-  else
-    return __builtin_ffs(static_cast<int>(bits));
-}
-
-// How many bits are set.
-template <class T> TL_DEVICE T popcount(T bits) {
-  using Bits = std::make_unsigned_t<T>;
-  if constexpr (sizeof(T) == 8)
-    return static_cast<T>(__builtin_popcountll(static_cast<Bits>(bits)));
-  else
-    return static_cast<T>(__builtin_popcount(static_cast<Bits>(bits)));
-}
+// The number of the lowest bit that is set, from 1 on, 0 where none is; and how many bits are set.
+TL_DEVICE int first_set(uint32_t bits) { return __builtin_ffs(static_cast<int>(bits)); }
+TL_DEVICE int first_set(uint64_t bits) { return __builtin_ffsll(static_cast<long long>(bits)); }
+TL_DEVICE uint32_t popcount(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
+TL_DEVICE uint64_t popcount(uint64_t bits) { return static_cast<uint64_t>(__builtin_popcountll(bits)); }
 
 }  // namespace tl

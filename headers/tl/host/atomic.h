@@ -1,30 +1,17 @@
 // Atomics on places in global or shared memory. Any thread; relaxed. Each returns what was there before.
 #pragma once
 #include <type_traits>
+#include "../common/bits_of.h"
 #include "engine.h"
 #include "kernel.h"
 #include "numeric.h"
 
 namespace tl {
-namespace host {
-
-template <int bytes> struct BitsOf;
-template <> struct BitsOf<2> {
-  using type = uint16_t;
-};
-template <> struct BitsOf<4> {
-  using type = uint32_t;
-};
-template <> struct BitsOf<8> {
-  using type = uint64_t;
-};
-
-}  // namespace host
 
 // *to = update(*to). Blocks may run on several OS threads, so this is a real exchange; kernels built with
 // -fsanitize=thread report it to the engine. The first one only reads: a plain load would be a race.
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
-  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
   Bits seen = 0, wanted = 0;
   __atomic_compare_exchange_n(word, &seen, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -39,13 +26,13 @@ TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) { tl_engi
 
 // An element in one step. Who waits for another thread's store lets it run.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
-  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   const Bits bits = __atomic_load_n(reinterpret_cast<const Bits*>(from), __ATOMIC_SEQ_CST);
   tl_engine_yield();
   return host::bit_cast<T>(bits);
 }
 template <class T> TL_DEVICE void store_atomically(T* to, T value) {
-  using Bits = typename host::BitsOf<sizeof(T)>::type;
+  using Bits = typename BitsOf<sizeof(T)>::type;
   __atomic_store_n(reinterpret_cast<Bits*>(to), host::bit_cast<Bits>(value), __ATOMIC_SEQ_CST);
 }
 TL_DEVICE void memory_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

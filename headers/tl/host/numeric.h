@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include "../common/in_float.h"
+#include "kernel.h"
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -87,25 +89,8 @@ struct bfloat16 {
   static bfloat16 from_bits(uint16_t bits) { return host::bit_cast<bfloat16>(bits); }
 };
 
-#define TL_HOST_ARITHMETIC(Type)                                                       \
-  inline Type operator+(Type a, Type b) { return Type(float(a) + float(b)); }          \
-  inline Type operator-(Type a, Type b) { return Type(float(a) - float(b)); }          \
-  inline Type operator*(Type a, Type b) { return Type(float(a) * float(b)); }          \
-  inline Type operator/(Type a, Type b) { return Type(float(a) / float(b)); }          \
-  inline Type operator-(Type a) { return Type::from_bits(uint16_t(a.bits ^ 0x8000)); } \
-  inline Type& operator+=(Type& a, Type b) { return a = a + b; }                       \
-  inline Type& operator-=(Type& a, Type b) { return a = a - b; }                       \
-  inline Type& operator*=(Type& a, Type b) { return a = a * b; }                       \
-  inline Type& operator/=(Type& a, Type b) { return a = a / b; }                       \
-  inline bool operator==(Type a, Type b) { return float(a) == float(b); }              \
-  inline bool operator!=(Type a, Type b) { return float(a) != float(b); }              \
-  inline bool operator<(Type a, Type b) { return float(a) < float(b); }                \
-  inline bool operator<=(Type a, Type b) { return float(a) <= float(b); }              \
-  inline bool operator>(Type a, Type b) { return float(a) > float(b); }                \
-  inline bool operator>=(Type a, Type b) { return float(a) >= float(b); }
-TL_HOST_ARITHMETIC(half)
-TL_HOST_ARITHMETIC(bfloat16)
-#undef TL_HOST_ARITHMETIC
+TL_COMPUTED_IN_FLOAT(half)
+TL_COMPUTED_IN_FLOAT(bfloat16)
 
 // Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
 inline uint32_t pack2(float low, float high, half) { return half(low).bits | uint32_t(half(high).bits) << 16; }

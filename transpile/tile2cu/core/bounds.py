@@ -15,6 +15,7 @@ from tile2cu.core.expr import (
     binary,
     children,
     int_const,
+    negated,
     static_value,
     substitute,
     walk,
@@ -320,8 +321,8 @@ def _not_negative(condition: Expr) -> Iterator[Expr]:
         case Binary(op="and"):
             yield from _not_negative(condition.lhs)
             yield from _not_negative(condition.rhs)
-        case Unary(op="not", operand=Binary(op=op, lhs=lhs, rhs=rhs)) if op in _NEGATED:
-            yield from _not_negative(Binary(condition.dtype, _NEGATED[op], lhs, rhs))
+        case Unary(op="not", operand=operand) if (turned := negated(operand)) != condition:
+            yield from _not_negative(turned)
         case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
             _never_wraps(side.dtype) for side in (lhs, rhs)
         ):
@@ -334,9 +335,6 @@ def _not_negative(condition: Expr) -> Iterator[Expr]:
 
 def _never_wraps(dtype: DType) -> bool:
     return dtype.kind == "int" and dtype.bits >= 32
-
-
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def _range_of(dtype: DType) -> Interval | None:

@@ -6,6 +6,7 @@ Every layout prints as the C++ type of headers/tl that means the same (`cpp`), a
 
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,13 @@ class FragmentLayout:
 
 
 @dataclass(frozen=True)
-class MmaAccumulator(FragmentLayout):
-    """The accumulator of mma.m16n8: PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D.
-
-    Warp (wm, wn) owns a contiguous (rows / warps.m) x (cols / warps.n) part of the tile. It is also
-    the A operand of a product when warps.n is 1: the accumulator's registers are the operand's.
-    """
+class WarpTile(FragmentLayout):
+    """Base of the tiles of rows and columns that warps of `lanes` lanes share as a matrix instruction has them."""
 
     rows: int
     cols: int
     warps: Warps
+    lanes: ClassVar[int] = 32
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,7 +89,16 @@ class MmaAccumulator(FragmentLayout):
 
     @property
     def threads_of_block(self) -> int:
-        return 32 * self.warps.count
+        return self.lanes * self.warps.count
+
+
+@dataclass(frozen=True)
+class MmaAccumulator(WarpTile):
+    """The accumulator of mma.m16n8: PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D.
+
+    Warp (wm, wn) owns a contiguous (rows / warps.m) x (cols / warps.n) part of the tile. It is also
+    the A operand of a product when warps.n is 1: the accumulator's registers are the operand's.
+    """
 
     def along(self, dim: int) -> Along:
         if dim == 0:
@@ -105,20 +112,8 @@ class MmaAccumulator(FragmentLayout):
 
 
 @dataclass(frozen=True)
-class MmaOperandA(FragmentLayout):
+class MmaOperandA(WarpTile):
     """The A operand of mma.m16n8k16 for warps.n > 1: rows over warps.m, replicated over warps.n."""
-
-    rows: int
-    cols: int
-    warps: Warps
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows, self.cols)
-
-    @property
-    def threads_of_block(self) -> int:
-        return 32 * self.warps.count
 
     def along(self, dim: int) -> Along:
         return Along(8, self.warps.m, self.rows // (8 * self.warps.m)) if dim == 0 else Along(4, 1, self.cols // 4)

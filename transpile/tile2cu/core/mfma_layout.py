@@ -1,41 +1,48 @@
 """Layouts of the matrix cores of AMD's CDNA, for waves of 64. They print as the types of headers/tl/common/cdna."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from tile2cu.core.layout import Along, FragmentLayout, Warps
+from tile2cu.core.layout import Along, FragmentLayout, Warps, WarpTile
 
 WAVE = 64
 
 
 @dataclass(frozen=True)
-class MfmaAccumulator(FragmentLayout):
-    """The result of v_mfma of `size` rows and columns, computed as its transpose: a lane holds columns of one row.
+class MfmaTile(WarpTile):
+    """Base of tiles of v_mfma of `size` rows and columns: a lane holds columns of one row.
 
-    [AMD Instinct MI300 ISA, "Dense Matrix Layouts"]. Wave (wm, wn) owns a contiguous part of the tile. Of
-    `interleave` instructions side by side each takes every so manieth column; `run` neighbours of its own
-    columns are in a lane. It is also the A operand of a product when warps.n is 1.
+    Of `interleave` instructions side by side each takes every so manieth column; `run` neighbours of its own columns
+    are in a lane. [AMD Instinct MI300 ISA, "Dense Matrix Layouts"]
     """
 
-    rows: int
-    cols: int
-    warps: Warps
     interleave: int = 1
     size: int = field(default=16, repr=False)
     run: int = field(default=4, repr=False)
+    lanes: ClassVar[int] = WAVE
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows, self.cols)
-
-    @property
-    def threads_of_block(self) -> int:
-        return WAVE * self.warps.count
+    def waves_of_columns(self) -> int:
+        """Waves that hold different columns."""
+        return 1
 
     def along(self, dim: int) -> Along:
         if dim == 0:
             return Along(self.size, self.warps.m, self.rows // (self.size * self.warps.m))
-        lanes = WAVE // self.size
-        return Along(lanes, self.warps.n, self.cols // (lanes * self.warps.n))
+        lanes, waves = WAVE // self.size, self.waves_of_columns
+        return Along(lanes, waves, self.cols // (lanes * waves))
+
+
+@dataclass(frozen=True)
+class MfmaAccumulator(MfmaTile):
+    """The result, computed as its transpose; wave (wm, wn) owns a contiguous part of the tile.
+
+    It is also the A operand of a product when warps.n is 1.
+    """
+
+    @property
+    def waves_of_columns(self) -> int:
+        return self.warps.n
 
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
         if kept == (0,):
@@ -44,29 +51,8 @@ class MfmaAccumulator(FragmentLayout):
 
 
 @dataclass(frozen=True)
-class MfmaOperandA(FragmentLayout):
+class MfmaOperandA(MfmaTile):
     """The A operand for warps.n > 1: rows over warps.m, replicated over warps.n."""
-
-    rows: int
-    cols: int
-    warps: Warps
-    interleave: int = 1
-    size: int = field(default=16, repr=False)
-    run: int = field(default=4, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.rows, self.cols)
-
-    @property
-    def threads_of_block(self) -> int:
-        return WAVE * self.warps.count
-
-    def along(self, dim: int) -> Along:
-        if dim == 0:
-            return Along(self.size, self.warps.m, self.rows // (self.size * self.warps.m))
-        lanes = WAVE // self.size
-        return Along(lanes, 1, self.cols // lanes)
 
 
 def mfma_operand_a(rows: int, cols: int, warps: Warps, run: int) -> FragmentLayout:
