@@ -42,12 +42,12 @@ from tile2cu.core.program import Buffer, Scope
 from tile2cu.emitter.names import Names
 
 # C++ operator precedence, a larger number binds tighter.
-_PRECEDENCE = {
+PRECEDENCE = {
     "or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
     "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10,
 }  # fmt: skip
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
-_SPELLING = {"or": "||", "and": "&&", "//": "/"}
+SPELLING = {"or": "||", "and": "&&", "//": "/"}
 _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
@@ -208,10 +208,10 @@ class Printer:
         if expr.op in ("//", "%") and not self._truncates(expr):
             name = "floordiv" if expr.op == "//" else "floormod"
             return f"tl::{name}({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
-        own = _PRECEDENCE[expr.op]
+        own = PRECEDENCE[expr.op]
         lhs = self._operand(expr.lhs, operands, own, expr.op, is_right=False)
         rhs = self._operand(expr.rhs, operands, own, expr.op, is_right=True)
-        return f"{lhs} {_SPELLING.get(expr.op, expr.op)} {rhs}", own
+        return f"{lhs} {SPELLING.get(expr.op, expr.op)} {rhs}", own
 
     def _operand(self, operand: Expr, dtype: DType, own: int, op: str, *, is_right: bool) -> str:
         text, precedence = self._converted(operand, dtype)
@@ -260,8 +260,8 @@ class Printer:
             case "truncdiv" | "truncmod":  # as C++ divides
                 op = "//" if expr.function == "truncdiv" else "%"
                 sides = zip(expr.args, (False, True), strict=True)
-                texts = [self._operand(arg, expr.dtype, _PRECEDENCE[op], op, is_right=right) for arg, right in sides]
-                return f" {_SPELLING.get(op, op)} ".join(texts), _PRECEDENCE[op]
+                texts = [self._operand(arg, expr.dtype, PRECEDENCE[op], op, is_right=right) for arg, right in sides]
+                return f" {SPELLING.get(op, op)} ".join(texts), PRECEDENCE[op]
             case name if name[0] == ":" or name.partition("<")[0] in OF_THREAD | _OWN_TYPES:
                 arguments = ", ".join(self.argument(arg, arg.dtype) for arg in expr.args)
                 name = "thread_of_block" if name == "thread" and self.groups > 1 else name

@@ -60,13 +60,9 @@ from tile2cu.core.program import (
     asked_warpgroups,
     walk_stmts,
 )
+from tile2cu.emitter.expressions import PRECEDENCE, SPELLING
 from tile2cu.emitter.names import Names
 
-_PRECEDENCE = {
-    "or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10,
-}  # fmt: skip
-_SPELLING = {"or": "||", "and": "&&"}
 _OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
@@ -405,14 +401,14 @@ class Reference:
         if expr.op in ("//", "%"):
             name = "floordiv" if expr.op == "//" else "floormod"
             return f"{name}({self.text(expr.lhs)}, {self.text(expr.rhs)})", 12
-        own = _PRECEDENCE[expr.op]
+        own = PRECEDENCE[expr.op]
         (lhs, left), (rhs, right) = self._text(expr.lhs), self._text(expr.rhs)
         is_bits = own in (3, 4, 5, 8)
         lhs = f"({lhs})" if left < own or (left < 11 and (is_bits or (own == 1 and left == 2))) else lhs
         rhs = f"({rhs})" if right <= own or (right < 11 and (is_bits or (own == 1 and right == 2))) else rhs
         if expr.op == "/" and not expr.lhs.dtype.is_float:
             lhs = f"double({lhs})"
-        text = f"{lhs} {_SPELLING.get(expr.op, expr.op)} {rhs}"
+        text = f"{lhs} {SPELLING.get(expr.op, expr.op)} {rhs}"
         if expr.dtype.kind == "uint":  # wraps, whatever the operands were promoted to
             return f"{_native(expr.dtype)}({text})", 12
         return text, own
