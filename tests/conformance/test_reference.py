@@ -373,8 +373,34 @@ def test_named_barriers_order_groups_too() -> None:
     found = small(statements, params, x, np.zeros(11, np.float32), threads=96)
     np.testing.assert_array_equal(found, [*(x + 1), 5, 7, 7])
     alone = statements.replace("T.named_barrier_arrive(3, 64)", "pass").replace("elif tx < 64", "if tx >= 32")
-    with pytest.raises(CannotInterpret, match="of a later statement"):
+    with pytest.raises(KernelFault, match="every group of threads waits"):
         small(alone, params, x, np.zeros(11, np.float32), threads=96)
+    between = alone.replace("if tx >= 32", "Y[0] = 0\n        if tx >= 32")
+    with pytest.raises(CannotInterpret, match="of a later statement"):
+        small(between, params, x, np.zeros(11, np.float32), threads=96)
+
+
+def test_branches_next_to_one_another_wait_for_one_another() -> None:
+    """One of them by warpgroups; the threads of one of two take another one, too, and do that first."""
+    statements = """
+        tx = T.get_thread_binding()
+        S = T.alloc_shared((8,), "float32")
+        ready = T.alloc_barrier(32)
+        if tx >= 128:
+            Y[tx - 120] = 3
+        with T.ws(0):
+            T.barrier_wait(ready, 0)
+            for i in T.Parallel(8):
+                Y[i] = S[i]
+        if tx >= 128 and tx < 160:
+            T.copy(X, S)
+            T.barrier_arrive(ready)
+            Y[tx - 120] += 1
+    """
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((72,), "float32")'
+    x = RNG.integers(-9, 9, (8,)).astype(np.float32)
+    found = small(statements, params, x, np.zeros(72, np.float32), threads=192)
+    np.testing.assert_array_equal(found, [*x, *[4] * 32, *[3] * 32])
 
 
 def test_threads_copy_what_they_have_for_their_own() -> None:

@@ -18,7 +18,7 @@ from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import expressions
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Address, Binary, Call, Load, Var, int_const, is_of_thread, walk
+from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -160,15 +160,25 @@ def _read_and_written(loop: Parallel) -> list[Buffer]:
 
 
 def _side_by_side(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
-    """The statements one by one, and together those of T.ws that stand next to one another, one a group."""
+    """The statements one by one, and together those of T.ws that stand next to one another, one a group; likewise
+    branches that nothing before them changes."""
     found: list[tuple[Stmt, ...]] = []
     for stmt in body:
         group, before = asked_warpgroups(stmt), {asked_warpgroups(each) for each in found[-1]} if found else {None}
-        if group is not None and None not in before and group not in before:
+        settled = bool(found) and None in {group, *before} and all(map(_is_settled, (stmt, *found[-1])))
+        if settled or (group is not None and None not in before and group not in before):
             found[-1] = (*found[-1], stmt)
         else:
             found.append((stmt,))
     return found
+
+
+def _is_settled(stmt: Stmt) -> bool:
+    """Whether it is a branch of which no statement before it changes who takes it."""
+    if not isinstance(stmt, If) or stmt.orelse:
+        return False
+    parts = walk(stmt.condition)
+    return not any(isinstance(part, Load) or getattr(part, "role", None) is Role.MUTABLE for part in parts)
 
 
 def _waits(stmt: Stmt) -> bool:
@@ -210,8 +220,10 @@ class Block:
         first = stmts[0]
         if not isinstance(first, If) or not any(map(_waits, walk_stmts(stmts))):
             return []
-        if asked_warpgroups(first) is not None:
+        if all(asked_warpgroups(stmt) is not None for stmt in stmts):
             return [((stmt,), mask) for stmt in stmts]
+        if len(stmts) > 1:
+            return self._apart(stmts, mask)
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
         rest: tuple[Stmt, ...] = (first,)
         while len(rest) == 1 and isinstance(branch := rest[0], If) and mask.any():
@@ -219,6 +231,22 @@ class Block:
             arms.append((branch.then, mask & taken))
             mask, rest = mask & ~taken, branch.orelse
         return [arm for arm in (*arms, (rest, mask)) if arm[0] and arm[1].any()]
+
+    def _apart(self, branches: tuple[Stmt, ...], mask: Array) -> list[tuple[tuple[Stmt, ...], Array]]:
+        """Branches next to one another; those that a thread takes both are one arm."""
+        arms: list[tuple[tuple[Stmt, ...], Array]] = []
+        for branch in branches:
+            assert isinstance(branch, If)
+            numbers = asked_warpgroups(branch)
+            if numbers is None:
+                taken = mask & self.values.of(branch.condition, mask).astype(bool)
+            else:
+                taken = mask & np.isin(np.arange(len(mask)) // _WARPGROUP, numbers)
+            met = [arm for arm in arms if (arm[1] & taken).any()]
+            arms = [arm for arm in arms if not (arm[1] & taken).any()]
+            stmts = (*(stmt for arm in met for stmt in arm[0]), branch)
+            arms.append((stmts, np.logical_or.reduce([taken, *(arm[1] for arm in met)])))
+        return [arm for arm in arms if arm[1].any()]
 
     def _groups(self, arms: list[tuple[tuple[Stmt, ...], Array]]) -> None:
         """Runs the arms side by side, each with variables of its own; afterwards each thread has its group's."""
