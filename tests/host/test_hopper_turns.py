@@ -81,7 +81,8 @@ LINES = """
     T.clear(S)
     for k in T.Pipelined({turns}, num_stages=2):
         T.copy(A[k * 64, 0], A_shared)
-        T.copy(Line[k * 64 : (k + 1) * 64], line)
+        first = {first}
+        T.copy(Line[first : first + 64], line)
         T.gemm(A_shared, A_shared, S)
         for i, j in T.Parallel(64, 64):
             S[i, j] += line[j]
@@ -89,11 +90,18 @@ LINES = """
 """
 
 
-@pytest.mark.parametrize(("turns", "rows"), [("T.ceildiv(M, 64)", 150), ("T.ceildiv(M, 64)", 0), ("3", 192)])
-def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, rows: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("turns", "first", "rows"),
+    [
+        ("T.ceildiv(M, 64)", "T.if_then_else(k < M, k, 0) * 64", 150),
+        ("T.ceildiv(M, 64)", "k * 64", 0),
+        ("3", "k * 64", 192),
+    ],
+)
+def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, first: str, rows: int, tmp_path: Path) -> None:
     """Integers; the last line ends behind the tensor's, where it is zero, and a loop without turns loads none."""
     params = 'A: T.Tensor((M, 64), "float16"), Line: T.Tensor((M,), "float32"), Y: T.Tensor((64, 64), "float32")'
-    kernel = load_body(tmp_path, LINES.format(turns=turns), params, arguments="M", target="cuda:sm_90a")
+    kernel = load_body(tmp_path, LINES.format(turns=turns, first=first), params, arguments="M", target="cuda:sm_90a")
     a = RNG.integers(-4, 5, (rows, 64)).astype(np.float16)
     line = RNG.integers(-9, 10, rows).astype(np.float32)
     expected = np.zeros((64, 64), np.float32)
@@ -103,7 +111,8 @@ def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, rows: int,
         expected += tile @ tile + part
     np.testing.assert_array_equal(kernel(a, line), expected)
     body = kernel.source.partition("__global__")[2]
-    assert body.index("tl::load(Line.tile(k * 64), line_next);") < body.index("tl::store(line_next, line);")
+    assert body.index("tl::load(Line.tile(first), line_next);") < body.index("tl::store(line_next, line);")
+    assert body.count("const int first = ") == 1  # the load's own: nothing else in a turn needs it
 
 
 SCALED = """

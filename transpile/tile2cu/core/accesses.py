@@ -136,6 +136,18 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
     return tuple(let for let in lets if let.var in needed)
 
 
+def without_unused_lets(body: tuple[Stmt, ...], *, but: tuple[Stmt, ...] = ()) -> tuple[Stmt, ...]:
+    """The statements without values that nothing uses, or nothing `but` these."""
+    kept: list[Stmt] = []
+    used: set[Var] = set()
+    for stmt in reversed(body):
+        if not isinstance(stmt, Let) or stmt.var in used:
+            kept.insert(0, stmt)
+            if stmt not in but:
+                used |= {name for inner in walk_stmts((stmt,)) for name in variables(*expressions(inner))}
+    return tuple(kept)
+
+
 def moved_index(stmt: Stmt, last: Var) -> bool:
     """Whether it names an integer that a loop's last variable moves and no memory gives: an index of packets."""
     if not isinstance(stmt, Let) or not stmt.var.dtype.is_int:

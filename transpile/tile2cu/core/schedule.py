@@ -7,7 +7,7 @@ from math import lcm, prod
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Const, Expr, Var, static_value
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Parallel, Reduce, Stmt, Store
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,10 @@ class RunningSum:
 
 @dataclass(frozen=True)
 class LinesAhead:
-    """Copies of tiles of one dimension that all threads load to registers in the turn before."""
+    """Copies of tiles of one dimension that all threads load to registers in the turn before, and values they need."""
 
     copies: tuple[Copy, ...]
+    lets: tuple[Let, ...] = ()
 
     def __str__(self) -> str:
         return ", ".join(copy.dst.buffer.name for copy in self.copies)

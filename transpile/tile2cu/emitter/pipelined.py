@@ -5,7 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, shared, variables, viewed
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_written,
+    expressions,
+    shared,
+    variables,
+    viewed,
+    without_unused_lets,
+)
 from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.prelude import around
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
@@ -48,7 +56,10 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             kind = "[[maybe_unused]] int" if unused else "int"
             parts = {**turns, "kind": kind, "variable": "" if unused else turns["variable"]}
             ahead = _lines_ahead(op, turns, statements)
-            view = StatementView("consume", parts, body=statements.body(pipeline.body), orelse=ahead)
+            body = pipeline.body
+            if ahead:  # the loads of lines have values of their own
+                body = without_unused_lets(body, but=statements.facts[op, "lines"].copies)
+            view = StatementView("consume", parts, body=statements.body(body), orelse=ahead)
             return replace(view, notes=tuple(wrapped(note, BODY_WIDTH))) if ahead else replace(view, comments=(note,))
         notes = _notes(
             turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
@@ -69,7 +80,7 @@ def _lines_ahead(op: Loop, turns: dict[str, str], statements: "Statements") -> t
     rule, load = statements.facts.rule(op, "lines"), names.fresh("load_lines")
     about = f"{', '.join(tile.name for tile in tiles.values())}: the next turn's, loaded under this one's products"
     statements.staged |= tiles
-    loads = tuple(statements.statement(copy, []) for copy in found.copies)
+    loads = tuple(statements.statement(stmt, []) for stmt in (*found.lets, *found.copies))
     for copy in found.copies:
         del statements.staged[id(copy)]
     statements.lines |= {key: tile.name for key, tile in tiles.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.accesses import expressions, lets_for, variables
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import LinesAhead
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -47,4 +48,5 @@ def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:
         if any(copy is stmt for stmt in pipeline.body) and copy.src.buffer.dtype.bits >= _FEWEST_BITS
     )
     if lines:
-        yield op, "lines", LinesAhead(lines)
+        names = variables(*(expr for copy in lines for expr in expressions(copy)))
+        yield op, "lines", LinesAhead(lines, lets_for(names, op.body))

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, lets_for, touches, variables
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_written,
+    expressions,
+    lets_for,
+    touches,
+    variables,
+    without_unused_lets,
+)
 from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
@@ -13,7 +21,6 @@ from tile2cu.core.program import (
     Declare,
     If,
     Launch,
-    Let,
     Loop,
     LoopKind,
     Scope,
@@ -112,7 +119,7 @@ def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[S
     if not loads:
         return None
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
-    return (*lets_for(set().union(*map(_names, loads)), loop.body), *loads), _without_unused_lets(rest)
+    return (*lets_for(set().union(*map(_names, loads)), loop.body), *loads), without_unused_lets(rest)
 
 
 def _is_line(stmt: Stmt) -> bool:
@@ -197,14 +204,3 @@ def _names(stmt: Stmt) -> set[Var]:
 def _pure(name: Var, loop: Loop) -> bool:
     """Whether a value can be computed ahead: it is not assigned to in the loop's body."""
     return not any(isinstance(stmt, Assign | Declare) and stmt.var == name for stmt in walk_stmts(loop.body))
-
-
-def _without_unused_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements but for values that only the loads needed."""
-    kept: list[Stmt] = []
-    used: set[Var] = set()
-    for stmt in reversed(body):
-        if not isinstance(stmt, Let) or stmt.var in used:
-            kept.insert(0, stmt)
-            used |= {name for inner in walk_stmts((stmt,)) for name in _names(inner)}
-    return tuple(kept)
