@@ -56,10 +56,10 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             kind = "[[maybe_unused]] int" if unused else "int"
             parts = {**turns, "kind": kind, "variable": "" if unused else turns["variable"]}
             ahead = _lines_ahead(op, turns, statements)
-            body = pipeline.body
+            turn = pipeline.body
             if ahead:  # the loads of lines have values of their own
-                body = without_unused_lets(body, but=statements.facts[op, "lines"].copies)
-            view = StatementView("consume", parts, body=statements.body(body), orelse=ahead)
+                turn = without_unused_lets(turn, but=statements.facts[op, "lines"].copies)
+            view = StatementView("consume", parts, body=statements.body(turn), orelse=ahead)
             return replace(view, notes=tuple(wrapped(note, BODY_WIDTH))) if ahead else replace(view, comments=(note,))
         notes = _notes(
             turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
