@@ -48,10 +48,6 @@ class Result:
     def is_clean(self) -> bool:
         return not self.findings
 
-    @property
-    def wave_instructions_per_second(self) -> float:
-        return self.cost.wave_instructions / self.seconds
-
 
 def simulate(
     code_object: Path | CodeObject,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile2cu_runtime.amdgcn.arrays import I64, U64, Array, join64
+from tile2cu_runtime.amdgcn.arrays import I64, U64, Array
 from tile2cu_runtime.amdgcn.cohort import Cohort, Step
 from tile2cu_runtime.amdgcn.errors import SimulatorError, UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import EXEC, VCC, Instruction
@@ -124,8 +124,3 @@ def build_wait(instruction: Instruction) -> Step:
 
 def build_nothing(instruction: Instruction, context: Context) -> Step:
     return lambda c: None
-
-
-def exec_pair(c: Cohort) -> Array:
-    """EXEC as uint64, (waves, 1)."""
-    return join64(c.sgpr[EXEC], c.sgpr[EXEC + 1])

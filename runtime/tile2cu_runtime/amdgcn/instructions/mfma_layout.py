@@ -70,11 +70,6 @@ class MfmaShape:
     def result_layout(self) -> ResultLayout:
         return RESULT_LAYOUTS[self.m, self.result == "f64"]
 
-    @property
-    def result_registers(self) -> int:
-        """32-bit registers of C and D."""
-        return self.m * self.n * self.blocks // WAVE_SIZE * (2 if self.result == "f64" else 1)
-
 
 def parse_shape(name: str, operand_registers: int) -> MfmaShape | None:
     """The shape that a mnemonic names, with the registers that A takes; None if it is no dense MFMA of these types.
