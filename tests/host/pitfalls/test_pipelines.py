@@ -122,14 +122,33 @@ def test_a_row_of_a_tile_of_one_dimension_is_stored_as_far_as_the_tensor_goes(ta
     np.testing.assert_array_equal(kernel(), np.arange(1000))
 
 
-@pytest.mark.parametrize(("shape", "blocks"), [((4, 9), 3), ((4, 8), 3), ((7, 11), 5), ((2, 3), 16), ((3, 5, 10), 4)])
-def test_every_tile_has_its_turn(shape: tuple[int, ...], blocks: int, tmp_path: Path) -> None:
-    names = ", ".join("ijk"[: len(shape)])
+TILES = [
+    ((4, 9), 3, "8"),
+    ((4, 8), 3, "8"),
+    ((2, 3), 16, "8"),
+    ((10,), 4, "3"),
+    ((3, 5, 10), 4, "4"),
+    ((2, 3, 2, 7), 5, "3"),
+    ((7, 11), 5, "group"),  # a size of the call's
+    ((3, 2, 11), 5, "group - 4"),
+]
+
+
+@pytest.mark.parametrize(("shape", "blocks", "group"), TILES)
+def test_every_tile_has_its_turn(shape: tuple[int, ...], blocks: int, group: str, tmp_path: Path) -> None:
+    """In order: panels of as many places along the last dimension, and all others in each."""
+    names, given = ", ".join("ijkl"[: len(shape)]), 4
     statements = f"""
-        for {names} in T.Persistent({list(shape)}, {blocks}, bx):
-            Y[{names}] += 1
+        group = X.shape[0]
+        turn = T.alloc_var("int32", bx)
+        for {names} in T.Persistent({list(shape)}, {blocks}, bx, group_size={group}):
+            Y[{names}] += turn + 1
+            turn = turn + {blocks}
     """
-    kernel = load_body(tmp_path, statements, f'Y: T.Tensor({shape}, "int32")', grid=str(blocks), threads=1)
+    params = f'X: T.Tensor((n,), "int32"), Y: T.Tensor({shape}, "int32")'
+    kernel = load_body(tmp_path, statements, params, grid=str(blocks), threads=1, arguments="n")
     y = np.zeros(shape, np.int32)
-    kernel(y)
-    np.testing.assert_array_equal(y, 1)
+    kernel(np.zeros(given, np.int32), y)
+    wide = max(1, min(shape[-1], eval(group, {"group": given})))
+    places = sorted(np.ndindex(*shape), key=lambda place: (place[-1] // wide, place))
+    np.testing.assert_array_equal([y[place] for place in places], np.arange(1, y.size + 1))

@@ -141,6 +141,18 @@ READ = {
         "    let j: int32 = (panel_start + (place_in_panel % panel_rows))",
         "    S[i, j] = 0.0",
     ],
+    "for i, j, k in T.Persistent([4, 3, 20], 8, bx, group_size=6):\n    S[i, k] = row[j]": [
+        "serial wave in 0:ceildiv(240, 8):1",
+        "  let tile: int32 = ((wave * 8) + bx)",
+        "  if (tile < 240)",
+        "    let panel_start: int32 = ((tile // 72) * 6)",
+        "    let panel_rows: int32 = min(6, (20 - panel_start))",
+        "    let place_in_panel: int32 = (tile % 72)",
+        "    let i: int32 = ((place_in_panel // panel_rows) // 3)",
+        "    let j: int32 = ((place_in_panel // panel_rows) % 3)",
+        "    let k: int32 = (panel_start + (place_in_panel % panel_rows))",
+        "    S[i, k] = row[j]",
+    ],
     "for i, j in T.Persistent([4, 20], 8, bx, group_size=1):\n    S[i, j] = 0.0": [
         "serial wave in 0:ceildiv(80, 8):1",
         "  let tile: int32 = ((wave * 8) + bx)",

@@ -187,19 +187,28 @@ def _trace_open_parallel(
 
 
 def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: Expr) -> list[Expr]:
-    """The coordinates of a tile. Of two dimensions, `panel` places along the last go through all of the first at once.
+    """The coordinates of a tile: `panel` places along the last dimension go through all of the others at once.
 
     Blocks that run at the same time then share operands along both.
     """
-    wide = int(static_value(panel) or 0)
-    fits = static_value(domain[-1]) is not None and int(static_value(domain[-1]) or 0) <= wide
-    if len(domain) == 2 and wide > 1 and not fits:
-        others, last = domain
-        of_panel = binary("*", panel, others)
-        start = let(cx, "panel_start", binary("*", binary("//", tile, of_panel), panel))
-        rows = let(cx, "panel_rows", Call(INT32, "min", (panel, binary("-", last, start))))
-        place = let(cx, "place_in_panel", binary("%", tile, of_panel))
-        return [binary("//", place, rows), binary("+", start, binary("%", place, rows))]
+    *others, last = domain
+    wide, extent = static_value(panel), static_value(last)
+    if wide is None:
+        at_most = Call(INT32, "min", (panel, last))
+        panel = let(cx, "panel", Call(INT32, "max", (int_const(1), at_most)))
+    elif not others or wide <= 1 or (extent is not None and extent <= wide):
+        return _row_by_row(tile, domain)
+    of_panel = functools.reduce(lambda a, b: binary("*", a, b), others, panel)
+    start = let(cx, "panel_start", binary("*", binary("//", tile, of_panel), panel))
+    rows = let(cx, "panel_rows", Call(INT32, "min", (panel, binary("-", last, start))))
+    place = let(cx, "place_in_panel", binary("%", tile, of_panel))
+    return [*_row_by_row(binary("//", place, rows), others), binary("+", start, binary("%", place, rows))]
+
+
+def _row_by_row(tile: Expr, domain: Sequence[Expr]) -> list[Expr]:
+    """The coordinates of a tile where the last dimension's run fastest; none where there is no dimension."""
+    if not domain:
+        return []
     coordinates: list[Expr] = []
     for extent in reversed(domain[1:]):
         coordinates.insert(0, binary("%", tile, extent))
@@ -212,7 +221,7 @@ def _trace_persistent(
 ) -> None:
     """`T.Persistent`: a loop over waves of tiles, and in it a branch for the tiles that there are."""
     *domain, wave_size, index = frame.bounds
-    if len(domain) == 2:
+    if len(domain) > 1:
         named = zip(names, domain, strict=True)
         domain = [part if static_value(part) is not None else let(cx, f"{name}_end", part) for (name, _), part in named]
     total = functools.reduce(lambda a, b: binary("*", a, b), domain)

@@ -117,7 +117,6 @@ def persistent(cx: Context, domain: object, wave_size: object, index: object, gr
     cx.recorder.require_kernel("T.Persistent")
     extents = as_shape(cx, domain, "the domain of T.Persistent")
     wave = as_integer(wave_size, "`wave_size` of T.Persistent")
-    as_count(group_size, "`group_size` of T.Persistent")
     panel = as_integer(group_size, "`group_size` of T.Persistent")
     return LoopFrame(PERSISTENT, (*extents, wave, as_integer(index, "`index` of T.Persistent")), panel=panel)
 
