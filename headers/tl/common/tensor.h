@@ -257,6 +257,17 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
 };
 
+// The same view of what lies before `end` along a dimension: the rest is outside. Who: any thread.
+template <int dim, class T, class Start, int rank, unsigned ragged_dims, bool whole_rows>
+TL_DEVICE auto up_to(const Tensor<T, Start, rank, ragged_dims, whole_rows>& tensor, int end) {
+  Tensor<T, Start, rank, ragged_dims | 1u << dim, whole_rows && dim != rank - 1> view;
+  view.data = tensor.data;
+  TL_UNROLL
+  for (int d = 0; d < rank; ++d) view.stride[d] = tensor.stride[d], view.extent[d] = tensor.extent[d];
+  view.extent[dim] = end < 0 ? 0 : end < tensor.extent[dim] ? end : tensor.extent[dim];
+  return view;
+}
+
 // A tile's place in a tensor. Coordinates count from the place.
 template <class View> struct Place {
   using type = typename View::type;

@@ -98,7 +98,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             if not isinstance(stmt, Copy):
                 return starts
             barriers = (index for each in (stmt.barrier, stmt.remote) if each is not None for index in each.indices)
-            return (*starts, *barriers, *((stmt.block,) if stmt.block is not None else ()))
+            ends = (end for end in stmt.ends if end is not None)
+            return (*starts, *barriers, *ends, *((stmt.block,) if stmt.block is not None else ()))
         case _:
             return _values(stmt)
 

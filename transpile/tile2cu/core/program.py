@@ -128,6 +128,8 @@ class Copy(Stmt):
     the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
     is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
     With `transposed`, src's rows are dst's columns. `laid_out`: the user said which thread moves what, as in Parallel.
+    `ends`, one a dimension of a tensor src where there are any: what lies there and behind counts as outside; None
+    where the tensor's own end does.
     """
 
     src: Region
@@ -142,6 +144,7 @@ class Copy(Stmt):
     remote: Load | None = None
     transposed: bool = False
     laid_out: bool = False
+    ends: tuple[Expr | None, ...] = ()
 
 
 class Policy(Enum):

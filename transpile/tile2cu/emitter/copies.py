@@ -41,7 +41,7 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
     if view is not None:
         return _by_tma(op, view, statements)
     if id(op) in statements.staged:
-        arguments = f"{operand(op.src, op.dst, statements)}, {statements.staged[id(op)].name}"
+        arguments = f"{operand(op.src, op.dst, statements, op)}, {statements.staged[id(op)].name}"
         return {"name": "load", "template": "", "arguments": arguments}
     if id(op) in statements.lines:
         return {"name": "store", "template": "", "arguments": f"{statements.lines[id(op)]}, {statements.tile(op.dst)}"}
@@ -169,6 +169,8 @@ def operand(region: Region, other: Region, statements: "Statements", op: Copy | 
     kept = _kept_dimensions(region, other)
     starts = [statements.printer.index(part.start) for part in region.ranges]
     view = statements.printer.names(buffer.name)
+    for dim, end in enumerate(op.ends if op is not None and region is op.src else ()):
+        view = f"tl::up_to<{dim}>({view}, {statements.printer.index(end)})" if end is not None else view
     if len(kept) < len(starts):
         inside = ["tl::all" if dim in kept else start for dim, start in enumerate(starts)]
         view = f"{view}({', '.join(inside)})"

@@ -46,6 +46,7 @@ from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
+from tile2cu.rules.rewrite.copied import COPIED, loops_that_copy
 from tile2cu.rules.rewrite.mask import MASK, masks_after_products
 from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
@@ -73,6 +74,7 @@ REWRITES = {
     SKIPPED: with_skipped_turns,
     CHOSEN: with_chosen_places,
     OWN_ROWS: with_own_rows,
+    COPIED: loops_that_copy,
 }
 
 RULES: tuple[Rule, ...] = (

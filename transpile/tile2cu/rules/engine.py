@@ -19,6 +19,7 @@ from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.chosen import with_chosen_places
+from tile2cu.rules.rewrite.copied import loops_that_copy
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
@@ -204,6 +205,7 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = normal_form(flat_loops(joined_loops(views_through_shared(without_ones(launch)))))
     launch = divisions_by_shared_numbers(masks_after_products(launch))
+    launch = loops_that_copy(launch) if target.cp_async else launch
     launch = with_own_rows(launch) if target.wgmma else launch
     return launch if program.own_barriers else updates_by_all(launch)
 

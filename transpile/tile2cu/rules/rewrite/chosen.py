@@ -43,7 +43,9 @@ def _between_the_same(one: Copy, other: Copy) -> bool:
     same_tile = one.dst.buffer is other.dst.buffer and one.dst.whole and other.dst.whole
     same_tensor = one.src.buffer is other.src.buffer and one.src.kept == other.src.kept
     extents, others = ([part.extent for part in copy.src.ranges] for copy in (one, other))
-    special = (each.barrier is not None or each.begun or each.blocks or each.transposed for each in (one, other))
+    special = (
+        each.barrier is not None or each.begun or each.blocks or each.transposed or each.ends for each in (one, other)
+    )
     return (
         scopes == (Scope.GLOBAL, Scope.SHARED) and same_tile and same_tensor and extents == others and not any(special)
     )

@@ -78,7 +78,7 @@ def _copies_of_tensors(above: Body, launch: Launch) -> dict[str, Copy]:
 def _copies_as_it_is(copy: Copy) -> bool:
     """Whether a copy fills a fragment with the elements of a tensor, dimension by dimension."""
     src, dst = copy.src, copy.dst
-    alike = src.buffer.dtype == dst.buffer.dtype and len(src.kept) == len(dst.kept)
+    alike = src.buffer.dtype == dst.buffer.dtype and len(src.kept) == len(dst.kept) and not copy.ends
     return alike and dst.whole and (src.buffer.scope, dst.buffer.scope) == (Scope.GLOBAL, Scope.FRAGMENT)
 
 
