@@ -80,6 +80,9 @@ CASES = {
     "attention": Case(
         sizes=ATTENTION_SIZES, reference=references.attention, integers=inputs.uniform_scores, tolerance=4e-3
     ),
+    "attention_block_sparse": Case(
+        sizes=ATTENTION_SIZES, reference=references.attention_block_sparse, random=inputs.block_sparse, tolerance=4e-3
+    ),
     "attention_forward": Case(sizes=ATTENTION_SIZES, reference=references.attention_forward, tolerance=4e-3),
     "attention_backward": Case(
         sizes=({"batch": 2, "seq_len": 173, "heads": 2}, {"batch": 1, "seq_len": 3, "heads": 4}),

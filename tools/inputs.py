@@ -93,6 +93,15 @@ def logits(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     return [3 * rng.standard_normal(rows), rng.integers(-1, rows[1], count).astype(np.float64)]
 
 
+def block_sparse(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Q, K, V, and a flag for each block of queries and of keys: half of them are kept, of some rows all or none."""
+    *tensors, flags = shapes
+    kept = rng.integers(0, 2, flags)
+    rows = kept.reshape(-1, flags[-1])
+    rows[::5], rows[3::5] = 1, 0
+    return [*normals(rng, tensors), kept.astype(np.float64)]
+
+
 def _lengths(rng: np.random.Generator, batch: int, longest: int) -> np.ndarray:
     lengths = rng.integers(1, longest + 1, batch)
     lengths[0], lengths[-1] = 1, longest

@@ -174,6 +174,17 @@ def attention(inputs: Arrays, bindings: Bindings) -> Array:
     return np.stack(each) if each else np.zeros(inputs[0].shape)
 
 
+def attention_block_sparse(inputs: Arrays, bindings: Bindings) -> Array:
+    """Shapes: (batch, heads, sequence, dim), and a flag for each block of queries and of keys of each head."""
+    q, k, v, kept = inputs
+    sides = [number(bindings, name, 64) for name in ("block_M", "block_N")]
+    seen = kept.repeat(sides[0], axis=2).repeat(sides[1], axis=3)[..., : q.shape[2], : q.shape[2]] > 0
+    if number(bindings, "is_causal"):
+        seen = np.tril(seen)
+    scores = np.einsum("bhsd,bhtd->bhst", q, k) / np.sqrt(q.shape[-1])
+    return np.einsum("bhst,bhtd->bhsd", softmax(np.where(seen, scores, -np.inf)), v)
+
+
 def attention_varlen(inputs: Arrays, bindings: Bindings) -> Array:
     q, k, v, starts, starts_k = inputs
     parts = [np.split(x, s[1:-1].astype(int)) for x, s in ((q, starts), (k, starts_k), (v, starts_k))]

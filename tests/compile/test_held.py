@@ -11,7 +11,14 @@ from tests.compile.held import held_in_machine_code, held_in_ptx
 
 ROOT = Path(__file__).resolve().parents[2]
 EMITTED = ROOT / "emitted/cuda/sm_90a"
-HELD = {"attention": 8, "attention_forward": 8, "attention_varlen": 8, "causal/attention": 8, "mla_decode": 8}
+HELD = {
+    "attention": 8,
+    "attention_block_sparse": 8,
+    "attention_forward": 8,
+    "attention_varlen": 8,
+    "causal/attention": 8,
+    "mla_decode": 8,
+}
 
 PTX = """
 ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r9];

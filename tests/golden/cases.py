@@ -45,6 +45,8 @@ GOLDEN = (
     Golden("cuda/sm_80", "rope.py", bindings={"dim": 128}),
     Golden("cuda/sm_90a", "gemm_relu.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64, "threads": 256}),
     Golden("cuda/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}),
+    Golden("cuda/sm_80", "attention_block_sparse.py", bindings={"dim": 128, "is_causal": True}),
+    Golden("cuda/sm_90a", "attention_block_sparse.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
     Golden("cuda/sm_80", "attention_varlen.py", bindings={"dim": 128, "group": 4, "is_causal": True}),
     Golden("cuda/sm_80/window", "attention.py", bindings={"dim": 128, "group": 4, "is_causal": True, "window": 128}),
     Golden("cuda/sm_80", "attention_backward.py", bindings={"dim": 64, "is_causal": True}),

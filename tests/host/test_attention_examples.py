@@ -60,6 +60,29 @@ def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, 
         assert_clean(kernel)
 
 
+BLOCKS = [
+    (False, {}, 0),
+    (True, HOPPER | {"block_N": 128}, 1),
+    (False, HOPPER | {"slack": 0}, 1),
+    (True, {"target": "cuda:sm_90a"}, 1),
+]
+
+
+@pytest.mark.parametrize(("causal", "target", "overlaps"), BLOCKS)
+def test_attention_of_the_blocks_that_a_mask_keeps(causal: bool, target: dict[str, object], overlaps: int) -> None:
+    """Some rows of blocks keep all, some none, and some of causal ones only keys that come later."""
+    kernel = load("attention_block_sparse.py", dim=64, is_causal=causal, **target)
+    assert kernel.source.count("tl::gemm_wait<1>(acc_s);") == overlaps
+    sides = {name: int(str(target.get(name, 64))) for name in ("block_M", "block_N")}
+    for batch, heads, length in ((1, 3, 500), (2, 1, 129), (1, 2, 40)):
+        shapes = [(batch, heads, length, 64)] * 3
+        flags = (batch, heads, *(-(-length // side) for side in sides.values()))
+        data = halves(inputs.block_sparse(random(length), [*shapes, flags]))
+        expected = references.attention_block_sparse(data, {"is_causal": causal, **sides})
+        assert_close(run(kernel, data, ["float16"] * 3 + ["bool"])[0], expected, 2e-3)
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize(("causal", "target"), [(False, {}), (True, HOPPER)], ids=["full", "causal on Hopper"])
 def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) -> None:
     kernel = load("attention_varlen.py", dim=64, group=2, is_causal=causal, **target)

@@ -90,6 +90,63 @@ def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(*arrays)
 
 
+OVERLAPPING = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        D_shared = T.alloc_shared((64, 64), "float16")
+        S = T.alloc_fragment((64, 64), "float32")
+        P = T.alloc_fragment((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.copy(A[bx * 64, 0], A_shared)
+        T.clear(C_local)
+        for k in T.Pipelined(T.ceildiv(N, 64), num_stages={stages}):
+            here = mask[bx, k]
+            other = 3 - k
+            if here != 0 and other < T.ceildiv(N, 64):
+                T.copy(B[other * 64, 0], B_shared)
+                T.copy(D[other * 64, 0], D_shared)
+                T.gemm(A_shared, B_shared, S, transpose_B=True, clear_accum=True)
+                {branch}
+                    for i, j in T.Parallel(64, 64):
+                        S[i, j] += 3
+                for i, j in T.Parallel(64, 64):
+                    P[i, j] = S[i, j] - other
+                for i, j in T.Parallel(64, 64):
+                    C_local[i, j] = C_local[i, j] * 0.5 + {late}
+                T.gemm(P, D_shared, C_local)
+        T.copy(C_local, C[bx * 64, 0])
+"""
+
+
+BRANCHES = [("if other == 2:", "other", 2), ("if other == 2:", "1", 1), ("for _ in T.serial(1):", "1", 2)]
+
+
+@pytest.mark.parametrize(("branch", "late", "stages"), BRANCHES)
+def test_turns_that_are_not_skipped_overlap(branch: str, late: str, stages: int, tmp_path: Path) -> None:
+    """Parts of a turn ask which it is, beside the second product and behind it; of some blocks no turn is taken.
+
+    Without a branch the compiler would wait for the second product at once.
+    """
+    params = (
+        'A: T.Tensor((M, 64), "float16"), B: T.Tensor((N, 64), "float16"), D: T.Tensor((N, 64), "float16"), '
+        'mask: T.Tensor((T.ceildiv(M, 64), 4), "int32"), C: T.Tensor((M, 64), "float32")'
+    )
+    launch = {"grid": "T.ceildiv(M, 64)", "arguments": "M, N", "target": "cuda:sm_90a"}
+    kernel = load_body(tmp_path, OVERLAPPING.format(branch=branch, late=late, stages=stages), params, **launch)
+    overlaps = "each_turn([&](const Turn& turn) {\n    start_S(k_turn);" in kernel.source
+    assert overlaps == branch.startswith("if")
+    a, b, d = (RNG.integers(-1, 2, shape).astype(np.float16) for shape in ((300, 64), (208, 64), (208, 64)))
+    mask = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 1]], np.int32)
+    expected = np.zeros((300, 64))
+    for block, turn in zip(*np.nonzero(mask), strict=True):
+        other = 3 - int(turn)
+        rows, keys = slice(64 * block, 64 * block + 64), slice(64 * other, 64 * other + 64)
+        product = a[rows].astype(float) @ b[keys].T.astype(float) - other + 3 * (other == 2 or not overlaps)
+        added = other if late == "other" else 1
+        expected[rows] = expected[rows] * 0.5 + added + product @ d[keys].astype(float)
+    np.testing.assert_array_equal(kernel(a, b, d, mask), expected)
+
+
 def test_what_only_turns_know_is_not_loaded_ahead(tmp_path: Path) -> None:
     body = f"""{HEAD}
         left = T.alloc_var("int32", 3)

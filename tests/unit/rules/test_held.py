@@ -51,6 +51,11 @@ def test_its_registers_have_to_fit(keys: int, wanted: str) -> None:
     assert operand(keys=keys) == wanted
 
 
+def test_two_blocks_side_by_side_are_worth_more() -> None:
+    assert operand(rows=64, keys=64) == "Q_local"
+    assert operand(rows=64, keys=80) == "Q_shared"
+
+
 REFUSED = {
     "it is read elsewhere": {"below": "T.copy(Q_shared, X[0, 0])"},
     "it is not loaded by the producer": {"above": "T.fill(Q_shared, 1)\nT.clear(O)"},

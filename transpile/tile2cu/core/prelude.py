@@ -101,12 +101,10 @@ def hoisted(launch: Launch, facts: Facts) -> tuple[Stmt, ...]:
     if found is None:
         return ()
     loop, pipeline = found
-    path = around(launch.body, loop)
-    if path:
-        return prelude(needed_on(loop, pipeline.loads, path), before(launch.body, path[0]))
     first: FirstTiles | None = facts.get(launch, "first_tiles")
-    loads = (*pipeline.loads, *(first.loads if first is not None else ()))
-    return prelude(loaded_by(loop, loads), before(launch.body, loop))
+    needed = needed_on(loop, pipeline.loads, around(launch.body, loop))
+    needed += tuple(expr for load in (first.loads if first is not None else ()) for expr in expressions(load))
+    return prelude(needed, before(launch.body, outermost(launch.body, loop)))
 
 
 def values_of_tile(launch: Launch, facts: Facts) -> tuple[Var, ...]:
@@ -178,6 +176,24 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
         return None
     whole = _reduced(path, (*way, *path, loop))
     return Walk(outer=path[0], way=whole, values=values, loading=(*alone, loop), computing=computing)
+
+
+def is_one_turn(loop: Loop) -> bool:
+    """Whether a loop is a turn of one that skips some: rules/rewrite/skipped.py."""
+    named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
+    return loop.count == 1 and loop.var not in named
+
+
+def taken_turns(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
+    """The way to a turn of a loop at the top of a body that skips some, where all that is done there is that turn.
+
+    None where that is not so: the turns taken then do not follow one another as those of one loop do.
+    """
+    path = around(body, loop)
+    if len(path) != 2 or not isinstance(path[0], Loop) or not isinstance(path[1], If) or not is_one_turn(loop):
+        return None
+    walk = walk_to(loop, pipeline, body)
+    return walk if walk is not None and walk.loading == walk.computing == (loop,) else None
 
 
 def _changed(stmts: Iterable[Stmt]) -> set[Var]:

@@ -1,16 +1,18 @@
 """A loop whose turns overlap: its parts as lambdas, each once, and the order in which they run."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions, variables
+from tile2cu.core.expr import Var
 from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
 from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.way import called
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
@@ -22,22 +24,42 @@ _PLAIN = (
 )
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What tells the parts of a turn which turn it is: its number, or what was found on the way to it.
+
+    `turns` are the texts of the `loop`'s turns; `names` are variables that depend on the turn. Where turns are skipped,
+    `declared` is the parameter by which parts get those, and `name` its name.
+    """
+
+    turns: Mapping[str, str]
+    loop: Loop
+    names: tuple[Var, ...]
+    declared: str = ""
+    name: str = ""
+
+    def asked_by(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether any of these statements depends on the turn."""
+        return any(var in self.names for op in walk_stmts(body) for expr in expressions(op) for var in variables(expr))
+
+
 def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statements: "Statements") -> StatementView:
     """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
     first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
     first_ring, second_ring = rings(statements.settled, statements.printer)
+    given = _given(loop, turns, statements)
     plain: PlainTurns | None = statements.facts.get(loop, "plain_turns")
     changed = statements.printer.names.fresh("changed") if overlap.factor else ""
     parts = (
-        _starts(f"start_{first}", (*overlap.before, overlap.first), loop, turns, statements, first_ring),
+        _starts(f"start_{first}", (*overlap.before, overlap.first), given, statements, first_ring),
         *_mask(plain, loop, turns, statements),
-        _between(overlap, changed, loop, turns, statements),
-        _prepare(f"prepare_{second}", changed, overlap, loop, turns, statements),
-        _starts(f"start_{second}", (overlap.second,), loop, turns, statements, second_ring),
+        _between(overlap, changed, plain, given, statements),
+        _prepare(f"prepare_{second}", changed, overlap, given, statements),
+        _starts(f"start_{second}", (overlap.second,), given, statements, second_ring),
     )
     roles = ("start_first", *(("masked", "mask") if plain else ()), "between", "prepare", "start_second")
     names = {"first": first, "second": second, "first_ring": first_ring.name, "second_ring": second_ring.name}
-    names |= {"mask": "", "late_sum": _late_sum(loop, statements), "changed": changed}
+    names |= {"mask": "", "late_sum": _late_sum(loop, statements), "changed": changed, "given": given.name}
     for role, part in zip(roles, parts, strict=True):
         names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
     loops: tuple[str, ...] = ()
@@ -48,6 +70,15 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     timeline = _timeline(first, second, turns["turn"], statements.facts.rule(loop, "overlap"))
     body = tuple(part for part in parts if part.body)
     return StatementView("overlap", {**turns, **names}, body=body, notes=timeline, declared=loops)
+
+
+def _given(loop: Loop, turns: Mapping[str, str], statements: "Statements") -> _Given:
+    """What the parts of a turn are given."""
+    walk = statements.walk
+    if walk is None:
+        return _Given(turns, loop, (loop.var,))
+    names = called(statements)
+    return _Given(turns, loop, walk.values, f"const {names['type']}& {names['work']}", names["work"])
 
 
 def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
@@ -90,56 +121,49 @@ def _mask(
 
 
 def _between(
-    overlap: Overlap, changed: str, loop: Loop, turns: Mapping[str, str], statements: "Statements"
+    overlap: Overlap, changed: str, plain: PlainTurns | None, given: _Given, statements: "Statements"
 ) -> StatementView:
     """The part under the second product of the turn before; with a factor it tells whether any is not 1."""
-    plain = statements.facts.get(loop, "plain_turns")
     body, factor = overlap.between[plain is not None :], overlap.factor
     if factor is None:
-        return _part("between", body, loop, turns, statements)
-    part = _part("between", body[:-1], loop, turns, statements)
+        return _part("between", body, given, statements)
+    part = _part("between", body[:-1], given, statements)
     vote = StatementView("line", {"text": f"const bool {changed} = {has_changed(factor, statements)};"})
-    one = ones(factor, statements.facts.rule(loop, "overlap"), statements)
+    one = ones(factor, statements.facts.rule(given.loop, "overlap"), statements)
     scale = StatementView("branch", {"condition": changed}, body=statements.body((factor.op,)))
     told = StatementView("line", {"text": f"return {changed};"})
     return replace(part, body=(*part.body, vote, one, scale, told))
 
 
-def _prepare(
-    name: str, changed: str, overlap: Overlap, loop: Loop, turns: Mapping[str, str], statements: "Statements"
-) -> StatementView:
+def _prepare(name: str, changed: str, overlap: Overlap, given: _Given, statements: "Statements") -> StatementView:
     """The part that waits for the second product of the turn before."""
     if overlap.factor is None:
-        return _part(name, overlap.late, loop, turns, statements)
+        return _part(name, overlap.late, given, statements)
     scaled = overlap.factor.scaled
-    part = _part(name, tuple(op for op in overlap.late if op not in scaled), loop, turns, statements)
+    part = _part(name, tuple(op for op in overlap.late if op not in scaled), given, statements)
     scale = StatementView("branch", {"condition": changed}, body=statements.body(scaled))
-    given = f"bool {changed}" + (f", int {part.parts['argument']}" if part.parts["argument"] else "")
-    return replace(part, kind="values_part", parts={**part.parts, "values": given}, body=(scale, *part.body))
+    asked = given.declared or f"int {given.turns['turn']}"
+    values = f"bool {changed}" + (f", {asked}" if part.parts["argument"] else "")
+    return replace(part, kind="values_part", parts={**part.parts, "values": values}, body=(scale, *part.body))
 
 
-def _part(
-    name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements"
-) -> StatementView:
+def _part(name: str, body: tuple[Stmt, ...], given: _Given, statements: "Statements") -> StatementView:
     """A lambda of one part of a turn; it takes the turn if it asks for it."""
-    asks = any(_mentions(op, loop) for op in body)
+    asks, turns = given.asked_by(body), given.turns
+    views = statements.body(body)
+    if given.declared and asks:
+        parts = {"name": name, "argument": given.name, "values": given.declared}
+        return StatementView("values_part", parts, body=views)
     parts = {"name": name, "argument": turns["turn"] if asks else "", "variable": turns["variable"] if asks else ""}
-    return StatementView("part", parts, body=statements.body(body))
+    return StatementView("part", parts, body=views)
 
 
-def _starts(
-    name: str, body: tuple[Stmt, ...], loop: Loop, turns: Mapping[str, str], statements: "Statements", ring: Ring
-) -> StatementView:
+def _starts(name: str, body: tuple[Stmt, ...], given: _Given, statements: "Statements", ring: Ring) -> StatementView:
     """The part that ends with the start of a product, as soon as its tile is there."""
-    part = _part(name, body, loop, turns, statements)
+    part, turns = _part(name, body, given, statements), given.turns
     product = part.body[-1]
     text = f"{ring.name}.wait({turns['before']}{turns['turn']});  // until TMA has filled its slot"
     wait = replace(product, kind="line", parts={"text": text})
     start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
     parts = {**part.parts, "argument": turns["turn"]}
     return replace(part, parts=parts, body=(*part.body[:-1], wait, start))
-
-
-def _mentions(op: Stmt, loop: Loop) -> bool:
-    """Whether a statement depends on the turn."""
-    return any(loop.var in variables(*expressions(stmt)) for stmt in walk_stmts((op,)))

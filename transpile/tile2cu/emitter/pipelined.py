@@ -15,7 +15,7 @@ from tile2cu.core.accesses import (
     without_unused_lets,
 )
 from tile2cu.core.expr import Role, Var, binary, static_value
-from tile2cu.core.prelude import around
+from tile2cu.core.prelude import around, is_one_turn
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, LinesAhead, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
@@ -23,7 +23,7 @@ from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
-from tile2cu.emitter.tma import is_one_turn, persistent_in
+from tile2cu.emitter.tma import persistent_in
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
     in_flight: InFlight | None = statements.facts.get(op, "in_flight")
     dealt: Dealt | None = statements.facts.get(op, "dealt")
     with turns_of(op, pipeline, statements) as turns:
+        if overlap is not None and statements.is_loading:
+            return StatementView("load_taken", turns, body=statements.body(pipeline.loads))
         if overlap is not None:
             return overlapped(op, overlap, turns, statements)
         if dealt is not None:
@@ -169,7 +171,8 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     from_zero = static_value(op.start) == 0
     turn = name if from_zero else f"{name}_turn"
     stages = stages_name(statements.settled, pipeline.stages)
-    slot = ring_slot(statements) if pipeline.producer and around(statements.settled.launch.body, op) else ""
+    inside = pipeline.producer and around(statements.settled.launch.body, op)
+    slot = ring_slot(statements) if inside and statements.facts.get(op, "overlap") is None else ""
     trips = statements.printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
     named = from_zero and isinstance(op.stop, Var) and op.stop.role is not Role.MUTABLE
     outside = dict(statements.printer.slots)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.prelude import around, before, for_loads_alone, hoisted, prelude, way_to
+from tile2cu.core.prelude import around, before, for_loads_alone, hoisted, is_one_turn, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
@@ -13,7 +13,7 @@ from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
-from tile2cu.emitter.tma import is_one_turn, panels_in, persistent_in, producer_loop, rings
+from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
 
@@ -32,7 +32,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if around(statements.settled.launch.body, loop):
         return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
-    own = rings(settled, statements.printer)
+    own = _ring_views(pipeline, statements)
     late = () if own else _behind_first_loads(settled)
     shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in late))
     read_meanwhile = statements.paragraphs(late)
@@ -52,14 +52,10 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if settled.facts.get(loop, "blocks") is not None:
         parts["blocks"] = str(settled.facts[loop, "blocks"])
         parts["multicast"] = f"[{settled.facts.rule(loop, 'blocks')}]"
-    declared = tuple(
-        StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
-        for r in own
-    )
     place = heading((loop,))[-1]  # the user's words stand above the loop itself
     above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
-    view = StatementView("producer", parts, loop.span.line, above, declared or read_meanwhile, loads, note)
+    view = StatementView("producer", parts, loop.span.line, above, own or read_meanwhile, loads, note)
     views = (*_first_tiles(first, statements), view)
     return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
 
@@ -69,29 +65,44 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     settled, printer = statements.settled, statements.printer
     shared, walk = statements.paragraphs(hoisted(settled.launch, settled.facts)), statements.walk
     if walk is not None:
-        way: tuple[StatementView, ...] = (replace(walk_view(walk, statements), gap=bool(shared)),)
+        way: tuple[StatementView, ...] = (walk_view(walk, statements),)
         body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
     else:
         way, body = (), statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
     shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
+    first, own = first_loads(settled), _ring_views(pipeline, statements)
     parts = {
         "stages": stages_name(settled, pipeline.stages),
         "tiles": ", ".join(f"{printer.names(buffer.name)}[0]" for buffer in pipeline.buffers),
         "shares": shares,
+        "first": "yes" if first else "",
         "slot": ring_slot(statements),
+        "counted": printer.names(loop.var.name) if own else "",
     }
     launch, facts = settled.launch, settled.facts
     ahead = "1 turn" if pipeline.stages == 1 else f"{pipeline.stages} turns"
     who = "One warpgroup more" if shares else "One warp more"
+    what = "first what is loaded once, then " if first else ""
     note = (
-        f"{who} than the {launch.threads} consumer threads: one thread of it only loads, up to {ahead} ahead, "
+        f"{who} than the {launch.threads} consumer threads: one thread of it only loads, {what}up to {ahead} ahead, "
         f"as slots are freed. {'' if is_one_turn(loop) else _BETWEEN_TILES}No barrier of the whole block follows  "
         f"[{facts.rule(loop, 'pipeline')}]"
     )
     if shares:
         note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
-    view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, notes=tuple(wrapped(note, BODY_WIDTH)))
-    return (*shared, *way, replace(view, gap=bool(shared or way)))
+    above = tuple(wrapped(note, BODY_WIDTH))
+    view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, own, above)
+    views = (*way, *_first_tiles(first, statements), view)
+    return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
+
+
+def _ring_views(pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
+    """The declarations of the rings; none where a loop has one, in a pipeline."""
+    names, stages = statements.printer.names, stages_name(statements.settled, pipeline.stages)
+    return tuple(
+        StatementView("ring", {"stages": stages, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
+        for r in rings(statements.settled, statements.printer)
+    )
 
 
 def _staying(
@@ -109,15 +120,12 @@ def _staying(
     loop_view = StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True)
     full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
     done = StatementView("line", {"text": f"before += {turns['turns']};"})
-    declared = tuple(
-        StatementView("ring", {**turns, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
-        for r in rings(settled, statements.printer)
-    )
     tiles = ", ".join(names(load.dst.buffer.name) for load in first)
     parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), **_drawing(statements)}
     body = (*each_tile(statements), full, *statements.paragraphs(first), loop_view, done)
     notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
-    return (tile, StatementView("staying", parts, loop.span.line, body=declared, orelse=body, notes=notes, gap=True))
+    own = _ring_views(pipeline, statements)
+    return (tile, StatementView("staying", parts, loop.span.line, body=own, orelse=body, notes=notes, gap=True))
 
 
 def _drawing(statements: "Statements") -> dict[str, str]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from tile2cu.core import prelude
-from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Overlap, Persistent, Pipeline, Staging
@@ -57,12 +56,6 @@ def is_producer(settled: Settled) -> bool:
 def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
     """The loop whose loads a producer warp does."""
     return prelude.producer_loop(settled.launch, settled.facts)
-
-
-def is_one_turn(loop: Loop) -> bool:
-    """Whether a loop is a turn of one that skips some: rules/rewrite/skipped.py."""
-    named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
-    return (static_value(loop.start), static_value(loop.stop)) == (0, 1) and loop.var not in named
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tile2cu.core.accesses import expressions, lets_for, variables
 from tile2cu.core.expr import Load, Var
 from tile2cu.core.expr import walk as walk_parts
-from tile2cu.core.prelude import Walk, walk_to
+from tile2cu.core.prelude import Walk, is_one_turn, walk_to
 from tile2cu.core.program import If, Let, Loop, Stmt
 from tile2cu.core.schedule import Persistent
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.tma import is_one_turn, persistent_in, producer_loop
+from tile2cu.emitter.tma import persistent_in, producer_loop
 from tile2cu.emitter.view import Declaration, StatementView
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def walk_in(settled: Settled) -> Walk | None:
 
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
-    parts = {**_called(statements), "fields": _members(walk.values, statements.printer)}
+    parts = {**called(statements), "fields": _members(walk.values, statements.printer)}
     about = _TURNS if _visits_turns(statements) else _TILES
     statements.is_walking = True
     body = statements.loading(walk.way)
@@ -82,7 +82,7 @@ def staying_tile(statements: "Statements") -> StatementView:
 def visit(walk: Walk, statements: "Statements") -> StatementView:
     """Where the way has led to a tile."""
     given = ", ".join(statements.printer.names(var.name) for var in walk.values)
-    text = f"visit({_called(statements)['type']}{{{given}}});" if walk.values else "visit();"
+    text = f"visit({called(statements)['type']}{{{given}}});" if walk.values else "visit();"
     return StatementView("line", {"text": text}, gap=True)
 
 
@@ -117,10 +117,12 @@ def each_taken(walk: Walk, op: Loop, statements: "Statements") -> StatementView:
 
 def visits(walk: Walk, line: int, statements: "Statements", *, loading: bool) -> StatementView:
     """What those who load, or the others, do at each tile."""
-    called = _called(statements)
-    with _fields(walk, called["work"], statements):
+    parts = {**called(statements), "values": "yes" if walk.values else ""}
+    with _fields(walk, parts["work"], statements):
         body = statements.loading(*walk.loading) if loading else statements.body(walk.computing)
-    return StatementView("visits", {**called, "values": "yes" if walk.values else ""}, line, body=body)
+    if body[-1].kind == "overlap":
+        return replace(body[-1], kind="overlap_taken", parts={**body[-1].parts, **parts})
+    return StatementView("visits", parts, line, body=body)
 
 
 @contextmanager
@@ -132,7 +134,8 @@ def _fields(walk: Walk, work: str, statements: "Statements") -> Iterator[None]:
     printer.fields = {}
 
 
-def _called(statements: "Statements") -> dict[str, str]:
+def called(statements: "Statements") -> dict[str, str]:
+    """How the text calls a tile of the way, or a turn, its type, and the way."""
     names = statements.printer.names
     if _visits_turns(statements):
         return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn")}

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, viewed
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.prelude import before, loaded_by, producer_loop, why_no_prelude
+from tile2cu.core.prelude import around, before, needed_on, outermost, producer_loop, why_no_prelude
 from tile2cu.core.program import Buffer, Copy, Launch, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import load_refusal
-from tile2cu.rules.pipeline import is_at_top
+from tile2cu.rules.pipeline import turns_follow_alone
 
 _PRODUCT_BEFORE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -47,12 +47,13 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     if producer is None:
         return
     loop, pipeline = producer
-    if not is_at_top(loop, context):
+    if not turns_follow_alone(loop, pipeline, context):
         return
-    above = before(launch.body, loop)
+    path = around(launch.body, loop)
+    above = before(launch.body, outermost(launch.body, loop))
     found = [op for op in above if isinstance(op, Copy) and _fits(op, launch, context)]
     needed = tuple(expr for op in found for expr in expressions(op))
-    if not found or why_no_prelude((*loaded_by(loop, pipeline.loads), *needed), above):
+    if not found or why_no_prelude((*needed_on(loop, pipeline.loads, path), *needed), above):
         return
     tiles = {op.dst.buffer for op in found}
     place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if _reads(stmt, tiles)), (0, None))

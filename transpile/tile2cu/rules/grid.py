@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import sqrt
 
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
-from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
+from tile2cu.core.program import Gemm, Launch, Loop, Swizzle, walk_stmts
 from tile2cu.core.schedule import LongestFirst
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised
@@ -95,7 +95,7 @@ def longest_axis(launch: Launch, context: Context) -> Var | None:
     what blocks read from memory, as the lengths of sequences.
     """
     for op in launch.body:
-        if isinstance(op, Loop) and any(isinstance(inner, Gemm) for inner in op.body):
+        if isinstance(op, Loop) and any(isinstance(inner, Gemm) for inner in walk_stmts(op.body)):
             turns = _if_any(context.bounds.expanded(op.stop))
             blocks = [block for block in launch.blocks if block in _outside_memory(turns)]
             if blocks == [launch.blocks[0]] and context.bounds.never_falls(turns, blocks[0]):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.core.accesses import buffers_read, buffers_written, overwrites, viewed
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
+from tile2cu.core.prelude import before, outermost
 from tile2cu.core.program import (
     Buffer,
     Fill,
@@ -79,7 +80,7 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
     loop, as all its parts do, and the loop uses it there alone; what is added is used nowhere else.
     """
     body = context.launch.body
-    before = body[: body.index(loop)]
+    above = before(body, outermost(body, loop))
     for place, reduce in enumerate(between):
         if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
             continue
@@ -89,8 +90,8 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
         if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
             continue
         inside = [op for op in _operations(loop.body) if total in _touched(op)]
-        starts = [op for op in _operations(before) if total in buffers_written(op)]
-        if inside == [update] and len(starts) == 1 and starts[0] in before and _is_zeroed(starts[0], total):
+        starts = [op for op in _operations(above) if total in buffers_written(op)]
+        if inside == [update] and len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total):
             yield RunningSum(reduce, update, total)
 
 

@@ -4,17 +4,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, buffers_written, depend
+from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, variables
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt
+from tile2cu.core.prelude import taken_turns
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.factors import keeps, row_factor
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import on_wgmma, warpgroups
-from tile2cu.rules.pipeline import is_at_top
+from tile2cu.rules.pipeline import is_at_top, turns_follow_alone
 from tile2cu.rules.rewrite.held import HELD
+from tile2cu.rules.storage import ledger_of
 
 _ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -38,9 +40,12 @@ _MASKED = _ATTENTION.replace(
     "            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))\n"
     "    T.copy(S, P)\n",
 )
+_SKIPPED = _ATTENTION.replace("    ", "        ").replace("num_stages=2):\n", "num_stages=2):\n    if X[k, 0] != 0:\n")
 _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 _WARPGROUP = 128
-_REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup
+_REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup, or of one warp a scheduler
+_SCHEDULERS = 4
+_RESERVED_BYTES = 1024
 _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # what setmaxnreg gives in practice
 _NAMED_REGISTERS = 255  # by an instruction
@@ -54,22 +59,30 @@ _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles products in flight without 
     phase=Phase.PIPELINE,
     on=Loop,
     source=f"{_LESSONS}: 8 to 10 % of attention",
-    examples=(Example(_ATTENTION, 8, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a"),),
+    examples=(
+        Example(_ATTENTION, 8, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a"),
+        Example(_SKIPPED, 10, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a", threads=256),
+    ),
 )
 def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     """Of two products in a turn, the second stays in flight under the next turn's first and what follows that.
 
     What lies between the products runs while the second one of the turn before is in flight, except for what writes
-    its operand or touches its result: that waits for it. Each product's tile has a ring of its own. Where the result is
+    its operand or touches its result: that waits for it. Each product's tile has a ring of its own. The next turn is
+    the next that is taken, where some are skipped (`rewrite.turns.skipped`). Where the result is
     scaled by a power of the difference of two values a row, of which the user keeps the older one in most turns, that
     comes first of what waits, and warps in which they are equal leave it out.
 
     Gives: what runs when.
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    if pipeline is not None and pipeline.producer and on_wgmma(context) and is_at_top(op, context):
+    if pipeline is not None and pipeline.producer and on_wgmma(context) and turns_follow_alone(op, pipeline, context):
         found = _overlap(pipeline)
-        if found is not None and fit(_registers_of(context.launch, context), context.launch):
+        if (
+            found is not None
+            and _suits(found, op, pipeline, context)
+            and fit(_registers_of(context.launch, context), context.launch)
+        ):
             yield op, "overlap", found
 
 
@@ -93,7 +106,9 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     """
     found: Overlap | None = context.facts.get(op, "overlap")
     mask = found.between[0] if found is not None and found.between else None
-    if found is None or found.factor or not isinstance(mask, If) or mask.orelse or not equal_turns(op, context):
+    if found is None or found.factor or not isinstance(mask, If) or mask.orelse:
+        return
+    if not (is_at_top(op, context) and equal_turns(op, context)):
         return
     tile = found.first.c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
@@ -112,7 +127,8 @@ def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
     """Where turns overlap or are dealt, an operand that no turn changes is read once and stays in registers.
 
     The product then reads one tile of shared memory, not two. The operand is a tile that the producer loads before the
-    turns and that nothing else reads; its registers have to fit.
+    turns and that nothing else reads; its registers have to fit. Where turns overlap, as many blocks as without it have
+    to run side by side on a multiprocessor: a second one hides more.
 
     Gives: of the product, the tile. The launch is then decided anew with a fragment in its place.
     """
@@ -121,16 +137,31 @@ def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
     dealt: Dealt | None = context.facts.get(op, "dealt")
     if first is None or (overlap is None and dealt is None):
         return
-    room = share(context.launch) - _FEWEST_OTHERS - _registers_of(context.launch, context)
+    spent = _registers_of(context.launch, context)
+    room = share(context.launch) - _FEWEST_OTHERS - spent
     if dealt is not None:
         room = registers_left(dealt, context.launch)
     for product in (overlap.first,) if overlap is not None else reversed(dealt.products if dealt is not None else ()):
         copied = _copied_from(product, first, context)
         if copied is not None:
             yield product, "held", copied.name  # as it was decided before, or as the user wrote it
-        elif _can_be_held(product, first, context) and _words_of(product, context) <= room:
-            yield product, "held", product.a.buffer.name
+        elif _can_be_held(product, first, context) and (words := _words_of(product, context)) <= room:
+            if dealt is not None or _side_by_side(spent + words, context) == _side_by_side(spent, context):
+                yield product, "held", product.a.buffer.name
             return
+
+
+def _side_by_side(tiles: int, context: Context) -> int:
+    """How many blocks fit on a multiprocessor, with so many registers of a thread for tiles.
+
+    Each of its four schedulers has a fourth of the registers, for whole warps; a block reserves 1 KB of shared memory.
+    Source: CUDA C++ Programming Guide, "Compute Capabilities"; the rest is measured (docs/hopper.md).
+    """
+    registers = -(-(tiles + _FEWEST_OTHERS) // 8) * 8
+    warps = context.launch.threads // context.target.warp_size + 1
+    memory = ledger_of(context.launch, context, (), ()).total + _RESERVED_BYTES
+    by_memory = (context.target.shared_limit + _RESERVED_BYTES) // memory
+    return max(1, min(_SCHEDULERS * (_REGISTERS // registers) // warps, by_memory))
 
 
 def _copied_from(product: Gemm, first: FirstTiles, context: Context) -> Buffer | None:
@@ -280,6 +311,21 @@ def _is_sound(found: Overlap, pipeline: Pipeline) -> bool:
     return (
         len(tiles) == 2 and not any(_shared_tiles(op) for op in others) and not _shared_tiles(found.first, written=True)
     )
+
+
+def _suits(found: Overlap, loop: Loop, pipeline: Pipeline, context: Context) -> bool:
+    """Whether turns of which some are skipped can overlap, and gain by it; True where none are.
+
+    What starts the products asks for nothing that is found on the way to a turn. Compilers move the wait for the second
+    product up to the last branch: without one, other blocks of a multiprocessor hide more, where a block is small.
+    """
+    walk = taken_turns(loop, pipeline, context.launch.body)
+    if walk is None:
+        return True
+    starts = walk_stmts((*found.before, found.first, found.second))
+    alike = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
+    branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
+    return alike and (branches or warpgroups(context.launch) > 1)
 
 
 def _touches(op: Stmt, product: Gemm) -> bool:

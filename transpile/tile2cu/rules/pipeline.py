@@ -14,6 +14,7 @@ from tile2cu.core.accesses import (
 from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
+from tile2cu.core.prelude import taken_turns
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -90,6 +91,11 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
 def is_at_top(loop: Stmt, context: Context) -> bool:
     """Whether a loop stands in no other: then a producer's ring is its alone, and empty before and after it."""
     return any(op is loop for op in context.launch.body)
+
+
+def turns_follow_alone(loop: Loop, pipeline: Pipeline, context: Context) -> bool:
+    """Whether nothing comes between a loop's turns: it stands at the top, or is a turn there that is not skipped."""
+    return is_at_top(loop, context) or taken_turns(loop, pipeline, context.launch.body) is not None
 
 
 def dealt_of(context: Context) -> Dealt | None:
