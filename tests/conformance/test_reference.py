@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -380,27 +381,42 @@ def test_named_barriers_order_groups_too() -> None:
         small(between, params, x, np.zeros(11, np.float32), threads=96)
 
 
-def test_branches_next_to_one_another_wait_for_one_another() -> None:
-    """One of them by warpgroups; the threads of one of two take another one, too, and do that first."""
-    statements = """
-        tx = T.get_thread_binding()
-        S = T.alloc_shared((8,), "float32")
-        ready = T.alloc_barrier(32)
-        if tx >= 128:
-            Y[tx - 120] = 3
-        with T.ws(0):
-            T.barrier_wait(ready, 0)
-            for i in T.Parallel(8):
-                Y[i] = S[i]
-        if tx >= 128 and tx < 160:
-            T.copy(X, S)
-            T.barrier_arrive(ready)
-            Y[tx - 120] += 1
-    """
-    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((72,), "float32")'
+@pytest.mark.parametrize("nested", [False, True])
+def test_branches_of_threads_and_of_warpgroups_wait_for_one_another(nested: bool) -> None:
+    """Next to one another, where one thread may take two and does the first one first; or one in the other's arms."""
+    ready, wait = (
+        "T.copy(X, S)\nT.barrier_arrive(ready)",
+        "T.barrier_wait(ready, 0)\nfor i in T.Parallel(8):\n    Y[i] = S[i]",
+    )
+    if nested:
+        branches = f"""
+if tx < 128:
+    with T.ws(0):
+{indent(wait, " " * 8)}
+else:
+    with T.ws(1):
+{indent(ready, " " * 8)}
+"""
+    else:
+        branches = f"""
+with T.ws(0):
+{indent(wait, " " * 4)}
+if tx >= 128 and tx < 160:
+{indent(ready, " " * 4)}
+    Y[tx - 120] += 1
+"""
+    statements = f"""
+tx = T.get_thread_binding()
+S = T.alloc_shared((8,), "float32")
+ready = T.alloc_barrier({128 if nested else 32})
+if tx >= 128:
+    Y[tx - 120] = 3
+{branches}
+"""
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((136,), "float32")'
     x = RNG.integers(-9, 9, (8,)).astype(np.float32)
-    found = small(statements, params, x, np.zeros(72, np.float32), threads=192)
-    np.testing.assert_array_equal(found, [*x, *[4] * 32, *[3] * 32])
+    found = small(statements, params, x, np.zeros(136, np.float32), threads=256)
+    np.testing.assert_array_equal(found, [*x, *[3 if nested else 4] * 32, *[3] * 96])
 
 
 def test_threads_copy_what_they_have_for_their_own() -> None:

@@ -226,7 +226,7 @@ class Block:
             return self._apart(stmts, mask)
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
         rest: tuple[Stmt, ...] = (first,)
-        while len(rest) == 1 and isinstance(branch := rest[0], If) and mask.any():
+        while len(rest) == 1 and isinstance(branch := rest[0], If) and mask.any() and asked_warpgroups(branch) is None:
             taken = np.broadcast_to(self.values.of(branch.condition, mask).astype(bool), mask.shape)
             arms.append((branch.then, mask & taken))
             mask, rest = mask & ~taken, branch.orelse
