@@ -1,15 +1,13 @@
 """Statements of a kernel's body, as views for the templates. Decides nothing: asks the facts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.accesses import expressions, moved_index, variables
+from tile2cu.core.accesses import moved_index
 from tile2cu.core.dtype import BOOL, FLOAT32
 from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
-from tile2cu.core.layout import Blocked
 from tile2cu.core.prelude import hoisted
 from tile2cu.core.program import (
     Assert,
@@ -46,12 +44,13 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import DotOfFour, FirstTiles, Hazard, Pipeline
+from tile2cu.core.schedule import FirstTiles, Hazard, Pipeline
 from tile2cu.core.span import Span
 from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
 from tile2cu.emitter.copies import copy_view, operand
 from tile2cu.emitter.debug import said
+from tile2cu.emitter.elementwise import parallel
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
@@ -67,27 +66,8 @@ _KERNELS = {
     WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
     START_KERNELS: "a kernel after this one that waits for it by itself may start",
 }
-# Of names in an elementwise loop that do not speak for themselves.
 _OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid"))
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
-_SAID_OF_NAMES = {
-    "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
-    "tl::first_index(": "tl::first_index(j): what holds for a packet's first element holds for all",
-    "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
-    "tl::nibbles_apart(": (
-        "tl::nibbles_apart(bytes): the 4 bits that each element has of them, numbers i and i + 4 of eight side by "
-        "side; tl::apart(x): x in that order"
-    ),
-    "tl::dot_4(": (
-        "tl::dot_4(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times x(4 j) to "
-        "x(4 j + 3), added to sum"
-    ),
-    "tl::dot_4_in_total(": (
-        "tl::dot_4_in_total(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times "
-        "x(4 j) to x(4 j + 3), added to the first of the packet's sums: only their total is read"
-    ),
-    "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
-}
 
 
 class Statements:
@@ -118,8 +98,8 @@ class Statements:
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
         self._group: int | None = None  # of threads, whose statements are printed
         self._around: Span | None = None  # the place of the statement whose parts are printed
-        self._replicated: str | None = None  # the layout of a loop whose elements several threads hold, and all compute
-        self._of_packets: set[Var] = set()  # names that stand for a packet's elements in the loop that is printed
+        self.replicated: str | None = None  # the layout of a loop whose elements several threads hold, and all compute
+        self.of_packets: set[Var] = set()  # names that stand for a packet's elements in the loop that is printed
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -228,7 +208,7 @@ class Statements:
 
     def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
-        if self._replicated is not None and _writes_memory_alone(stmt):
+        if self.replicated is not None and _writes_memory_alone(stmt):
             return self._by_its_owner(stmt, above)
         if self.walk is not None and stmt is self.walk.outer:
             return visits(self.walk, stmt.span.line, self, loading=False)
@@ -245,9 +225,9 @@ class Statements:
 
     def _by_its_owner(self, stmt: Stmt, above: list[str]) -> StatementView:
         """What only one of the threads does that hold the same element of the loop around."""
-        layout, self._replicated = self._replicated, None
+        layout, self.replicated = self.replicated, None
         view = self.statement(stmt, above)
-        self._replicated = layout
+        self.replicated = layout
         return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
@@ -265,7 +245,7 @@ class Statements:
             case Sync():
                 return self._sync(stmt)
             case Parallel():
-                return self._parallel(stmt)
+                return parallel(stmt, self)
             case Loop():
                 return self._loop(stmt)
             case While() | If():
@@ -435,21 +415,9 @@ class Statements:
         """Whether a value may differ from element to element of a packet."""
         if not self.printer.ramps:
             return True
-        varies = not self._of_packets.isdisjoint(walk(stmt.value))
-        self._of_packets |= {stmt.var} if varies else set()
+        varies = not self.of_packets.isdisjoint(walk(stmt.value))
+        self.of_packets |= {stmt.var} if varies else set()
         return varies
-
-    @contextmanager
-    def _packets(self, op: Parallel, *, any_order: bool = False) -> Iterator[None]:
-        """Prints what a loop does, over packets or over elements."""
-        last = op.vars[-1] if self.facts[op, "vector"] > 1 else None
-        self.printer.packet, self.printer.any_order = last, any_order
-        if last is not None and isinstance(self.facts[op, "layout"], Blocked):  # of others each element is asked
-            self.printer.ramps.append(last)
-            self._of_packets = {last}
-        yield
-        self.printer.packet, self.printer.any_order = None, False
-        self.printer.ramps.clear()
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
@@ -481,87 +449,6 @@ class Statements:
             return ()
         rule = self.facts.rule(op, "workspace")
         return (f"{warps} warps hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
-
-    def _parallel(self, op: Parallel) -> StatementView:
-        if self.facts.get(op, "transposed"):
-            return self._transposed(op)
-        vector, owners = self.facts[op, "vector"], self.facts[op, "owners"]
-        used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
-        layout = self.layouts.of_loop(op)
-        in_registers = self.facts.get(op, "in_registers") is True
-        parts = {
-            "name": "parallel_once" if owners == "once" else "parallel_in_registers" if in_registers else "parallel",
-            "vector": str(vector) if vector > 1 else "",
-            "layout": layout,
-            "into": "",
-            "indices": ", ".join(f"auto {self.printer.names(v.name)}" if v.name in used else "auto" for v in op.vars),
-        }
-        dot: DotOfFour | None = self.facts.get(op, "dot_of_four")
-        any_order = self.facts.get(op, "any_order") is True
-        with self._packets(op, any_order=any_order):
-            self._replicated = layout if owners == "stores" else None
-            body = self.elements(op.body) if dot is None else (self._dot_of_four(dot),)
-            self._replicated = None
-        packets = [f"{self._elements_at_a_time(op)}  [{self.facts.rule(op, 'vector')}]"] if vector > 1 else []
-        if in_registers:
-            packets.append(f"idle lanes compute, too: nobody branches  [{self.facts.rule(op, 'in_registers')}]")
-        if any_order:
-            rule = self.facts.rule(op, "any_order")
-            packets.append(f"in the order in which the numbers come apart: only totals are read  [{rule}]")
-        if self.facts.get(op, "together") == 1:
-            rule = self.facts.rule(op, "together")
-            packets.append(f"two threads may write halves of one byte: each by an atomic operation  [{rule}]")
-        shown = " ".join(str(view.parts) for view in body)
-        comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
-        if self.facts.get(op, "store_last"):
-            return self._parallel_into(op, parts, body, comments)
-        if dot is not None:
-            return StatementView("parallel_line", parts, dot.sum.span.line, comments, body)
-        if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
-            return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
-        return StatementView("parallel", parts, 0, comments, body)
-
-    def _transposed(self, op: Parallel) -> StatementView:
-        """A loop that copies a shared tile's rows to a fragment's columns."""
-        (store,) = op.body
-        assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
-        arguments = f"tl::transposed({self.printer.tile(store.value.buffer)}), {self.printer.tile(store.buffer)}"
-        comment = f"ldmatrix transposes on the way  [{self.facts.rule(op, 'transposed')}]"
-        parts = {"name": "copy", "template": "", "arguments": arguments}
-        return StatementView("call", parts, store.span.line, (comment,))
-
-    def _elements_at_a_time(self, op: Parallel) -> str:
-        vector: int = self.facts[op, "vector"]
-        if isinstance(self.facts[op, "layout"], Blocked):
-            return f"{vector} elements at a time"
-        return f"{vector} elements at a time: what a thread holds of {4 * vector} columns of a row"
-
-    def _dot_of_four(self, dot: DotOfFour) -> StatementView:
-        """Four products of bytes at once, in each element of the packet."""
-        printer = self.printer
-        place = ", ".join(printer.index(index) for index in dot.sum.indices)
-        sum_, less = printer.element(dot.sum.buffer, dot.sum.indices), f" - {dot.less}" if dot.less else ""
-        packed = f"tl::quarters({printer.tile(dot.packed)}({place})){less}"
-        quads = f"tl::quads({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
-        name = "tl::dot_4_in_total" if dot.in_total else "tl::dot_4"
-        return StatementView("line", {"text": f"{sum_} = {name}({packed}, {quads}, {sum_});"}, dot.sum.span.line)
-
-    def _parallel_into(
-        self, op: Parallel, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]
-    ) -> StatementView:
-        """A loop whose packets are all computed before the first is stored."""
-        store = op.body[-1]
-        assert isinstance(store, Store)
-        tile = self.printer.tile(store.buffer)
-        note = (
-            f"parallel_into: {self.printer.names(store.buffer.name)} is stored when all packets are computed, so that "
-            f"no load waits for a store  [{self.facts.rule(op, 'store_last')}]"
-        )
-        with self._packets(op):
-            result = f"return {self.printer.text(store.value, store.buffer.dtype)};"
-        body = (*body[:-1], replace(body[-1], parts={"text": result}))
-        parts = {**parts, "name": "parallel_into", "into": tile}
-        return StatementView("parallel", parts, 0, (*comments, note), body)
 
     def _loop(self, op: Loop) -> StatementView:
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")
