@@ -35,6 +35,11 @@ ATTENTIONS = {
     "FA3": (1, 32, 1024, 128, False), "FA4": (1, 32, 4096, 128, True), "FA4n": (1, 32, 4096, 128, False),
     "L8k_causal": (4, 32, 8192, 128, True), "L8k_full": (4, 32, 8192, 128, False),
 }  # fmt: skip
+# (side of a block, percent of the blocks that are kept, causal) of 32 heads, 8192 tokens and 128 dimensions
+BLOCK_SPARSE = {
+    f"{side}_{kept}{'_causal' * causal}": (side, kept, causal)
+    for side, kept, causal in product((128, 64), (100, 25, 5), (True, False))
+}
 # (batch, heads, keys, latent dim, dim of positions)
 MLAS = {"MLA_b64": (64, 128, 8192, 512, 64), "MLA_b128": (128, 128, 8192, 512, 64)}
 # (N, K) of a matrix that meets one vector: PEERS.md
@@ -495,6 +500,33 @@ def chunk_scans() -> Iterator[Workload]:
         )
 
 
+def block_sparse_attentions() -> Iterator[Workload]:
+    """Blocks are kept at random, and in each row the first and that of the diagonal. The peer masks what they drop."""
+    q, k, v = (normal(1, 32, 8192, 128) for _ in range(3))
+    for name, (side, percent, causal) in BLOCK_SPARSE.items():
+        kept = torch.rand(1, 32, 8192 // side, 8192 // side, device="cuda") < percent / 100
+        kept |= torch.eye(8192 // side, device="cuda", dtype=torch.bool)
+        kept[..., 0] = True
+        kept = kept.tril() if causal else kept
+        seen = kept.repeat_interleave(side, 2).repeat_interleave(side, 3)
+        seen = seen.tril() if causal else seen
+        reference = torch.empty(q.shape, device="cuda")
+        for head in range(32):
+            scores = q[0, head].float() @ k[0, head].float().T * 128**-0.5
+            reference[0, head] = scores.masked_fill(~seen[0, head], -math.inf).softmax(-1) @ v[0, head].float()
+        masked = partial(torch.nn.functional.scaled_dot_product_attention, q, k, v, attn_mask=seen)
+        yield Workload(
+            suite="attention_block_sparse",
+            name=name,
+            inputs=[q, k, v, kept],
+            output=torch.empty_like(q),
+            peers={"torch/masked": masked},
+            reference=reference,
+            bindings={"causal": causal},
+            flops=4.0 * 128 * seen.sum().item(),
+        )
+
+
 def vector_adds() -> Iterator[Workload]:
     for name, n in VECTORS.items():
         a, b = normal(n, dtype=torch.float32), normal(n, dtype=torch.float32)
@@ -539,6 +571,7 @@ SUITES = {
     "rmsnorm": norms,
     "layernorm": layer_norms,
     "attention": attentions,
+    "attention_block_sparse": block_sparse_attentions,
     "mla_decode": latent_attentions,
     "gemv": gemvs,
     "chunk_state": chunk_states,
