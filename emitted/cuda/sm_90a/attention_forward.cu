@@ -196,16 +196,21 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
   };
 
+  // A warpgroup's turns end with its own 64 rows: there all later columns of acc_s are masked, and change nothing.
+  // Rows from seq_len on are not stored, and need no turn  [pipeline.loop.own-turns]
+  const int first_row = bx * block_M + 64 * tl::warpgroup();
+  const int own_turns = first_row < seq_len ? tl::min(turns, tl::ceildiv(first_row + 64, block_N)) : 0;
+
   // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
   // turn k  [pipeline.loop.overlap]
   //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
   //   other units             between(0)            between(1)            between(2)  ...
-  if (turns > 0) {
+  if (own_turns > 0) {
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
     K_shared_ring.release(0);
     prepare_acc_o(between(0));
-    for (int k = 1; k < turns; ++k) {
+    for (int k = 1; k < own_turns; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
@@ -217,9 +222,13 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       V_shared_ring.release(k - 1);
       prepare_acc_o(changed);
     }
-    start_acc_o(turns - 1);
+    start_acc_o(own_turns - 1);
     tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(turns - 1);
+    V_shared_ring.release(own_turns - 1);
+  }
+  for (int k = own_turns; k < turns; ++k) {  // turns of other warpgroups' rows
+    K_shared_ring.skip(k);
+    V_shared_ring.skip(k);
   }
 
   // attention_backward.py:98-104  One division a row, not one an element.

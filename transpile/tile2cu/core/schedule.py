@@ -109,6 +109,22 @@ class PlainTurns:
 
 
 @dataclass(frozen=True)
+class OwnTurns:
+    """Overlapping turns that end, in each warpgroup, with the last one that its own rows need.
+
+    Rows of a block start at `start`, and are stored below `end`. Row r needs the turns that begin at its place or
+    before, with `columns` each.
+    """
+
+    start: Expr
+    end: Expr
+    columns: Expr
+
+    def __str__(self) -> str:
+        return "to the last with an unmasked element of its rows"
+
+
+@dataclass(frozen=True)
 class RunningSum:
     """A sum of rows over all turns: in them each thread adds its own elements, after them lanes meet.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tile2cu.core.accesses import expressions, variables
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Overlap, PlainTurns, RunningSum
+from tile2cu.core.schedule import Overlap, OwnTurns, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
 from tile2cu.emitter.tma import Ring, rings
@@ -62,6 +62,7 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     names |= {"mask": "", "late_sum": _late_sum(loop, statements), "changed": changed, "given": given.name}
     for role, part in zip(roles, parts, strict=True):
         names |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
+    names |= _own_turns(loop, first, turns["turns"], statements)
     loops: tuple[str, ...] = ()
     if plain:
         fresh, rule = statements.printer.names.fresh, statements.facts.rule(loop, "plain_turns")
@@ -94,6 +95,27 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
     widths = [max(map(len, column)) for column in zip(*units, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in units)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def _own_turns(loop: Loop, tile: str, turns: str, statements: "Statements") -> dict[str, str]:
+    """What a warpgroup's own turns are named, and how they are counted; no names where it has the block's."""
+    own: OwnTurns | None = statements.facts.get(loop, "own_turns")
+    if own is None:
+        return {"own_turns": "", "turns": turns}
+    text, fresh = statements.printer.text, statements.printer.names.fresh
+    row, name = fresh("first_row"), fresh("own_turns")
+    about = (
+        f"A warpgroup's turns end with its own 64 rows: there all later columns of {tile} are masked, and change "
+        f"nothing. Rows from {text(own.end)} on are not stored, and need no turn  "
+        f"[{statements.facts.rule(loop, 'own_turns')}]"
+    )
+    stop = f"tl::min({turns}, tl::ceildiv({row} + 64, {text(own.columns)}))"
+    lines = [
+        *(f"// {line}" for line in wrapped(about, BODY_WIDTH)),
+        f"const int {row} = {text(own.start)} + 64 * tl::warpgroup();",
+        f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;",
+    ]
+    return {"own_turns": "\n".join(lines), "turns": name, "all_turns": turns}
 
 
 def _late_sum(loop: Loop, statements: "Statements") -> str:

@@ -42,6 +42,7 @@ from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_sta
 from tile2cu.rules.once import read_once
 from tile2cu.rules.overlap import held_operand, overlap, plain_turns, register_shares
 from tile2cu.rules.overlay import shared_overlay
+from tile2cu.rules.own_turns import own_turns
 from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     tma,
     overlap,
     plain_turns,
+    own_turns,
     lanes_last,
     register_shares,
     registers_by_hand,

@@ -63,10 +63,7 @@ class Lifetimes:
 
     def _begins_by_writing(self, tile: Buffer, stmt: Stmt) -> bool:
         """Whether nothing that the tile holds before the statement is read."""
-        if tile in self.ahead.get(id(stmt), ()):
-            return True
-        read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
-        return tile not in read and overwrites(stmt, tile)
+        return tile in self.ahead.get(id(stmt), ()) or begins_by_writing(stmt, tile)
 
     def _inside(self, tile: Buffer, stmt: Stmt, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The same in the only one of a statement's bodies that uses the tile."""
@@ -86,6 +83,12 @@ class Lifetimes:
             self._used[id(stmt)] = frozenset(buffers_in(stmt))
             start = end + 1
         return start
+
+
+def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether the statement writes all of a tile, and does not read what it held."""
+    read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
+    return tile not in read and overwrites(stmt, tile)
 
 
 def buffers_in(part: object) -> Iterator[Buffer]:

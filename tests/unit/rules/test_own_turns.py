@@ -1,0 +1,106 @@
+"""Which overlapping turns end with a warpgroup's own rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+from tile2cu.core.program import Loop
+
+# An online softmax under a causal mask, as short as it gets.
+BODY = """
+Q_shared = T.alloc_shared(({rows}, 128), "float16")
+K_shared = T.alloc_shared(({columns}, 128), "float16")
+V_shared = T.alloc_shared(({columns}, 128), "float16")
+S = T.alloc_fragment(({rows}, {columns}), "float32")
+P = T.alloc_fragment(({rows}, {columns}), "float16")
+O = T.alloc_fragment(({rows}, 128), "float32")
+best = T.alloc_fragment(({rows},), "float32")
+before = T.alloc_fragment(({rows},), "float32")
+part = T.alloc_fragment(({rows},), "float32")
+total = T.alloc_fragment(({rows},), "float32")
+T.copy(Z[bx * {rows}, 0], Q_shared)
+T.clear(O)
+T.clear(total)
+T.fill(best, -T.infinity("float32"))
+for k in T.Pipelined({turns}, num_stages=2):
+    T.copy(Z[k * {columns}, 0], K_shared)
+    T.copy(Z[k * {columns}, 64], V_shared)
+    for i, j in T.Parallel({rows}, {columns}):
+        S[i, j] = T.if_then_else({visible}, 0, -T.infinity("float32"))
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.{policy})
+    T.copy(best, before)
+    T.reduce_max(S, best, dim=1, clear=False)
+    for i, j in T.Parallel({rows}, {columns}):
+        S[i, j] = T.exp2({exponent})
+    T.reduce_sum(S, part, dim=1)
+    for i in T.Parallel({rows}):
+        total[i] = total[i] * T.exp2(before[i] * {scale} - best[i] * {scale}) + {added}
+    T.copy(S, P)
+    for i, j in T.Parallel({rows}, 128):
+        O[i, j] *= T.exp2(before[i] * {scale} - best[i] * {scale})
+    T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.{policy})
+for i, j in T.Parallel({rows}, 128):
+    O[i, j] = O[i, j] / total[i]
+{after}
+T.copy(O, Y[bx * {rows}, 0])
+"""
+PLAIN = {
+    "rows": 192,
+    "columns": 80,
+    "threads": 384,
+    "turns": "T.ceildiv((bx + 1) * 192, 80)",
+    "visible": "bx * 192 + i >= k * 80 + j",
+    "policy": "FullRow",
+    "exponent": "S[i, j] * 0.5 - best[i] * 0.5",
+    "scale": "0.5",
+    "added": "part[i]",
+    "after": "",
+}
+
+
+def ends(**changes: object) -> tuple[str, ...]:
+    """Where rows start and end, and a turn's columns; nothing where all warpgroups have the block's turns."""
+    values = PLAIN | changes
+    threads = values.pop("threads")
+    assert isinstance(threads, int)
+    context = settled(BODY.format(**values), threads=threads, target="cuda:sm_90a")
+    loop = next(op for op in context.statements if isinstance(op, Loop))
+    assert context.facts.get(loop, "overlap") is not None
+    found = context.facts.get(loop, "own_turns")
+    return (str(found.start), str(found.end), str(found.columns)) if found is not None else ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["bx * 192 + i >= k * 80 + j", "j + 80 * k <= i + bx * 192"],
+)
+def test_turns_end_with_a_warpgroups_own_rows(written: str) -> None:
+    assert len(ends(visible=written)) == 3
+
+
+REFUSED: dict[str, dict[str, object]] = {
+    "all end together, as columns are as many as rows": {
+        "rows": 128,
+        "columns": 128,
+        "threads": 256,
+        "turns": "bx + 1",
+        "visible": "bx * 128 + i >= k * 128 + j",
+    },
+    "as many turns in all blocks": {"turns": "8"},
+    "the first row is masked whole": {"visible": "bx * 192 + i > k * 80 + j"},
+    "a window": {"visible": "bx * 192 + i >= k * 80 + j and bx * 192 + i < k * 80 + j + 64"},
+    "a mask that opens from turn to turn": {"visible": "bx * 192 + i <= k * 80 + j"},
+    "a mask of other rows": {"visible": "bx * 200 + i >= k * 80 + j"},
+    "a turn that counts": {"added": "part[i] + 1.0"},
+    "a sum of other values": {"exponent": "best[i] * 0.5 - S[i, j] * 0.5"},
+    "a factor that is not 1": {"scale": "0.5 - 0.25 * before[i]"},
+    "a turn's own value is kept": {"after": "for i, j in T.Parallel(192, 128):\n    O[i, j] += part[i]"},
+    "a row that others read": {"after": "for i, j in T.Parallel(192, 128):\n    O[i, j] += best[191 - i]"},
+    "results at other rows": {"after": "T.copy(total, A[0:192, 0])"},
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_turns_are_the_blocks(case: str) -> None:
+    assert ends(**REFUSED[case]) == ()

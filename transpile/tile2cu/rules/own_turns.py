@@ -1,0 +1,286 @@
+"""Hopper: overlapping turns that a warpgroup leaves out, as they change none of its rows, or none that is stored."""
+
+from collections.abc import Iterator, Mapping
+
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
+from tile2cu.core.bounds import Linear
+from tile2cu.core.dtype import DType
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Var, int_const, negated, static_value, substitute
+from tile2cu.core.layout import Warps
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+)
+from tile2cu.core.schedule import Overlap, OwnTurns, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.grid import equal_turns
+from tile2cu.rules.hopper import warpgroups
+from tile2cu.rules.lifetimes import begins_by_writing
+
+_CAUSAL = """
+Q_shared = T.alloc_shared((192, 128), "float16")
+K_shared = T.alloc_shared((80, 128), "float16")
+V_shared = T.alloc_shared((80, 128), "float16")
+S = T.alloc_fragment((192, 80), "float32")
+P = T.alloc_fragment((192, 80), "float16")
+O = T.alloc_fragment((192, 128), "float32")
+T.copy(Z[bx * 192, 0], Q_shared)
+T.clear(O)
+for k in T.Pipelined(T.ceildiv((bx + 1) * 192, 80), num_stages=2):
+    T.copy(Z[k * 80, 0], K_shared)
+    T.copy(Z[k * 80, 64], V_shared)
+    for i, j in T.Parallel(192, 80):
+        S[i, j] = T.if_then_else(bx * 192 + i >= k * 80 + j, 0, -T.infinity("float32"))
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    for i, j in T.Parallel(192, 80):
+        S[i, j] = T.exp2(S[i, j])
+    T.copy(S, P)
+    T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.FullRow)
+T.copy(O, Y[bx * 192, 0])
+"""
+_TOLD = "to the last with an unmasked element of its rows"
+_ROWS = 64  # of a warpgroup in a product
+_EXPONENTIALS = ("exp", "exp2")
+# What the elements of a tile are known to be; beside these a value is a tile's of before the turn, or a term of such.
+_ZERO, _ONE, _LEAST = "0", "1", "-inf"
+
+
+@rule(
+    "pipeline.loop.own-turns",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    source="measured on an H200: benchmarks/RESULTS.md, 1.4 to 2.1 % of causal attention with 192 queries a block",
+    examples=(Example(_CAUSAL, 9, "own_turns", _TOLD, target="cuda:sm_90a", threads=384),),
+)
+def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
+    """Where turns overlap and a mask hides whole tiles from rows above, each warpgroup's turns end with its own rows.
+
+    Later ones would change nothing: of minus infinity a maximum leaves what was found before, which is finite from turn
+    0 on, as that masks no row whole; its exponential is zero, and adds nothing. Rows past the end of the tensors that
+    they are stored to need no turn at all: no row depends on another. The tiles of the turns that a warpgroup leaves
+    out are released as they arrive, since the other ones need them. Products are finite, as for all masks.
+
+    Gives: where a block's rows start and end, and how many columns a turn has.
+    """
+    overlap: Overlap | None = context.facts.get(op, "overlap")
+    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_turns(op, context):
+        return
+    after = context.launch.body[context.launch.body.index(op) + 1 :]
+    rows = _stored_rows(after)
+    if rows is None or not _one_warpgroup_a_row(overlap, context):
+        return
+    start, end = rows
+    columns = _columns_a_turn(overlap, op, start, context)
+    if columns is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
+        return
+    if _some_end_sooner(overlap, columns) and _masked_turns_change_nothing(pipeline.body, overlap, after, context):
+        yield op, "own_turns", OwnTurns(start, end, columns)
+
+
+def _one_warpgroup_a_row(overlap: Overlap, context: Context) -> bool:
+    """Whether there are several warpgroups, each with 64 rows of both products that no other has."""
+    groups = warpgroups(context.launch)
+    sums = [product.c.buffer for product in overlap.products]
+    shared_out = all(context.facts[product, "warps"] == Warps(4 * groups, 1) for product in overlap.products)
+    return groups > 1 and shared_out and all(tile.static_shape[0] == _ROWS * groups for tile in sums)
+
+
+def _some_end_sooner(overlap: Overlap, columns: Expr) -> bool:
+    """Whether in some block the first warpgroup's turns are fewer than the last one's."""
+    rows, width = overlap.first.c.buffer.static_shape[0], int(static_value(columns) or 1)
+    return any(-(-(at * rows + _ROWS) // width) < -(-(at + 1) * rows // width) for at in range(width))
+
+
+def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
+    """Where the rows start that all results are stored to, and where these end; None for results of several places."""
+    places: set[tuple[Expr, Expr]] = set()
+    for stmt in after:
+        if not isinstance(stmt, Copy) or stmt.dst.buffer.scope is Scope.FRAGMENT:
+            continue
+        if stmt.dst.buffer.scope is not Scope.GLOBAL or not stmt.src.whole or not stmt.dst.kept:
+            return None
+        dim = stmt.dst.kept[0]
+        places.add((stmt.dst.ranges[dim].start, stmt.dst.buffer.shape[dim]))
+    return places.pop() if len(places) == 1 else None
+
+
+def _columns_a_turn(overlap: Overlap, loop: Loop, start: Expr, context: Context) -> Expr | None:
+    """How many columns a turn has, where the mask leaves row i of the block all up to column `start` + i, of all turns.
+
+    None for other masks, and where the first row might be masked whole.
+    """
+    mask = _mask_of(overlap)
+    if mask is None:
+        return None
+    (i, j), visible = mask
+    if not isinstance(visible, Binary) or visible.op not in ("<=", ">="):
+        return None
+    row, column = (visible.lhs, visible.rhs) if visible.op == ">=" else (visible.rhs, visible.lhs)
+    columns = substitute(column, {loop.var: int_const(1), j: int_const(0)})
+    width, linear = static_value(columns), context.bounds.linear
+    low = context.bounds.interval(start).low
+    if width is None or width <= 0 or low is None or low < 0:
+        return None
+    expected = Linear({j: 1, loop.var: int(width)}, 0)
+    here = linear(start).plus(Linear({i: 1}, 0))
+    return columns if _equal(linear(column), expected) and _equal(linear(row), here) else None
+
+
+def _equal(one: Linear, other: Linear) -> bool:
+    difference = one.plus(other, -1)
+    return not difference.terms and difference.constant == 0
+
+
+def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
+    """The mask of the first product: its variables, and when it leaves an element as it is; else that is -infinity."""
+    branch = overlap.between[0] if overlap.between else None
+    if not isinstance(branch, If) or branch.orelse or len(branch.then) != 1:
+        return None
+    loop = branch.then[0]
+    store = loop.body[0] if isinstance(loop, Parallel) and len(loop.body) == 1 else None
+    if not isinstance(loop, Parallel) or not isinstance(store, Store) or store.buffer is not overlap.first.c.buffer:
+        return None
+    choice, element = store.value, Load(store.buffer.dtype, store.buffer, loop.vars)
+    if store.op or store.indices != loop.vars or not isinstance(choice, Call) or choice.function != "if_then_else":
+        return None
+    condition, yes, no = choice.args
+    if yes == element and static_value(no) == -float("inf"):
+        return loop.vars, condition
+    return (loop.vars, negated(condition)) if no == element and static_value(yes) == -float("inf") else None
+
+
+def _is_by_rows(stmt: Stmt, context: Context) -> bool:
+    """Whether no row of a fragment depends on another, and threads of different warpgroups need not meet."""
+    match stmt:
+        case Gemm():
+            return not stmt.transpose_a and stmt.a.whole and stmt.c.whole
+        case Copy():
+            return (
+                stmt.src.buffer.scope is Scope.FRAGMENT
+                and stmt.src.whole
+                and (stmt.dst.whole or stmt.dst.buffer.scope is Scope.GLOBAL)
+            )
+        case Reduce():
+            return stmt.dim == 1 and stmt.src.rank == 2 and context.facts[stmt.src, "layout"].along(1).warps == 1
+        case If():
+            return not stmt.orelse and all(_is_by_rows(each, context) for each in stmt.then)
+        case Parallel():
+            accesses = tuple(element_accesses((stmt,)))
+            return all(
+                access.buffer.scope is Scope.FRAGMENT and access.indices == stmt.vars[: len(access.indices)]
+                for access in accesses
+            )
+        case _:
+            return isinstance(stmt, Fill | Let)
+
+
+def _masked_turns_change_nothing(
+    body: tuple[Stmt, ...], overlap: Overlap, after: tuple[Stmt, ...], context: Context
+) -> bool:
+    """Whether a turn leaves all that lives on as it was, if the mask makes minus infinity of each element."""
+    values: dict[Buffer, object] = {}
+    for stmt in body:
+        _follow(stmt, overlap, values)
+    changed = [tile for tile, value in values.items() if value != tile]
+    return not any(viewed(context.launch, tile) for tile in values) and all(
+        _begins_anew(tile, body) and _begins_anew(tile, after) for tile in changed
+    )
+
+
+def _begins_anew(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
+    """Whether nothing in the body reads what the tile held before it."""
+    first = next((stmt for stmt in body if tile in buffers_read(stmt) | buffers_written(stmt)), None)
+    return first is None or begins_by_writing(first, tile)
+
+
+def _follow(stmt: Stmt, overlap: Overlap, values: dict[Buffer, object]) -> None:
+    """Notes what the statement of a masked turn makes of the fragments that it writes."""
+    match stmt:
+        case If() if stmt is overlap.between[0]:
+            values[overlap.first.c.buffer] = _LEAST
+        case Gemm() if stmt is overlap.second and not stmt.clear and values.get(stmt.a.buffer) == _ZERO:
+            values.setdefault(stmt.c.buffer, stmt.c.buffer)
+        case Copy() if stmt.dst.whole and stmt.src.whole:
+            found = values.get(stmt.src.buffer, stmt.src.buffer)
+            values[stmt.dst.buffer] = _as(stmt.dst.buffer.dtype, stmt.src.buffer.dtype, found)
+        case Reduce(kind=Reduction.MAX, clear=False) if values.get(stmt.src) == _LEAST:
+            values.setdefault(stmt.dst, stmt.dst)
+        case Reduce(kind=Reduction.SUM) if values.get(stmt.src) == _ZERO:
+            values[stmt.dst] = _ZERO if stmt.clear else values.get(stmt.dst, stmt.dst)
+        case Parallel(body=(*lets, Store() as store)) if _is_whole(stmt, store) and _are_names(lets):
+            own = Load(store.buffer.dtype, store.buffer, store.indices)
+            value = Binary(own.dtype, store.op, own, store.value) if store.op else store.value
+            named: dict[Expr, Expr] = {let.var: let.value for let in lets if isinstance(let, Let)}
+            values[store.buffer] = _as(own.dtype, value.dtype, _value(substitute(value, named), values))
+        case _:
+            values |= dict.fromkeys(buffers_written(stmt), object())
+
+
+def _is_whole(loop: Parallel, store: Store) -> bool:
+    extents = [static_value(extent) for extent in loop.extents]
+    return store.indices == loop.vars and extents == list(store.buffer.static_shape)
+
+
+def _are_names(body: list[Stmt]) -> bool:
+    return all(isinstance(stmt, Let) for stmt in body)
+
+
+def _as(new: DType, old: DType, value: object) -> object:
+    """The value of a type in a tile of another: 0, 1 and minus infinity stay what they are."""
+    return value if new == old or value in (_ZERO, _ONE, _LEAST) else object()
+
+
+def _value(expr: Expr, values: Mapping[Buffer, object]) -> object:
+    """What an expression of elements is in a masked turn. All but minus infinity, which is masked, are finite."""
+    match expr:
+        case Const(value=0):
+            return _ZERO
+        case Const(value=1):
+            return _ONE
+        case Load(buffer=Buffer() as tile):
+            return values.get(tile, tile)
+        case Binary():
+            return _combined(expr, _value(expr.lhs, values), _value(expr.rhs, values))
+        case Call(function="if_then_else"):
+            yes, no = (_value(arg, values) for arg in expr.args[1:])
+            return yes if yes == no else object()
+        case Call() if expr.function in _EXPONENTIALS:
+            exponent = _value(expr.args[0], values)
+            return _ONE if exponent == _ZERO else _ZERO if exponent == _LEAST else object()
+        case Call(function="cast"):
+            return _as(expr.dtype, expr.args[0].dtype, _value(expr.args[0], values))
+        case _:
+            return expr
+
+
+def _combined(expr: Binary, lhs: object, rhs: object) -> object:
+    scale = max((static_value(part) or 0 for part in (expr.lhs, expr.rhs)), default=0)
+    match expr.op:
+        case "-" if lhs == rhs and lhs != _LEAST:
+            return _ZERO
+        case "-" if lhs == _LEAST and rhs != _LEAST:
+            return _LEAST
+        case "-" | "+" if rhs == _ZERO:
+            return lhs
+        case "+" if lhs == _ZERO:
+            return rhs
+        case "*" if _ONE in (lhs, rhs):
+            return rhs if lhs == _ONE else lhs
+        case "*" if _ZERO in (lhs, rhs) and _LEAST not in (lhs, rhs):
+            return _ZERO
+        case "*" if _LEAST in (lhs, rhs) and scale > 0:
+            return _LEAST
+        case _:
+            return expr.op, lhs, rhs
