@@ -38,7 +38,7 @@ def rmsnorm(M, dim, block_M=None, threads=None, eps=1e-5, dtype="float16", read_
 
             if not read_twice:
                 # Asked for before the rows, so that nobody waits for them behind the sums.
-                T.copy(W, weights)
+                T.copy(W, weights, eviction_policy="evict_last")
             T.copy(X[bx * block_M, 0], x, eviction_policy="evict_last" if read_twice else "evict_normal")
             for i, j in T.Parallel(block_M, dim):
                 squares[i, j] = x[i, j] * x[i, j]

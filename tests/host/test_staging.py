@@ -291,3 +291,40 @@ def test_what_does_not_read_the_fragment_keeps_its_place(tmp_path: Path) -> None
     expected = np.full((2, 64), 7, np.float32)
     expected[:, :40] = x.reshape(2, 64)[:, 24:]
     np.testing.assert_array_equal(kernel(x), expected[:, ::-1].reshape(128))
+
+
+def test_shared_tiles_that_only_carry_are_left_out(tmp_path: Path) -> None:
+    """Rows past the end, another type in registers; what is read again, or by others, stays in shared memory."""
+    kernel = load_body(
+        tmp_path,
+        """
+        carried = T.alloc_shared((4, 128), "float16")
+        read = T.alloc_shared((4, 128), "float16")
+        kept = T.alloc_shared((4, 128), "float16")
+        local = T.alloc_fragment((4, 128), "float32")
+        more = T.alloc_fragment((4, 128), "float32")
+        total = T.alloc_fragment((4,), "float32")
+        T.copy(X[bx * 4, 0], carried)
+        T.copy(carried, local)
+        T.copy(X[bx * 4, 128], read)
+        for i, j in T.Parallel(4, 128):
+            more[i, j] = local[i, j] + 2 * read[i, j]
+        T.reduce_sum(more, total, dim=1)
+        T.copy(X[bx * 4, 0], kept)
+        for i, j in T.Parallel(4, 128):
+            more[i, j] = total[i] + kept[i, 127 - j]
+        T.copy(more, carried)
+        T.copy(carried, Y[bx * 4, 0])
+        """,
+        'X: T.Tensor((M, 256), "float16"), Y: T.Tensor((M, 128), "float16")',
+        grid="T.ceildiv(M, 4)",
+        blocks="bx",
+        arguments="M",
+        M=10,
+    )
+    x = np.random.default_rng(7).integers(-4, 5, (10, 256)).astype(np.float16)
+    expected = (x[:, :128] + 2 * x[:, 128:]).sum(axis=1, dtype=np.float32)[:, None] + x[:, 127::-1]
+    np.testing.assert_array_equal(kernel(x), expected.astype(np.float16))
+    text = kernel.source[kernel.source.index("struct Shared") :]
+    assert text.count("rewrite.copy.straight") == 3 and " kept;" in text
+    assert " carried;" not in text and " read;" not in text

@@ -25,12 +25,17 @@ template <int n> TL_DEVICE constexpr int first_index(Ramp<n> i) { return i.first
 // What caches should give up before other lines, or after them. A hint, which loads of 16 bytes from tensors follow.
 enum class Evict { as_usual, first, last };
 
+// 16 bytes, or zeros where they are not wanted.
+template <Evict evict> TL_DEVICE uint4 load16_as(const void* p, bool wanted) {
+  if constexpr (evict == Evict::first) return load16_evict_first(p, wanted);
+  if constexpr (evict == Evict::last) return load16_evict_last(p, wanted);
+  return wanted ? load16(p) : uint4{};
+}
+
 // One memory access of `width` bytes (a power of two up to 16; p is a multiple of it).
 template <int width, class V, Evict evict = Evict::as_usual, class T> TL_DEVICE V load_bits(T* p) {
   static_assert(sizeof(V) == width, "the access is as wide as what it loads");
-  if constexpr (width == 16 && evict == Evict::first) return bit_cast<V>(load16_evict_first(p));
-  if constexpr (width == 16 && evict == Evict::last) return bit_cast<V>(load16_evict_last(p));
-  if constexpr (width == 16) return bit_cast<V>(load16(p));
+  if constexpr (width == 16) return bit_cast<V>(load16_as<evict>(p, true));
   if constexpr (width == 8) return bit_cast<V>(load8(p));
   if constexpr (width == 4) return bit_cast<V>(load4(p));
   if constexpr (width == 2) return bit_cast<V>(load2(p));

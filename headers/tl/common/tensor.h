@@ -89,7 +89,10 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
   TL_DEVICE Vec<T, n> load_whole() const {
     if constexpr (sizeof(Vec<T, n>) % 4 == 0 && !is_packed<T>) {
       Vec<uint32_t, sizeof(Vec<T, n>) / 4> words{};
-      if (all_inside()) words = bit_cast<decltype(words)>(load_elements<n, width, evict>(p));
+      if constexpr (sizeof(words) == 16 && width == 16)
+        words = bit_cast<decltype(words)>(load16_as<evict>(p, all_inside()));
+      else if (all_inside())
+        words = bit_cast<decltype(words)>(load_elements<n, width, evict>(p));
       TL_UNROLL
       for (int i = 0; i < words.size; ++i) words.at[i] = whole_word(words.at[i]);
       return bit_cast<Vec<T, n>>(words);

@@ -24,18 +24,23 @@ TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
 
-// 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them.
+// 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them; zeros where they are not
+// wanted. A predicate, for a branch would hold back the loads behind it until what stands before it is computed.
 // [PTX ISA, "Data Movement and Conversion Instructions: ld", .level::eviction_priority; "... createpolicy"]
-#define TL_LOAD16_EVICT(name, priority)                                                                \
-  TL_DEVICE uint4 name(const void* from) {                                                             \
-    uint64_t policy;                                                                                   \
-    uint4 bits;                                                                                        \
-    asm("createpolicy.fractional.L2::evict_" #priority ".b64 %0, 1.0;" : "=l"(policy));                \
-    asm volatile("ld.global.L1::evict_" #priority ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;" \
-                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)                              \
-                 : "l"(from), "l"(policy)                                                              \
-                 : "memory");                                                                          \
-    return bits;                                                                                       \
+#define TL_LOAD16_EVICT(name, priority)                                                 \
+  TL_DEVICE uint4 name(const void* from, bool wanted) {                                 \
+    uint64_t policy;                                                                    \
+    uint4 bits = {0, 0, 0, 0};                                                          \
+    asm("createpolicy.fractional.L2::evict_" #priority ".b64 %0, 1.0;" : "=l"(policy)); \
+    asm volatile(                                                                       \
+        "{\n\t.reg .pred wanted;\n\tsetp.ne.u32 wanted, %6, 0;\n\t"                     \
+        "@wanted ld.global.L1::evict_" #priority                                        \
+        ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, "                                     \
+        "[%4], %5;\n\t}"                                                                \
+        : "+r"(bits.x), "+r"(bits.y), "+r"(bits.z), "+r"(bits.w)                        \
+        : "l"(from), "l"(policy), "r"(unsigned(wanted))                                 \
+        : "memory");                                                                    \
+    return bits;                                                                        \
   }
 TL_LOAD16_EVICT(load16_evict_first, first)
 TL_LOAD16_EVICT(load16_evict_last, last)

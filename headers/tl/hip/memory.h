@@ -22,7 +22,7 @@ TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = b
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
 
 // CDNA's caches take no such hints.
-TL_DEVICE uint4 load16_evict_first(const void* from) { return load16(from); }
-TL_DEVICE uint4 load16_evict_last(const void* from) { return load16(from); }
+TL_DEVICE uint4 load16_evict_first(const void* from, bool wanted) { return wanted ? load16(from) : uint4{}; }
+TL_DEVICE uint4 load16_evict_last(const void* from, bool wanted) { return load16_evict_first(from, wanted); }
 
 }  // namespace tl

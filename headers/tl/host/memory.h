@@ -40,7 +40,7 @@ TL_DEVICE void store4(void* to, uint32_t bits) { host::store(to, bits); }
 TL_DEVICE void store2(void* to, uint16_t bits) { host::store(to, bits); }
 
 // What caches do with a line is not simulated.
-TL_DEVICE uint4 load16_evict_first(const void* from) { return load16(from); }
-TL_DEVICE uint4 load16_evict_last(const void* from) { return load16(from); }
+TL_DEVICE uint4 load16_evict_first(const void* from, bool wanted) { return wanted ? load16(from) : uint4{}; }
+TL_DEVICE uint4 load16_evict_last(const void* from, bool wanted) { return load16_evict_first(from, wanted); }
 
 }  // namespace tl

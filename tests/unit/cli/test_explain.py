@@ -131,7 +131,8 @@ def test_a_copy_to_a_barrier_of_the_users_stays_in_its_turn(tmp_path: Path, caps
 
 
 def test_barriers_say_what_they_are_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = small(capsys, tmp_path, "T.copy(X[0, 0], S)", "T.copy(S, L)", "T.copy(L, Y[0, 0])")
+    backwards = ("for i, j in T.Parallel(64, 64):", "    L[i, j] = S[63 - i, j]")
+    said = small(capsys, tmp_path, "T.copy(X[0, 0], S)", *backwards, "T.copy(L, Y[0, 0])")
     assert "barrier: before it: `S` was written by other threads [sync.shared.hazard" in said
 
 

@@ -51,6 +51,7 @@ from tile2cu.rules.rewrite.copied import COPIED, loops_that_copy
 from tile2cu.rules.rewrite.mask import MASK, masks_after_products
 from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
+from tile2cu.rules.rewrite.straight import STRAIGHT, with_straight_copies
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -76,6 +77,7 @@ REWRITES = {
     CHOSEN: with_chosen_places,
     OWN_ROWS: with_own_rows,
     COPIED: loops_that_copy,
+    STRAIGHT: with_straight_copies,
 }
 
 RULES: tuple[Rule, ...] = (

@@ -30,6 +30,7 @@ from tile2cu.rules.rewrite.ones import without_ones
 from tile2cu.rules.rewrite.own_rows import with_own_rows
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
+from tile2cu.rules.rewrite.straight import with_straight_copies
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.updates import updates_by_all
 from tile2cu.rules.rewrite.views import views_through_shared
@@ -203,7 +204,8 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     if target.mfma or target.capability < (9, 0):
         launch = without_early_starts(launch)
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
-    launch = normal_form(flat_loops(joined_loops(views_through_shared(without_ones(launch)))))
+    launch = flat_loops(joined_loops(views_through_shared(without_ones(launch))))
+    launch = normal_form(with_straight_copies(launch))
     launch = divisions_by_shared_numbers(masks_after_products(launch))
     launch = loops_that_copy(launch) if target.cp_async else launch
     launch = with_own_rows(launch) if target.wgmma else launch

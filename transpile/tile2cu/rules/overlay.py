@@ -57,9 +57,11 @@ _MOST_PARTS = 6
             'R = T.alloc_shared((256, 128), "float32")\n'
             'L = T.alloc_fragment((256, 128), "float32")\n'
             "T.copy(X[0, 0], S)\n"
-            "T.copy(S, L)\n"
+            "for i, j in T.Parallel(256, 128):\n"
+            "    L[i, j] = S[255 - i, j]\n"
             "T.copy(L, R)\n"
-            "T.copy(R, X[0, 0])",
+            "for i, j in T.Parallel(256, 128):\n"
+            "    X[i, j] = R[255 - i, j]",
             "launch",
             "overlay",
             "S, then R",

@@ -102,7 +102,8 @@ def _joined(items: Iterable[tuple[Key, frozenset[Touch]]]) -> Touches:
             'S = T.alloc_shared((64, 64), "float32")\n'
             'X_local = T.alloc_fragment((64, 64), "float32")\n'
             "T.copy(X[0, 0], S)\n"
-            "T.copy(S, X_local)",
+            "for i, j in T.Parallel(64, 64):\n"
+            "    X_local[i, j] = S[j, i]",
             4,
             "barrier",
             "(Hazard(buffer='S', kind='written'),)",
