@@ -20,9 +20,9 @@ def factory(M):
 
     return main
 # ---- expected ----
-# error[T2C-L015]: a thread would write single elements of `S`, and two int4 share a byte
-#   --> l015_half_a_byte.py:18:13
+# error[T2C-L015]: a thread would write single elements of `Y`, and two int4 share a byte
+#   --> l015_half_a_byte.py:19:13
 #    |
-# 18 |             T.copy(Q_local, S)
-#    |             ^^^^^^^^^^^^^^^^^^
+# 19 |             T.copy(S, Y[bx * 32])
+#    |             ^^^^^^^^^^^^^^^^^^^^^
 #   = help: store them one by one in a T.Parallel loop, which takes atomic operations
