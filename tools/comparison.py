@@ -151,14 +151,18 @@ def sizes_to_try(kernel: Text, case: Case) -> Iterator[dict[str, int]]:
             yield taken
 
 
-def rows_of(kernel: Text, runner: Runner) -> Iterator[Row]:
-    """All comparisons of one kernel, none where its text is for another device; an exception becomes a wrong row."""
+def rows_of(kernel: Text, runner: Runner, *, once: bool = False) -> Iterator[Row]:
+    """All comparisons of one kernel, none where its text is for another device; an exception becomes a wrong row.
+
+    With `once`, sizes for which a case has data with an exact result get no other.
+    """
     case = case_of(kernel.manifest["kernel"])
     if case is None:
         yield Row(kernel=kernel.label, sizes={}, data="", wrong="cases.py has no case of this name")
         return
+    kinds = ("random",) if not case.integers else ("integers",) if once else ("integers", "random")
     for sizes in sizes_to_try(kernel, case):
-        for data in ("integers", "random") if case.integers else ("random",):
+        for data in kinds:
             try:
                 yield compare(kernel, case, sizes, data, runner)
             except LaunchError as error:

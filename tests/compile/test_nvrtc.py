@@ -20,12 +20,13 @@ def text_id(text: Path) -> str:
     return str(text.relative_to(EMITTED).with_suffix(""))
 
 
-# The oldest is the strictest, but does not know Blackwell; the others compile vendored folders only, for time.
+# The oldest is the strictest, but does not know Blackwell; the others compile vendored folders only, for time. Its own
+# assembler matters where wgmma may be serialised.
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_each_emitted_text(text: Path) -> None:
     arch = text.relative_to(EMITTED).parts[0]
     nvrtc = VERSIONS[-1 if arch.startswith("sm_10") else 0]
-    assert nvrtc.compile(text, arch, ROOT / "headers") == ""
+    assert nvrtc.compile(text, arch, ROOT / "headers", to_code=arch != "sm_80") == ""
 
 
 # An atomic, a scan, a double, 8-bit floats, an assertion; no example has them.
