@@ -246,7 +246,7 @@ class LongestFirst:
 BARRIER_BYTES = 8  # PTX ISA, 'Size and alignment of mbarrier object'
 
 
-def _up(value: int, step: int) -> int:
+def round_up(value: int, step: int) -> int:
     """The next multiple of a step."""
     return -(-value // step) * step
 
@@ -268,8 +268,8 @@ class Persistent:
         """The size of the `tl::DrawnTiles` of this work (headers/tl/common/sm90/persistent.h)."""
         end, widest = 0, 1
         for size in (var.dtype.bytes for var in self.work):
-            end, widest = _up(end, size) + size, max(widest, size)
-        return _up(2 * max(1, _up(end, widest)) + 2, BARRIER_BYTES) + 4 * BARRIER_BYTES
+            end, widest = round_up(end, size) + size, max(widest, size)
+        return round_up(2 * max(1, round_up(end, widest)) + 2, BARRIER_BYTES) + 4 * BARRIER_BYTES
 
     def __str__(self) -> str:
         passes = ", but for those that write nothing" if self.idle is not None else ""

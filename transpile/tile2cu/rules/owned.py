@@ -27,6 +27,7 @@ from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.program import Assign, Buffer, Copy, Declare, If, Let, Loop, Parallel, Scope, Stmt, Store, While
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context
+from tile2cu.rules.rewrite.mask import conjuncts
 from tile2cu.rules.spread import SPREAD
 
 # Of a loop or branch it is about what that asks before its body.
@@ -201,7 +202,7 @@ class Owners:
         threads = range(self.context.launch.block_threads)
         active = [True] * len(threads)
         parts = [
-            (part, arm) for condition, arm in conditions for part in (_conjuncts(condition) if arm else (condition,))
+            (part, arm) for condition, arm in conditions for part in (conjuncts(condition) if arm else (condition,))
         ]
         for condition, arm in parts:
             expanded = self.context.bounds.expanded(condition)
@@ -242,13 +243,6 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
         "!=": operator.ne, "and": lambda a, b: a and b, "or": lambda a, b: a or b,
     }
 )  # fmt: skip
-
-
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """What holds where the condition does."""
-    if isinstance(condition, Binary) and condition.op == "and":
-        return (*_conjuncts(condition.lhs), *_conjuncts(condition.rhs))
-    return (condition,)
 
 
 def _is_of_thread_alone(expr: Expr) -> bool:

@@ -19,6 +19,7 @@ from tile2cu.core.schedule import (
     Persistent,
     Staging,
     Workspace,
+    round_up,
 )
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.free import VECTOR_BYTES
@@ -172,10 +173,10 @@ def ledger_of(
     for tile in shared_tiles(launch):
         layout: SharedLayout = context.facts[tile, "layout"]
         alignment = layout.alignment
-        rows[tile.name] = _round_up(layout.bytes, alignment) * (context.facts.get(tile, "slots") or 1)
+        rows[tile.name] = round_up(layout.bytes, alignment) * (context.facts.get(tile, "slots") or 1)
         if tile in afterwards:
             alignment = max(alignment, afterwards[tile].alignment)
-            rows[tile.name] = _round_up(max(rows[tile.name], afterwards[tile].bytes), alignment)
+            rows[tile.name] = round_up(max(rows[tile.name], afterwards[tile].bytes), alignment)
         inside = (own for own, part in zip(parts, overlay.parts, strict=True) if tile.name in part.tiles)
         next(inside, struct).add(rows[tile.name], alignment)
     struct.add_union(parts)
@@ -211,7 +212,7 @@ class _Struct:
 
     def add(self, size: int, alignment: int) -> None:
         """One more member."""
-        self.end = _round_up(self.end, alignment) + size
+        self.end = round_up(self.end, alignment) + size
         self.alignment = max(self.alignment, alignment)
 
     def add_union(self, members: list["_Struct"]) -> None:
@@ -219,11 +220,11 @@ class _Struct:
         alignment = max((member.alignment for member in members), default=1)
         size = max((member.size for member in members), default=0)
         if size:
-            self.add(_round_up(size, alignment), alignment)
+            self.add(round_up(size, alignment), alignment)
 
     @property
     def size(self) -> int:
-        return _round_up(self.end, self.alignment)
+        return round_up(self.end, self.alignment)
 
 
 def _barriers(context: Context) -> int:
@@ -241,10 +242,6 @@ def _barriers(context: Context) -> int:
         layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
         return pipeline.stages * (2 + sum(layout.panels for layout in layouts)) + first
     return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
-
-
-def _round_up(value: int, step: int) -> int:
-    return -(-value // step) * step
 
 
 def _too_large(ledger: Ledger, launch: Launch, context: Context) -> Tile2CuError:

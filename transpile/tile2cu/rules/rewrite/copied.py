@@ -18,6 +18,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.rules.rewrite.mask import conjuncts
 from tile2cu.rules.rewrite.replace import in_body
 from tile2cu.rules.rewrite.tiles import whole
 from tile2cu.rules.rewrite.transposed import start_of
@@ -78,17 +79,9 @@ def _chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
         case Load():
             return value, ()
         case Call(function="if_then_else", args=(condition, Load() as element, other)) if static_value(other) == 0:
-            return element, tuple(_conjuncts(condition))
+            return element, tuple(conjuncts(condition))
         case _:
             return None
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from _conjuncts(condition.lhs)
-        yield from _conjuncts(condition.rhs)
-    else:
-        yield condition
 
 
 def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None:
