@@ -19,6 +19,16 @@ def small_integers(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     return [rng.integers(-2, 3, shape).astype(np.float64) for shape in shapes]
 
 
+def scaled(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """Two operands, and positive scales of each."""
+    return [*normals(rng, shapes[:2]), *(rng.uniform(0.5, 2, shape) for shape in shapes[2:])]
+
+
+def scaled_integers(rng: np.random.Generator, shapes: Shapes) -> Arrays:
+    """The same, exact: small integers, and powers of two as scales."""
+    return [*small_integers(rng, shapes[:2]), *(2.0 ** rng.integers(-2, 3, shape) for shape in shapes[2:])]
+
+
 def uniform_scores(rng: np.random.Generator, shapes: Shapes) -> Arrays:
     """Attention whose scores are all 0, so that each weight is exactly one over the number of keys seen."""
     queries, *others = shapes

@@ -60,6 +60,15 @@ def product(inputs: Arrays, bindings: Bindings) -> Array:
     return np.asarray(inputs[0] @ inputs[1])
 
 
+def scaled_product(inputs: Arrays, bindings: Bindings) -> Array:
+    """A @ B^T, with a scale for 1 x 128 elements of A, and for 128 x 128 of B."""
+    a, b, scales_a, scales_b = inputs
+    (m, k), n = a.shape, b.shape[0]
+    whole_a = a * scales_a.repeat(128, axis=1)[:m, :k]
+    whole_b = b * scales_b.repeat(128, axis=0).repeat(128, axis=1)[:n, :k]
+    return np.asarray(whole_a @ whole_b.T)
+
+
 def gemm_grouped(inputs: Arrays, bindings: Bindings) -> Array:
     rows, matrices, starts = inputs
     parts = np.split(rows, starts[1:-1].astype(int))

@@ -73,6 +73,27 @@ def test_gemm_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize(
+    ("target", "bindings"),
+    [
+        ("cuda:sm_90a", {}),
+        ("cuda:sm_90a", {"parts": 1, "block_M": 64, "threads": 128}),
+        ("cuda:sm_80", {"num_stages": 2}),
+    ],
+    ids=str,
+)
+def test_float8_with_scales(target: str, bindings: dict[str, object]) -> None:
+    """K that no group fills, N that leaves a half of its last tile empty, few rows, and no product."""
+    kernel = load("gemm_fp8_scaled.py", target=target, **bindings)
+    for m, n, k in ((150, 328, 304), (1, 8, 16), (64, 128, 0)):
+        groups = -(-k // 128)
+        shapes = [(m, k), (n, k), (m, groups), (-(-n // 128), groups)]
+        data = inputs.scaled_integers(random(m), shapes)
+        found = run(kernel, data, ["float8_e4m3fn", "float8_e4m3fn", "float32", "float32"])[0]
+        np.testing.assert_array_equal(found, halves([references.scaled_product(data, {})], ml_dtypes.bfloat16)[0])
+        assert kernel.report is not None and not kernel.report.findings
+
+
 @pytest.mark.parametrize("programs", [1, 3, 50])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a"])
 def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:

@@ -121,6 +121,7 @@ SCALED = """
     scale = T.alloc_shared((64,), "float32")
     S = T.alloc_fragment((64, 64), "float32")
     sums = T.alloc_fragment((64, 64), "float32")
+    T.clear(S)
     T.clear(sums)
     for k in T.Pipelined(T.ceildiv(K, 128), num_stages=2):
         T.copy(A[by * 64, k * 128], A_shared)
@@ -128,14 +129,15 @@ SCALED = """
         other = scales_B[bx // 2, k]
         for i in T.Parallel(64):
             scale[i] = scales_A[by * 64 + i, k] * other
-        T.gemm(A_shared, B_shared, S, transpose_B=True, clear_accum=True)
+        T.gemm(A_shared, B_shared, S, transpose_B=True)
         for i, j in T.Parallel(64, 64):
             sums[i, j] += S[i, j] * scale[i]
+        T.clear(S)
     T.copy(sums, C[by * 64, bx * 64])
 """
 
 
-def test_scales_of_rows_are_computed_by_who_needs_them(tmp_path: Path) -> None:
+def test_scales_of_rows_are_in_registers_a_turn_ahead(tmp_path: Path) -> None:
     """A line of shared memory in the Python; sizes that leave tiles partly empty, powers of two as scales."""
     kernel = load_body(
         tmp_path,
@@ -149,8 +151,10 @@ def test_scales_of_rows_are_computed_by_who_needs_them(tmp_path: Path) -> None:
         target="cuda:sm_90a",
     )
     _, _, turn = kernel.source.partition("pipeline.consume(turns)")
-    assert "rewrite.line.own-rows" in turn and "tl::sync_" not in turn[: turn.index("\n  }\n")]
-    for m, n, k in ((150, 200, 304), (1, 8, 16)):
+    turn = turn[: turn.index("\n  }\n")]
+    assert all(rule in turn for rule in ("line.own-rows", "line.turn-ahead", "gemm.overwrites"))
+    assert "tl::overwrite" in turn and "tl::clear" not in turn and "tl::sync_" not in turn
+    for m, n, k in ((150, 200, 304), (1, 8, 16), (64, 64, 0)):
         groups, columns = -(-k // 128), -(-n // 128)
         a, b = (RNG.integers(-4, 5, shape).astype(np.float64) for shape in ((m, k), (n, k)))
         scales_a, scales_b = (2.0 ** RNG.integers(-2, 3, (rows, groups)) for rows in (m, columns))

@@ -31,7 +31,11 @@ def _else_from_registers(by_tma: StatementView, op: Copy, statements: "Statement
         "branch",
         {"condition": "tl::tma_reaches<RowStart>", "static": "yes"},
         comments=(f"TMA reaches rows at multiples of 16 bytes; others leave from registers  [{rule}]",),
-        body=(replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2))),),
+        body=(
+            replace(
+                by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2) if by_tma.comments else ())
+            ),
+        ),
         orelse=(StatementView("call", parts),),
     )
 

@@ -47,9 +47,11 @@ from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
+from tile2cu.rules.rewrite.cleared import OVERWRITES, with_overwriting_products
 from tile2cu.rules.rewrite.copied import COPIED, loops_that_copy
 from tile2cu.rules.rewrite.mask import MASK, masks_after_products
 from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
+from tile2cu.rules.rewrite.rows_ahead import ROWS_AHEAD, with_rows_ahead
 from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
 from tile2cu.rules.rewrite.straight import STRAIGHT, with_straight_copies
 from tile2cu.rules.select import (
@@ -72,9 +74,11 @@ __all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"
 
 # Changes to a kernel before anything is decided, that its text names.
 REWRITES = {
+    ROWS_AHEAD: with_rows_ahead,
     MASK: masks_after_products,
     SKIPPED: with_skipped_turns,
     CHOSEN: with_chosen_places,
+    OVERWRITES: with_overwriting_products,
     OWN_ROWS: with_own_rows,
     COPIED: loops_that_copy,
     STRAIGHT: with_straight_copies,

@@ -19,6 +19,7 @@ from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
 from tile2cu.rules.rewrite.chosen import with_chosen_places
+from tile2cu.rules.rewrite.cleared import with_overwriting_products
 from tile2cu.rules.rewrite.copied import loops_that_copy
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
@@ -28,6 +29,7 @@ from tile2cu.rules.rewrite.nested import joined_loops
 from tile2cu.rules.rewrite.normal import normal_form
 from tile2cu.rules.rewrite.ones import without_ones
 from tile2cu.rules.rewrite.own_rows import with_own_rows
+from tile2cu.rules.rewrite.rows_ahead import with_rows_ahead
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.straight import with_straight_copies
@@ -153,7 +155,8 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
     launch = _prepared(program, launch, target)
-    for rewritten in (with_skipped_turns(launch), with_chosen_places(launch)) if target.tma else ():
+    for rewrite in (with_skipped_turns, with_chosen_places, with_rows_ahead) if target.tma else ():
+        rewritten = rewrite(launch)
         context = rewritten and _with_producer(program, rewritten, target, rules)
         if context:
             return context
@@ -208,7 +211,7 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     launch = normal_form(with_straight_copies(launch))
     launch = divisions_by_shared_numbers(masks_after_products(launch))
     launch = loops_that_copy(launch) if target.cp_async else launch
-    launch = with_own_rows(launch) if target.wgmma else launch
+    launch = with_overwriting_products(with_own_rows(launch)) if target.wgmma else launch
     return launch if program.own_barriers else updates_by_all(launch)
 
 

@@ -60,14 +60,14 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
         return None
     readers = [op for op in loop.body[loop.body.index(writer) + 1 :] if line in _used(op)]
     products = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
-    return line if readers and all(_reads_by_row(op, line, products) for op in readers) else None
+    return line if readers and all(reads_by_row(op, line, products) for op in readers) else None
 
 
 def _used(op: Stmt) -> frozenset[Buffer]:
     return buffers_read(op) | buffers_written(op)
 
 
-def _reads_by_row(op: Stmt, line: Buffer, products: set[Buffer]) -> bool:
+def reads_by_row(op: Stmt, line: Buffer, products: set[Buffer]) -> bool:
     """Whether a loop over the elements of a product reads the line at their rows alone."""
     if not isinstance(op, Parallel) or line in buffers_written(op) or len(op.vars) != 2:
         return False
