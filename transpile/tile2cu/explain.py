@@ -24,6 +24,7 @@ _WORDS = {
     "registers": "registers of a thread",
     "first_tiles": "loaded once, before the turns",
     "persistent": "blocks stay, and take tile after tile",
+    "idle": "a block that would write nothing",
     "once": "caches give it up first",
     "store_last": "stored when all packets are computed",
     "ends_reads": "ends reads alone, and makes no writes visible",

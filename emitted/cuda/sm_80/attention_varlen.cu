@@ -92,14 +92,19 @@ __global__ void __launch_bounds__(threads)
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
 
+  // attention_varlen.py:60
+  const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
+  if (bx * block_M >= length) return;  // such a block would write nothing  [schedule.grid.idle-blocks]
+
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
-  // attention_varlen.py:59-62
+  // attention_varlen.py:59
   const int start = cu_seqlens(bz) + bx * block_M;
-  const int length = cu_seqlens(bz + 1) - cu_seqlens(bz);
+
+  // attention_varlen.py:61-62
   const int start_k = cu_seqlens_k(bz);
   const int length_k = cu_seqlens_k(bz + 1) - start_k;
 

@@ -70,6 +70,11 @@ def test_tiles_of_equal_work_are_dealt_in_turns() -> None:
     assert dealt("m // 128") == "in turns"
 
 
+def test_packets_behind_the_turns_take_none_of_their_registers() -> None:
+    packets = "for i, j in T.Parallel(128, 64):\n    X[i, j] = A[i, j]"
+    assert dealt(below=packets) == "in turns"
+
+
 def test_tiles_of_unequal_work_are_drawn_from_a_queue() -> None:
     assert dealt("bx + 1") == "from a queue"
     assert dealt('T.cast(A[bx, 0], "int32")') == "from a queue"

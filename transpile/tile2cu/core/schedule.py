@@ -277,6 +277,17 @@ class Persistent:
 
 
 @dataclass(frozen=True)
+class Idle:
+    """Blocks that would write nothing end at once: they are known by `condition`, after what is computed `before`."""
+
+    before: tuple[Stmt, ...]
+    condition: Expr
+
+    def __str__(self) -> str:
+        return "ends at once"
+
+
+@dataclass(frozen=True)
 class RegisterShares:
     """How many registers a thread of the producer's warpgroup, and of the others, has."""
 

@@ -219,6 +219,7 @@ def _launch_view(written: Written) -> LaunchView:
     layouts = Layouts(settled, printer)
     statements = Statements(settled, printer, layouts, maps)
     persistent = persistent_in(settled)
+    start = statements.start()
     leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
     return LaunchView(
         namespace=settled.namespace,
@@ -241,6 +242,7 @@ def _launch_view(written: Written) -> LaunchView:
         work=work_of_tile(settled, printer),
         work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if persistent is not None else "",
         drawn=drawn(statements),
+        start=start,
         end=statements.end() if persistent is not None else (),
     )
 

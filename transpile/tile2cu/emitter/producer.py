@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.prelude import around, before, for_loads_alone, hoisted, is_one_turn, prelude, way_to
+from tile2cu.core.prelude import around, before, for_loads_alone, is_one_turn, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
@@ -33,8 +33,8 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
         return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
     own = _ring_views(pipeline, statements)
-    late = () if own else _behind_first_loads(settled)
-    shared = statements.paragraphs(tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in late))
+    late = () if own else _behind_first_loads(statements)
+    shared = statements.paragraphs(tuple(stmt for stmt in statements.hoisted if stmt not in late))
     read_meanwhile = statements.paragraphs(late)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
@@ -63,7 +63,7 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
 def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """The producer's part where its loop stands in others: it goes through them, too."""
     settled, printer = statements.settled, statements.printer
-    shared, walk = statements.paragraphs(hoisted(settled.launch, settled.facts)), statements.walk
+    shared, walk = statements.paragraphs(statements.hoisted), statements.walk
     if walk is not None:
         way: tuple[StatementView, ...] = (walk_view(walk, statements),)
         body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
@@ -110,7 +110,7 @@ def _staying(
 ) -> tuple[StatementView, ...]:
     """The producer of a block that stays: the same for one tile after the other."""
     settled, names = statements.settled, statements.printer.names
-    tile = tile_of_staying(persistent, hoisted(settled.launch, settled.facts), statements)
+    tile = tile_of_staying(persistent, statements.hoisted, statements)
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
@@ -232,16 +232,17 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     return f"{text}; no barrier of the whole block follows  {rule}. {share}"
 
 
-def _behind_first_loads(settled: Settled) -> tuple[Stmt, ...]:
+def _behind_first_loads(statements: "Statements") -> tuple[Stmt, ...]:
     """The values that the turns need and the first loads do not, where memory is read for them: a wait that the first
     loads need not share.
     """
+    settled = statements.settled
     found = producer_loop(settled)
     first = first_loads(settled)
     if found is None or not first or settled.facts.get(found[0], "blocks") is not None:
         return ()
     sooner = prelude(tuple(expr for load in first for expr in expressions(load)), before(settled.launch.body, found[0]))
-    later = tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in sooner)
+    later = tuple(stmt for stmt in statements.hoisted if stmt not in sooner)
     parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
     return later if any(isinstance(part, Load) for part in parts) else ()
 

@@ -44,7 +44,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Hazard, Pipeline
+from tile2cu.core.schedule import FirstTiles, Hazard, Idle, Pipeline
 from tile2cu.core.span import Span
 from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
@@ -87,7 +87,10 @@ class Statements:
         self.maps = maps
         first: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
         self._first_reader = first.reader if first is not None else None
-        self._elsewhere = (*hoisted(settled.launch, settled.facts), *first_loads(settled))
+        self.idle: Idle | None = settled.facts.get(settled.launch, "idle")
+        early = self.idle.before if self.idle is not None else ()
+        self.hoisted = tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in early)
+        self._elsewhere = (*early, *self.hoisted, *first_loads(settled))
         self._of_producer = loads_alone(settled)
         self.walk = walk_in(settled)
         self.is_walking = False  # whether the way to a producer's loop is printed
@@ -189,6 +192,14 @@ class Statements:
     def _staging_free(self, until: str, above: Sequence[str] = ()) -> StatementView:
         """The wait until TMA has read what was staged."""
         return StatementView("line", {"text": f"tl::staging_is_free();  // {until}"}, 0, tuple(above))
+
+    def start(self) -> tuple[StatementView, ...]:
+        """What all threads do first: those of a block that would write nothing leave."""
+        if self.idle is None:
+            return ()
+        about = f"such a block would write nothing  [{self.facts.rule(self.settled.launch, 'idle')}]"
+        text = f"if ({self.printer.text(self.idle.condition)}) return;  // {about}"
+        return (*self.paragraphs(self.idle.before), StatementView("line", {"text": text}))
 
     def end(self) -> tuple[StatementView, ...]:
         """What all threads but a producer's do last."""

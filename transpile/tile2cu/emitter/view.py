@@ -149,6 +149,7 @@ class LaunchView:
     work: tuple[Declaration, ...] = ()  # the struct of what is drawn from a queue
     work_type: str = ""  # and a variable of it
     drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
+    start: tuple[StatementView, ...] = ()  # what all threads do first
     end: tuple[StatementView, ...] = ()  # what a block that stays does behind its last tile
 
 

@@ -22,6 +22,7 @@ from tile2cu.rules.hopper import (
     wgmma,
     wgmma_accumulator,
 )
+from tile2cu.rules.idle import idle_blocks
 from tile2cu.rules.in_flight import product_in_flight
 from tile2cu.rules.late_sums import lanes_last
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
@@ -169,6 +170,7 @@ RULES: tuple[Rule, ...] = (
     grid_panels,
     grid_dies,
     longest_first,
+    idle_blocks,
     priority,
     copy_synchronous,
     gemm_parts,

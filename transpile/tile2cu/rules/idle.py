@@ -1,12 +1,75 @@
 """Blocks of a grid that would write nothing, as those past the end of a sequence."""
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
-from tile2cu.core.accesses import buffers_written, variables
+from tile2cu.core.accesses import buffers_written, expressions, variables
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.expr import Expr, Load, Var, negated, walk
-from tile2cu.core.program import If, Launch, Loop, Parallel, Scope, Stmt
+from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
+from tile2cu.core.prelude import prelude, why_no_prelude
+from tile2cu.core.program import (
+    Assign,
+    Buffer,
+    Copy,
+    Declare,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
+from tile2cu.core.schedule import Idle
+from tile2cu.core.uniform import Uniformity
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.rewrite.mask import conjuncts, some_fails
+
+# Statements that do nothing that anybody sees but what they write.
+QUIET = Assign | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store | While
+_SCALAR = Assign | Declare | Let | Loop | While
+_PAST_THE_END = """
+length = T.cast(A[m, 0], "int32")
+for i, j in T.Parallel(64, 64):
+    if bx * 64 + i < length:
+        X[bx * 64 + i, j] = A[bx * 64 + i, j]
+"""
+
+
+@rule(
+    "schedule.grid.idle-blocks",
+    phase=Phase.SELECT,
+    on=Launch,
+    source="measured on an H200: benchmarks/RESULTS.md, attention of packed sequences",
+    examples=(Example(_PAST_THE_END, "launch", "idle", "ends at once"),),
+)
+def idle_blocks(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A block that would write nothing ends at once, where values in memory decide that, as the lengths of sequences.
+
+    The conditions around all stores say so. Blocks that stay pass over such tiles.
+
+    Gives: the condition, and what is computed before it.
+    """
+    quiet = all(isinstance(stmt, QUIET) for stmt in context.statements)
+    if not quiet or prod(launch.cluster) > 1 or context.facts.get(launch, "persistent") is not None:
+        return
+    above = tuple(stmt for stmt in launch.body if isinstance(stmt, _SCALAR))
+    known = frozenset(stmt.var for stmt in above if isinstance(stmt, Let)).union(launch.blocks)
+    idle = idle_where(launch, known, context.bounds)
+    if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), launch.body):
+        return
+    before = prelude((idle,), launch.body)
+    parts = [part for stmt in walk_stmts(before) for expr in expressions(stmt) for part in walk(expr)]
+    written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
+    read = {part.buffer.memory.name for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)}
+    if read and not read & written:
+        yield launch, "idle", Idle(before, idle)
 
 
 def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | None:
@@ -16,7 +79,8 @@ def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | 
     """
     written = [list(found) for found in _never(launch.body, (), {}, bounds)]
     for idle in (condition for each in written for condition in each):
-        stays = not any(isinstance(part, Load) for part in walk(idle)) and variables(idle) <= known
+        stays = not any(isinstance(part, Load) for part in walk(idle))
+        stays = stays and all(var in known and var.role is not Role.MUTABLE for var in variables(idle))
         if stays and all(any(bounds.implies(idle, never) for never in each) for each in written):
             return idle
     return None

@@ -242,12 +242,16 @@ def has_room(tile: Buffer, context: Context) -> bool:
 
 
 def _registers_of(launch: Launch, context: Context) -> int:
-    """What a thread spends on register tiles, and on packets between memory and memory, in registers of 4 bytes."""
+    """What a thread spends on register tiles, and on packets between memory and memory in the turns of a loop, in
+    registers of 4 bytes.
+    """
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, "layout")) for tile in tiles]
     packets = [
         context.facts[op, "layout"].registers
-        for op in context.statements
+        for loop in context.statements
+        if isinstance(loop, Loop)
+        for op in walk_stmts(loop.body)
         if isinstance(op, Parallel) and context.facts[op, "vector"] > 1
     ]
     tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)

@@ -4,26 +4,20 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, viewed
-from tile2cu.core.expr import Role
 from tile2cu.core.prelude import around, producer_loop, values_of_tile
 from tile2cu.core.program import (
-    Copy,
-    Fill,
     Gemm,
     If,
     Launch,
-    Let,
     Loop,
-    Parallel,
     Reduce,
     Scope,
-    Store,
     walk_stmts,
 )
 from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
-from tile2cu.rules.idle import idle_where
+from tile2cu.rules.idle import QUIET, idle_where
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -43,8 +37,6 @@ for k in T.Pipelined({turns}, num_stages=1):
     T.gemm(P, V_shared, O)
 T.copy(O, X[bx * 128, 0])
 """
-# Statements that use shared tiles only as operands of products and as what a producer loads.
-_PLAIN = Copy | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store
 
 
 def _example(turns: str, value: str) -> Example:
@@ -81,8 +73,7 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     work = values_of_tile(launch, context.facts)
     queue = not equal_turns(loop, context)
-    known = frozenset(var for var in work if var.role is not Role.MUTABLE)
-    idle = idle_where(launch, known, context.bounds) if queue else None
+    idle = idle_where(launch, frozenset(work), context.bounds) if queue else None
     yield launch, "persistent", Persistent(queue, work, idle)
 
 
@@ -90,7 +81,7 @@ def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool
     """Whether shared memory is only what rings hand from the producer to the others, and back when it has been read."""
     launch = context.launch
     rings = [*pipeline.buffers, *(load.dst.buffer for load in first.loads)]
-    known = all(isinstance(stmt, _PLAIN) for stmt in context.statements)
+    known = all(isinstance(stmt, QUIET) for stmt in context.statements)
     own = all(any(tile is ring for ring in rings) and not viewed(launch, tile) for tile in shared_tiles(launch))
     readers = [
         stmt
