@@ -30,7 +30,7 @@ for k in T.Pipelined({turns}, num_stages=2):
         S[i, j] = T.if_then_else({visible}, 0, -T.infinity("float32"))
     T.gemm(Q_shared, K_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.{policy})
     T.copy(best, before)
-    T.reduce_max(S, best, dim=1, clear=False)
+    {best}
     for i, j in T.Parallel({rows}, {columns}):
         S[i, j] = T.exp2({exponent})
     T.reduce_sum(S, part, dim=1)
@@ -52,6 +52,7 @@ PLAIN = {
     "turns": "T.ceildiv((bx + 1) * 192, 80)",
     "visible": "bx * 192 + i >= k * 80 + j",
     "policy": "FullRow",
+    "best": "T.reduce_max(S, best, dim=1, clear=False)",
     "exponent": "S[i, j] * 0.5 - best[i] * 0.5",
     "scale": "0.5",
     "added": "part[i]",
@@ -71,12 +72,25 @@ def ends(**changes: object) -> tuple[str, ...]:
     return (str(found.start), str(found.end), str(found.columns)) if found is not None else ()
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["bx * 192 + i >= k * 80 + j", "j + 80 * k <= i + bx * 192"],
-)
-def test_turns_end_with_a_warpgroups_own_rows(written: str) -> None:
-    assert len(ends(visible=written)) == 3
+WRITTEN: dict[str, dict[str, object]] = {
+    "as it is": {},
+    "the other way round": {"visible": "j + 80 * k <= i + bx * 192"},
+    "a maximum of its own": {
+        "best": """T.reduce_max(S, best, dim=1)
+    for i in T.Parallel(192):
+        best[i] = T.max(best[i], before[i])"""
+    },
+    "results by shared memory": {
+        "after": """O_shared = T.alloc_shared((192, 128), "float16")
+T.copy(O, O_shared)
+T.copy(O_shared, Y[bx * 192, 0])"""
+    },
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_turns_end_with_a_warpgroups_own_rows(case: str) -> None:
+    assert len(ends(**WRITTEN[case])) == 3
 
 
 REFUSED: dict[str, dict[str, object]] = {

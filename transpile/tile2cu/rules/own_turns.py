@@ -1,6 +1,7 @@
 """Hopper: overlapping turns that a warpgroup leaves out, as they change none of its rows, or none that is stored."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 
 from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
 from tile2cu.core.bounds import Linear
@@ -77,7 +78,10 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_turns(op, context):
         return
-    after = context.launch.body[context.launch.body.index(op) + 1 :]
+    place = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
+    if place is None:
+        return
+    after = context.launch.body[place + 1 :]
     rows = _stored_rows(after)
     if rows is None or not _one_warpgroup_a_row(overlap, context):
         return
@@ -107,12 +111,11 @@ def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
     """Where the rows start that all results are stored to, and where these end; None for results of several places."""
     places: set[tuple[Expr, Expr]] = set()
     for stmt in after:
-        if not isinstance(stmt, Copy) or stmt.dst.buffer.scope is Scope.FRAGMENT:
-            continue
-        if stmt.dst.buffer.scope is not Scope.GLOBAL or not stmt.src.whole or not stmt.dst.kept:
-            return None
-        dim = stmt.dst.kept[0]
-        places.add((stmt.dst.ranges[dim].start, stmt.dst.buffer.shape[dim]))
+        if isinstance(stmt, Copy) and stmt.dst.buffer.scope is Scope.GLOBAL:
+            if not stmt.src.whole or not stmt.dst.kept:
+                return None
+            dim = stmt.dst.kept[0]
+            places.add((stmt.dst.ranges[dim].start, stmt.dst.buffer.shape[dim]))
     return places.pop() if len(places) == 1 else None
 
 
@@ -156,9 +159,9 @@ def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
     if store.op or store.indices != loop.vars or not isinstance(choice, Call) or choice.function != "if_then_else":
         return None
     condition, yes, no = choice.args
-    if yes == element and static_value(no) == -float("inf"):
+    if yes == element and static_value(no) == -inf:
         return loop.vars, condition
-    return (loop.vars, negated(condition)) if no == element and static_value(yes) == -float("inf") else None
+    return (loop.vars, negated(condition)) if no == element and static_value(yes) == -inf else None
 
 
 def _is_by_rows(stmt: Stmt, context: Context) -> bool:
@@ -167,11 +170,9 @@ def _is_by_rows(stmt: Stmt, context: Context) -> bool:
         case Gemm():
             return not stmt.transpose_a and stmt.a.whole and stmt.c.whole
         case Copy():
-            return (
-                stmt.src.buffer.scope is Scope.FRAGMENT
-                and stmt.src.whole
-                and (stmt.dst.whole or stmt.dst.buffer.scope is Scope.GLOBAL)
-            )
+            tiles = stmt.src.whole and stmt.src.buffer.scope is not Scope.GLOBAL
+            same = stmt.dst.whole and stmt.dst.buffer.static_shape == stmt.src.buffer.static_shape
+            return tiles and (same or stmt.dst.buffer.scope is Scope.GLOBAL)
         case Reduce():
             return stmt.dim == 1 and stmt.src.rank == 2 and context.facts[stmt.src, "layout"].along(1).warps == 1
         case If():
@@ -212,11 +213,13 @@ def _follow(stmt: Stmt, overlap: Overlap, values: dict[Buffer, object]) -> None:
             values[overlap.first.c.buffer] = _LEAST
         case Gemm() if stmt is overlap.second and not stmt.clear and values.get(stmt.a.buffer) == _ZERO:
             values.setdefault(stmt.c.buffer, stmt.c.buffer)
+        case Fill() if stmt.dst.whole:
+            values[stmt.dst.buffer] = _value(stmt.value, values)
         case Copy() if stmt.dst.whole and stmt.src.whole:
             found = values.get(stmt.src.buffer, stmt.src.buffer)
             values[stmt.dst.buffer] = _as(stmt.dst.buffer.dtype, stmt.src.buffer.dtype, found)
-        case Reduce(kind=Reduction.MAX, clear=False) if values.get(stmt.src) == _LEAST:
-            values.setdefault(stmt.dst, stmt.dst)
+        case Reduce(kind=Reduction.MAX) if values.get(stmt.src) == _LEAST:
+            values[stmt.dst] = _LEAST if stmt.clear else values.get(stmt.dst, stmt.dst)
         case Reduce(kind=Reduction.SUM) if values.get(stmt.src) == _ZERO:
             values[stmt.dst] = _ZERO if stmt.clear else values.get(stmt.dst, stmt.dst)
         case Parallel(body=(*lets, Store() as store)) if _is_whole(stmt, store) and _are_names(lets):
@@ -225,7 +228,7 @@ def _follow(stmt: Stmt, overlap: Overlap, values: dict[Buffer, object]) -> None:
             named: dict[Expr, Expr] = {let.var: let.value for let in lets if isinstance(let, Let)}
             values[store.buffer] = _as(own.dtype, value.dtype, _value(substitute(value, named), values))
         case _:
-            values |= dict.fromkeys(buffers_written(stmt), object())
+            values |= {tile: object() for tile in buffers_written(stmt)}
 
 
 def _is_whole(loop: Parallel, store: Store) -> bool:
@@ -249,6 +252,8 @@ def _value(expr: Expr, values: Mapping[Buffer, object]) -> object:
             return _ZERO
         case Const(value=1):
             return _ONE
+        case _ if static_value(expr) == -inf:
+            return _LEAST
         case Load(buffer=Buffer() as tile):
             return values.get(tile, tile)
         case Binary():
@@ -256,6 +261,9 @@ def _value(expr: Expr, values: Mapping[Buffer, object]) -> object:
         case Call(function="if_then_else"):
             yes, no = (_value(arg, values) for arg in expr.args[1:])
             return yes if yes == no else object()
+        case Call(function="max", args=(one, other)):
+            found = {_value(one, values), _value(other, values)} - {_LEAST}
+            return found.pop() if len(found) == 1 else object() if found else _LEAST
         case Call() if expr.function in _EXPONENTIALS:
             exponent = _value(expr.args[0], values)
             return _ONE if exponent == _ZERO else _ZERO if exponent == _LEAST else object()
