@@ -18,7 +18,8 @@ def rmsnorm_silu(M, dim, block_M=None, threads=None, eps=1e-6, dtype="float16"):
     if threads is None:
         threads = max(lanes, 64)
     if block_M is None:
-        block_M = threads // lanes
+        # A warp has two rows that fill it once.
+        block_M = threads // lanes * (2 if lanes == 32 and packets <= 32 else 1)
 
     @T.prim_func
     def rmsnorm_silu_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):

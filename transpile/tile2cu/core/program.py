@@ -488,6 +488,7 @@ class Launch:
     shares: tuple[int, ...] = ()  # the threads of each group, where they differ; `threads` are then the first one's
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
     cluster: tuple[int, ...] = ()  # extents of the clusters that the blocks make, along x, y and z; none: ()
+    least_blocks: int = 0  # that should fit a multiprocessor, by the user's word; none: 0
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ from tile2cu.emitter.sections import (
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
-from tile2cu.emitter.tma import TensorMap, block_threads, map_notes, persistent_in, tensor_maps
+from tile2cu.emitter.tma import TensorMap, asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import NO_SECTION, KernelView, LaunchView, StatementView, words
 from tile2cu.emitter.way import work_of_tile
 
@@ -267,6 +267,8 @@ def _bounds(settled: Settled, *, leading: bool) -> str:
     threads = block_threads(settled)
     if settled.facts.get(settled.launch, "waves_per_simd") is not None:
         return f"{threads}, waves_per_simd"
+    if asked_blocks(settled):
+        return f"{threads}, least_blocks"
     alone = leading or settled.facts.get(settled.launch, "hands_over") is not None
     return f"{threads}, 1" if alone else threads
 

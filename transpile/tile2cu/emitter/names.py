@@ -14,7 +14,7 @@ _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
     "tl std main half kernel load store Shared shared RowStart chosen grid stream threads pipeline full turns barriers "
     "load_first first_tiles first_tiles_full "
-    "workspace workspace_bytes tensors device status random waves_per_simd loads_a_turn written_slots"
+    "workspace workspace_bytes tensors device status random waves_per_simd least_blocks loads_a_turn written_slots"
 )
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))

@@ -32,7 +32,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, shared_view, stages_name
-from tile2cu.emitter.tma import BY_TMA, persistent_in, producer_loop, staging_tiles
+from tile2cu.emitter.tma import BY_TMA, asked_blocks, persistent_in, producer_loop, staging_tiles
 from tile2cu.emitter.view import Declaration, Section
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -52,7 +52,7 @@ def sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
     declared = [] if settled.namespace else [*_constants(settled, printer, said)]
     declared += [*_stages(settled), *_written_slots(settled), *_loads(settled)]
     declared += _threads(settled)
-    declared += [*_register_shares(settled), *_waves_per_simd(settled)]
+    declared += [*_register_shares(settled), *_waves_per_simd(settled), *_least_blocks(settled)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
@@ -97,6 +97,13 @@ def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
         about = "a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between"
         text = f"constexpr int waves_per_simd = {waves};"
         yield Declaration(text, tuple(wrapped(f"{about} two kinds  [{rule}]")))
+
+
+def _least_blocks(settled: Settled) -> Iterator[Declaration]:
+    """How many blocks the user wants to fit a multiprocessor."""
+    if blocks := asked_blocks(settled):
+        about = "blocks that fit a multiprocessor: the compiler gives threads so few registers"
+        yield Declaration(f"constexpr int least_blocks = {blocks};", (about,))
 
 
 def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:

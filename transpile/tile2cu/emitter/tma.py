@@ -109,6 +109,15 @@ def producer_threads(settled: Settled) -> int:
     return 32 if settled.facts.get(settled.launch, "registers") is None else 128
 
 
+def asked_blocks(settled: Settled) -> int:
+    """The least number of blocks on a multiprocessor that the text asks for; 0 where it asks for none.
+
+    Where threads hand registers over, one block has them all; AMD's compiler is told the waves of a SIMD instead.
+    """
+    taken = any(settled.facts.get(settled.launch, what) is not None for what in ("registers", "hands_over"))
+    return 0 if taken or settled.target.mfma else settled.launch.least_blocks
+
+
 def store_dims(view: TensorMap) -> str:
     """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
     return f"tl::Dims<{', '.join(map(str, view.dims))}>" if view.dims != _last_two(view) else ""
@@ -117,7 +126,7 @@ def store_dims(view: TensorMap) -> str:
 def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """What a reader of the kernel's declaration and launch has to know of the producer warp and of tensor maps."""
     notes = []
-    if is_producer(settled):
+    if is_producer(settled) and not asked_blocks(settled):
         notes.append(
             "Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use "
             "all registers there"

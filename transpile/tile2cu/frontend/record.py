@@ -54,6 +54,7 @@ class _OpenLaunch:
     cluster: tuple[int, ...]
     place: Place
     tiles: list[Buffer] = field(default_factory=list)
+    least_blocks: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,11 @@ class Recorder:
     def blocks_per_cluster(self) -> int:
         assert self._launch is not None
         return math.prod(self._launch.cluster)
+
+    def ask_for_blocks(self, count: int) -> None:
+        """So many blocks of the open launch should fit a multiprocessor."""
+        assert self._launch is not None
+        self._launch.least_blocks = count
 
     @property
     def blocks(self) -> tuple[Var, ...]:
@@ -223,6 +229,7 @@ class Recorder:
             blocks=blocks,
             threads=math.prod(frame.threads),
             cluster=frame.cluster,
+            least_blocks=opened.least_blocks,
             tiles=tuple(opened.tiles),
             body=without_leaves(tuple(body)),
             span=place.span,

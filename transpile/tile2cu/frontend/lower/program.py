@@ -114,6 +114,12 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
     return None
 
 
+def annotate_min_blocks_per_sm(cx: Context, num: object) -> None:
+    """`T.annotate_min_blocks_per_sm(n)`: threads get so few registers that n blocks fit a multiprocessor."""
+    cx.recorder.require_kernel("T.annotate_min_blocks_per_sm")
+    cx.recorder.ask_for_blocks(as_count(num, "the blocks of T.annotate_min_blocks_per_sm", least=1))
+
+
 def hint(cx: Context, *arguments: object, **options: object) -> object:
     """A hint to another compiler that changes no result."""
     return None
@@ -191,7 +197,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "inc_max_nreg": inc_max_nreg,
     "dec_max_nreg": dec_max_nreg,
     "annotate_l2_hit_ratio": hint,
-    "annotate_min_blocks_per_sm": hint,
+    "annotate_min_blocks_per_sm": annotate_min_blocks_per_sm,
     "annotate_restrict_buffers": hint,
     "annotate_compile_flags": hint,
     "annotate_pass_configs": hint,
