@@ -250,7 +250,10 @@ def repeat(b: Builder) -> None:
 
 
 def product(b: Builder) -> None:
-    """A product over K, loaded tile by tile, pipelined or not, one operand through registers or not."""
+    """A product over K, loaded tile by tile, pipelined or not, one operand through registers or not.
+
+    Some turns may be left out, a line may be added in each, and the places may have names.
+    """
     dtype = str(b.pick("float16", "bfloat16", "float32", "int8"))
     accumulator = "int32" if dtype == "int8" else "float32"
     ta, tb = bool(b.pick(False, True)), bool(b.pick(False, True))
@@ -262,14 +265,34 @@ def product(b: Builder) -> None:
     through_registers = bool(b.pick(False, True)) and not ta
     left = b.allocate("R", (b.rows, b.depth), dtype, is_shared=False) if through_registers else a_tile
     stages, policy = b.pick(0, 1, 2, 3), b.pick("Square", "FullRow", "FullCol")
-    a_at = f"k * {b.depth}, by * {b.rows}" if ta else f"by * {b.rows}, k * {b.depth}"
-    b_at = f"bx * {b.cols}, k * {b.depth}" if tb else f"k * {b.depth}, bx * {b.cols}"
+    at = b.pick(f"k * {b.depth}", f"k * {b.depth}", "first")
+    a_at = f"{at}, by * {b.rows}" if ta else f"by * {b.rows}, {at}"
+    b_at = f"bx * {b.cols}, {at}" if tb else f"{at}, bx * {b.cols}"
     b.lines += [f"T.clear({tile.name})", f"for k in T.Pipelined(T.ceildiv(K, {b.depth}), num_stages={stages}):"]
-    b.lines += [f"    T.copy({a}[{a_at}], {a_tile})", f"    T.copy({c}[{b_at}], {b_tile})"]
-    b.lines += [f"    T.copy({a_tile}, {left})"] * through_registers
+    skip = b.pick("", "", "if (k + bx) % 3 != 1:", f"if {a}[0, 0] > 0:")
+    turn = [f"first = k * {b.depth}"] * (at == "first")
+    turn += [f"T.copy({a}[{a_at}], {a_tile})", f"T.copy({c}[{b_at}], {b_tile})"]
+    turn += [f"T.copy({a_tile}, {left})"] * through_registers
     options = f"transpose_A={ta}, transpose_B={tb}, policy=T.GemmWarpPolicy.{policy}"
-    b.lines.append(f"    T.gemm({left}, {b_tile}, {tile.name}, {options})")
+    turn.append(f"T.gemm({left}, {b_tile}, {tile.name}, {options})")
+    if accumulator == "float32" and b.pick(False, False, True):
+        turn += _added_line(b, tile)
+        tile = Tile(tile.name, "ij", accumulator, False, tile.bound + 200 * INPUT)
+    b.lines += [f"    {skip}"] * bool(skip) + [("        " if skip else "    ") + line for line in turn]
     b.keep(tile)
+
+
+def _added_line(b: Builder, tile: Tile) -> list[str]:
+    """A row of the turn's own, by shared memory, is added to all rows of a product."""
+    row = b.allocate("L", (b.cols,), "float32", is_shared=True)
+    source = b.tensor(("K", "N"), "float32")
+    place = b.pick("k", "at")
+    return [
+        *(["at = T.if_then_else(k > 1, k - 1, k)"] * (place == "at")),
+        f"T.copy({source}[{place}, bx * {b.cols} : (bx + 1) * {b.cols}], {row})",
+        f"for i, j in T.Parallel({b.rows}, {b.cols}):",
+        f"    {tile.name}[i, j] += {row}[j]",
+    ]
 
 
 def second_product(b: Builder) -> None:
