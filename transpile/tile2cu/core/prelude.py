@@ -31,7 +31,7 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Pipeline
+from tile2cu.core.schedule import FirstTiles, Persistent, Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,11 @@ def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ..
     return tuple(found)
 
 
-def hoisted(launch: Launch, facts: Facts) -> tuple[Stmt, ...]:
-    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it."""
+def hoisted(launch: Launch, facts: Facts, idle: Expr | None = None) -> tuple[Stmt, ...]:
+    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it.
+
+    Where blocks stay, that is also what tells a tile that is `idle`.
+    """
     found = producer_loop(launch, facts)
     if found is None:
         return ()
@@ -104,12 +107,15 @@ def hoisted(launch: Launch, facts: Facts) -> tuple[Stmt, ...]:
     first: FirstTiles | None = facts.get(launch, "first_tiles")
     needed = needed_on(loop, pipeline.loads, around(launch.body, loop))
     needed += tuple(expr for load in (first.loads if first is not None else ()) for expr in expressions(load))
+    persistent: Persistent | None = facts.get(launch, "persistent")
+    idle = persistent.idle if persistent is not None else idle
+    needed += (idle,) if idle is not None else ()
     return prelude(needed, before(launch.body, outermost(launch.body, loop)))
 
 
-def values_of_tile(launch: Launch, facts: Facts) -> tuple[Var, ...]:
+def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var, ...]:
     """The block's indices, and what is computed from them before a producer's loop, where anything else needs it."""
-    shared = hoisted(launch, facts)
+    shared = hoisted(launch, facts, idle)
     inside = {id(stmt) for stmt in walk_stmts(shared)}
     others = [stmt for stmt in walk_stmts(launch.body) if id(stmt) not in inside]
     read = variables(*(expr for stmt in others for expr in expressions(stmt)))

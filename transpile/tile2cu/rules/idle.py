@@ -33,7 +33,6 @@ from tile2cu.rules.rewrite.mask import conjuncts, some_fails
 
 # Statements that do nothing that anybody sees but what they write.
 QUIET = Assign | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store | While
-_SCALAR = Assign | Declare | Let | Loop | While
 _PAST_THE_END = """
 length = T.cast(A[m, 0], "int32")
 for i, j in T.Parallel(64, 64):
@@ -59,17 +58,25 @@ def idle_blocks(launch: Launch, context: Context) -> Iterator[Decision]:
     quiet = all(isinstance(stmt, QUIET) for stmt in context.statements)
     if not quiet or prod(launch.cluster) > 1 or context.facts.get(launch, "persistent") is not None:
         return
-    above = tuple(stmt for stmt in launch.body if isinstance(stmt, _SCALAR))
+    found = idle_of(launch, launch.body, context)
+    if found is not None:
+        yield launch, "idle", found
+
+
+def idle_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> Idle | None:
+    """When a block would write nothing, as values that statements `above` read from memory decide; None where unknown.
+
+    Those statements can run on their own, and all threads see the same.
+    """
     known = frozenset(stmt.var for stmt in above if isinstance(stmt, Let)).union(launch.blocks)
     idle = idle_where(launch, known, context.bounds)
-    if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), launch.body):
-        return
-    before = prelude((idle,), launch.body)
+    if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), above):
+        return None
+    before = prelude((idle,), above)
     parts = [part for stmt in walk_stmts(before) for expr in expressions(stmt) for part in walk(expr)]
     written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
     read = {part.buffer.memory.name for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)}
-    if read and not read & written:
-        yield launch, "idle", Idle(before, idle)
+    return Idle(before, idle) if read and not read & written else None
 
 
 def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | None:

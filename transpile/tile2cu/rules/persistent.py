@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import buffers_read, viewed
-from tile2cu.core.prelude import around, producer_loop, values_of_tile
+from tile2cu.core.prelude import around, before, producer_loop, values_of_tile
 from tile2cu.core.program import (
     Gemm,
     If,
@@ -17,7 +17,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
-from tile2cu.rules.idle import QUIET, idle_where
+from tile2cu.rules.idle import QUIET, idle_of
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -61,20 +61,20 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: how tiles are dealt.
     """
-    found = producer_loop(launch, context.facts)
+    producer = producer_loop(launch, context.facts)
     first: FirstTiles | None = context.facts.get(launch, "first_tiles")
-    if found is None or first is None or context.facts.get(launch, "registers") is None or launch.prelude:
+    if producer is None or first is None or context.facts.get(launch, "registers") is None or launch.prelude:
         return
-    loop, pipeline = found
+    loop, pipeline = producer
     if around(launch.body, loop) or prod(launch.cluster) > 1:
         return
     overlap: Overlap | None = context.facts.get(loop, "overlap")
     if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
         return
-    work = values_of_tile(launch, context.facts)
     queue = not equal_turns(loop, context)
-    idle = idle_where(launch, frozenset(work), context.bounds) if queue else None
-    yield launch, "persistent", Persistent(queue, work, idle)
+    found = idle_of(launch, before(launch.body, loop), context) if queue else None
+    idle = found.condition if found is not None else None
+    yield launch, "persistent", Persistent(queue, values_of_tile(launch, context.facts, idle), idle)
 
 
 def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:
