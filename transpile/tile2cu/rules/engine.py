@@ -192,6 +192,8 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
             launch = in_registers(launch, held, held.a.buffer)
         elif copied is not None:
             launch = in_flight(launch, copied)
+        elif (direct := context.facts.get(launch, "unstaged")) is not None:
+            launch = direct
         elif any(others := [context.facts.get(op, "instead") for op in launch.body]):
             body = tuple(other or op for op, other in zip(launch.body, others, strict=True))
             launch = replace(launch, body=body)

@@ -84,7 +84,7 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             yield update.dst.buffer, "tma_when", rows_when(update.dst.buffer)
     for op in _beside_the_loop(context):
         copy, instead = _copied_by(op, context)
-        if copy is not None and _leaves_by_tma(copy, context):
+        if copy is not None and leaves_by_tma(copy, context):
             staging = _placed(_staging(copy), op, staged, context)
             if staging is None:
                 continue
@@ -153,7 +153,7 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
             yield op
 
 
-def _leaves_by_tma(op: Copy, context: Context) -> bool:
+def leaves_by_tma(op: Copy, context: Context) -> bool:
     """Whether a copy takes a product's result to a tensor that TMA can write."""
     src, dst = op.src.buffer, op.dst.buffer
     if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
