@@ -1,11 +1,13 @@
 """The attention examples on the CPU engine against float64, in the variants that emitted/ does not have."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import inputs
 import references
-from tests.host.example_calls import assert_close
+from tests.host.example_calls import EXAMPLES, assert_close
 from tests.host.examples import assert_clean, halves, load, run
 
 HOPPER = {"target": "cuda:sm_90a", "block_M": 128, "threads": 256}
@@ -99,10 +101,20 @@ def test_attention_of_packed_sequences(causal: bool, target: dict[str, object]) 
         assert_clean(kernel)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_packed_sequences_by_blocks_that_stay(causal: bool) -> None:
-    """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows."""
-    kernel = load("attention_varlen.py", dim=128, block_N=128, is_causal=causal, **HOPPER)
+@pytest.mark.parametrize(("causal", "staged"), [(False, True), (True, False)])
+def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_path: Path) -> None:
+    """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows; with a result that the
+    kernel stages by hand, too.
+    """
+    text = (EXAMPLES / "attention_varlen.py").read_text()
+    if staged:
+        by_hand = "O_shared = T.alloc_shared((block_M, dim), dtype)\n            T.copy(acc_o, O_shared)\n            "
+        text = text.replace("= acc_o[i, j]\n", "= O_shared[i, j]\n")
+        text = text.replace(store := text[text.rindex("for i, j in T.Parallel") :], by_hand + store)
+    assert text.count("O_shared") == 3 * staged
+    (tmp_path / "attention_varlen.py").write_text(text)
+    kernel = load(str(tmp_path / "attention_varlen.py"), dim=128, block_N=128, is_causal=causal, **HOPPER)
+    assert "idle)" in kernel.source and "O_shared;" not in kernel.source
     assert "tl::staying_blocks" in kernel.source and "tl::tma_store_start<" in kernel.source
     for lengths, lengths_k in (((0, 1, 128, 0, 257), (5, 0, 128, 7, 300)), ((130, 3), (20, 400)), ((0,), (0,))):
         starts, starts_k = ([0, *np.cumsum(each)] for each in (lengths, lengths_k))

@@ -45,7 +45,7 @@ GUARDED = "for i, j in T.Parallel(128, 128):\n    if {condition}:\n        X[bx 
 def test_tiles_that_write_nothing_are_passed_over(conditions: list[str], passed: bool) -> None:
     guarded = "\n".join(GUARDED.format(condition=condition) for condition in conditions)
     above = 'length = T.cast(A[m, 0], "int32")'
-    text = BODY.format(turns="T.ceildiv(length, 128)", above=above, below=guarded)
+    text = BODY.format(turns='T.cast(A[bx, 0], "int32")', above=above, below=guarded)
     context = settled(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
     found = str(context.facts[context.launch, "persistent"])
     assert found == "from a queue" + ", but for those that write nothing" * passed

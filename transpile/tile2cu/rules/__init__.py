@@ -69,7 +69,6 @@ from tile2cu.rules.storage import line_swizzle, shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
 from tile2cu.rules.tma_store import tma_store
-from tile2cu.rules.unstaged import unstaged
 from tile2cu.rules.warps import block_threads, full_col, full_row, square
 
 __all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
@@ -168,7 +167,6 @@ RULES: tuple[Rule, ...] = (
     copy_cp_async,
     read_once,
     tma_store,
-    unstaged,
     grid_panels,
     grid_dies,
     longest_first,

@@ -9,7 +9,7 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.prelude import around, producer_loop
 from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Loop, Parallel, Reduction, Scope, Stmt
-from tile2cu.core.schedule import Ledger, Multiple, Staging
+from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
@@ -18,6 +18,7 @@ from tile2cu.rules.memory import given_multiples
 from tile2cu.rules.pipeline import dealt_of, is_at_top
 from tile2cu.rules.rewrite.bounded import bounded
 from tile2cu.rules.rewrite.transposed import transposing
+from tile2cu.rules.rewrite.unstaged import Unstaged, unstaged
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
 _TRANSPOSED = """
@@ -30,6 +31,9 @@ for k in T.Pipelined(4, num_stages=2):
 for i, j in T.Parallel(64, 64):
     Z[bx * 64 + j, i] = C_local[i, j]
 """
+_STAGED = GEMM.replace("T.copy(C_local, Z[0, 0])", "T.copy(C_local, C_shared)\nT.copy(C_shared, Z[0, 0])").replace(
+    "for k", 'C_shared = T.alloc_shared((64, 64), "float16")\nfor k'
+)
 _ADDED = """
 A_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
@@ -49,6 +53,7 @@ _PANEL_FLOATS = 32  # the columns of a swizzle's span
     source=f"{LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
     examples=(
         Example(GEMM, 8, "call", "tma_store", target="cuda:sm_90a"),
+        Example(_STAGED, 10, "call", "tma_store", target="cuda:sm_90a"),
         Example(GEMMS_OVER_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
         Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
         Example(GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
@@ -62,6 +67,8 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits
     for TMA to read a tile before the next one is staged. A loop that stores a result's transpose, and nothing else, is
     such a copy; so is one that stores a result under a condition, as `row < length`, where that holds for all of it.
+    A shared tile of the user's that only takes a result to a tensor is left out: blocks may stay then, and TMA's store
+    needs no barrier of the block. All is then decided anew.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
     block stores it from registers.
     Floats that each turn of the producer's loop adds to a tensor leave the same way, and TMA adds them: a thread's own
@@ -73,7 +80,18 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     if not is_specialised(context):
         return
+    for direct in unstaged(launch, context.bounds):
+        if _goes_without_tile(direct, context):
+            yield launch, "unstaged", direct.launch
+            return
     staged: list[Staging] = []
+    yield from _additions(staged, context)
+    yield from _stores(staged, context)
+    yield launch, "staging", tuple(staged)
+
+
+def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
+    """The additions of each turn that leave by TMA; their staging tiles become part of `staged`."""
     for update in _added_in_turns(context):
         placed = _placed(_staging(update), update, staged, context)
         if placed is not None:
@@ -82,9 +100,13 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
             yield update, "staging", placed.name
             yield update, "read_later", True
             yield update.dst.buffer, "tma_when", rows_when(update.dst.buffer)
+
+
+def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
+    """The same of results."""
     for op in _beside_the_loop(context):
         copy, instead = _copied_by(op, context)
-        if copy is not None and leaves_by_tma(copy, context):
+        if copy is not None and _leaves_by_tma(copy, context):
             staging = _placed(_staging(copy), op, staged, context)
             if staging is None:
                 continue
@@ -99,7 +121,18 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
                 yield op, "read_later", True
             when = rows_when(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, "tma_when", when
-    yield launch, "staging", tuple(staged)
+
+
+def _goes_without_tile(direct: Unstaged, context: Context) -> bool:
+    """Whether TMA stores a result that the kernel stages by hand, wherever a run puts its rows, and has room for it.
+
+    Where the user's tile shares memory with others, a copy in a branch would need a place of its own.
+    """
+    tensor = direct.copy.dst.buffer
+    overlay: Overlay | None = context.facts.get(context.launch, "overlay")
+    shares = overlay is not None and bool(overlay.mates(direct.tile.name))
+    given = static_value(tensor.shape[-1]) is not None and tensor.strides is None
+    return given and not (direct.in_branch and shares) and _leaves_by_tma(direct.copy, context)
 
 
 def _copied_by(op: Stmt, context: Context) -> tuple[Copy | None, Stmt | None]:
@@ -153,7 +186,7 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
             yield op
 
 
-def leaves_by_tma(op: Copy, context: Context) -> bool:
+def _leaves_by_tma(op: Copy, context: Context) -> bool:
     """Whether a copy takes a product's result to a tensor that TMA can write."""
     src, dst = op.src.buffer, op.dst.buffer
     if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
