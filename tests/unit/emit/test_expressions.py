@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT16, DType
+from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT16, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.core.span import Span
@@ -44,6 +44,8 @@ def text(expr: Expr, want: DType | None = None) -> str:
         (Binary(INT32, "*", Binary(INT32, "//", BX, int_const(2)), int_const(64)), "(bx / 2) * 64"),
         (Binary(INT32, "//", Binary(INT32, "-", BX, int_const(1)), int_const(2)), "tl::floordiv(bx - 1, 2)"),
         (Binary(INT32, "%", Unary(INT32, "-", BX), int_const(2)), "tl::floormod(-bx, 2)"),
+        (Binary(INT32, "|", BX, Binary(INT32, "+", BX, int_const(1))), "bx | (bx + 1)"),
+        (Binary(BOOL, "&", Binary(BOOL, "<", BX, int_const(3)), Binary(BOOL, "!=", BX, I)), "(bx < 3) & (bx != i)"),
         (Call(FLOAT32, "max", (X, Const(INT32, 0))), "tl::max(x, 0.0f)"),
         (Call(FLOAT32, "infinity", ()), "tl::infinity<float>"),
         (Unary(FLOAT32, "-", Call(FLOAT32, "infinity", ())), "-tl::infinity<float>"),

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import inf
 
 from tile2cu.core.bounds import Bounds
@@ -65,6 +66,7 @@ _OWN_TYPES = frozenset(_OWN.split())
 _CONFUSING = frozenset(
     (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))
     + (("*", "%"), ("%", "*"), ("//", "%"), ("%", "//"), ("*", "//"))
+    + tuple(product(("&", "^", "|"), ("+", "-", "<", "<=", ">", ">=", "==", "!=")))  # -Wparentheses
 )
 
 
