@@ -137,12 +137,12 @@ CASES = {
         tolerance=2e-3,
     ),
     "gemm": Case(sizes=GEMM_SIZES, reference=references.gemm, tolerance=4e-3),
-    "gemm_fp8_scaled": Case(  # TMA asks for K in sixteens
+    "gemm_fp8_scaled": Case(  # TMA asks for K in sixteens; an ulp of bfloat16 is 2^-7
         sizes=({"M": 150, "N": 328, "K": 304}, {"M": 1, "N": 8, "K": 16}, {"M": 129, "N": 384, "K": 0}),
         reference=references.scaled_product,
         integers=inputs.scaled_integers,
         random=inputs.scaled,
-        tolerance=4e-3,
+        tolerance=8e-3,
     ),
     "gemm_batched": Case(
         sizes=tuple({"batch": 3, **sizes} for sizes in GEMM_SIZES[:3]),

@@ -73,18 +73,10 @@ def test_gemm_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
-@pytest.mark.parametrize(
-    ("target", "bindings"),
-    [
-        ("cuda:sm_90a", {}),
-        ("cuda:sm_90a", {"parts": 1, "block_M": 64, "threads": 128}),
-        ("cuda:sm_80", {"num_stages": 2}),
-    ],
-    ids=str,
-)
-def test_float8_with_scales(target: str, bindings: dict[str, object]) -> None:
+@pytest.mark.parametrize("bindings", [{}, {"parts": 1, "block_M": 64, "threads": 128}], ids=str)
+def test_float8_with_scales(bindings: dict[str, object]) -> None:
     """K that no group fills, N that leaves a half of its last tile empty, few rows, and no product."""
-    kernel = load("gemm_fp8_scaled.py", target=target, **bindings)
+    kernel = load("gemm_fp8_scaled.py", target="cuda:sm_90a", **bindings)
     for m, n, k in ((150, 328, 304), (1, 8, 16), (64, 128, 0)):
         groups = -(-k // 128)
         shapes = [(m, k), (n, k), (m, groups), (-(-n // 128), groups)]
