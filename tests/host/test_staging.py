@@ -328,3 +328,26 @@ def test_shared_tiles_that_only_carry_are_left_out(tmp_path: Path) -> None:
     text = kernel.source[kernel.source.index("struct Shared") :]
     assert text.count("rewrite.copy.straight") == 3 and " kept;" in text
     assert " carried;" not in text and " read;" not in text
+
+
+def test_rows_that_lanes_go_along_start_in_different_banks(tmp_path: Path) -> None:
+    """A running sum of each row of a fragment, one row a lane, in shared tiles whose rows are padded."""
+    kernel = load_body(
+        tmp_path,
+        """
+        x = T.alloc_fragment((20, 64), "float32")
+        sums = T.alloc_fragment((20, 64), "float32")
+        total = T.alloc_fragment((20,), "float32")
+        T.copy(X, x)
+        T.clear(total)
+        for i in T.Parallel(20):
+            for j in T.serial(64):
+                total[i] = total[i] + x[i, j]
+                sums[i, j] = total[i]
+        T.copy(sums, Y)
+        """,
+        'X: T.Tensor((20, 64), "float32"), Y: T.Tensor((20, 64), "float32")',
+    )
+    x = integers(20, 64)
+    np.testing.assert_array_equal(kernel(x), np.cumsum(x, axis=1))
+    assert kernel.source.count("64, tl::Padded<16>>") == 2

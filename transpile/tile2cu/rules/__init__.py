@@ -65,7 +65,7 @@ from tile2cu.rules.select import (
     reduce_workspace,
 )
 from tile2cu.rules.shares_by_hand import registers_by_hand
-from tile2cu.rules.storage import line_swizzle, shared_ledger, shared_plain
+from tile2cu.rules.storage import line_swizzle, rows_of_lanes, shared_ledger, shared_plain
 from tile2cu.rules.sync import shared_hazard
 from tile2cu.rules.threads import pasted_ptx, shared_addressed, thread_available
 from tile2cu.rules.tma_store import tma_store
@@ -126,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     copied_swizzle,
     decoded_swizzle,
     line_swizzle,
+    rows_of_lanes,
     shared_plain,
     loop_flat,
     loop_packets,

@@ -6,9 +6,10 @@ from math import prod
 
 from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
 from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
 from tile2cu.core.prelude import producer_loop
-from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, Parallel, Reduce, Scan, Scope, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Parallel, Reduce, Scan, Scope, While, walk_stmts
 from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
@@ -81,6 +82,61 @@ def _read_in_runs(tile: Buffer, context: Context) -> bool:
         elif not (isinstance(op, Copy) and op.dst.buffer is tile):
             return False
     return longest > VECTOR_BYTES
+
+
+_ROWS_EXAMPLE = """
+S = T.alloc_shared((32, 128), "float32")
+sums = T.alloc_fragment((32,), "float32")
+T.copy(X[0, 0], S)
+for i in T.Parallel(32):
+    for j in T.serial(128):
+        sums[i] = sums[i] + S[i, j]
+"""
+
+
+@rule(
+    "layout.shared.rows-of-lanes",
+    phase=Phase.LOOP,
+    on=Launch,
+    source="CUDA C++ Programming Guide, 'Shared Memory' of compute capability 5.x and later: 32 banks of 4 bytes",
+    examples=(Example(_ROWS_EXAMPLE, "S", "layout", "rows padded by 16 bytes"),),
+)
+def rows_of_lanes(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A tile of which lanes go along a row each has rows that start in different banks.
+
+    Rows of a multiple of 128 bytes would all start in the same one: 16 lanes that read an element of a row each take 16
+    turns, with 16 bytes of padding two.
+
+    Gives: the layout of tiles that only loops and copies reach, in which a loop's last variable is the row alone; none
+    in launches with products, whose operands have layouts of their own.
+    """
+    products = any(isinstance(op, Gemm) for op in context.statements)
+    for tile in () if products else shared_tiles(launch):
+        free = tile.rank == 2 and not tile.dtype.is_packed and not viewed(launch, tile)
+        layout = SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES)
+        if free and layout.row_bytes % _LINE == 0 and _is_read_by_rows(tile, context):
+            yield tile, "layout", layout
+
+
+def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
+    """Whether a loop's lanes go along rows of it, and nothing but loops and copies of the whole tile reaches it."""
+    by_rows = False
+    inside = {id(stmt) for op in context.statements if isinstance(op, Parallel) for stmt in walk_stmts(op.body)}
+    for op in context.statements:
+        if isinstance(op, Loop | If | While) or id(op) in inside:
+            continue
+        match op:
+            case Parallel():
+                last = op.vars[-1]
+                indices = [access.indices for access in element_accesses(op.body) if access.buffer is tile]
+                by_rows |= any(last in walk(row) and last not in walk(column) for row, column in indices)
+            case Copy() if op.barrier is None and not op.begun and op.remote is None:
+                pass
+            case _ if tile in buffers_read(op) | buffers_written(op):
+                return False
+            case _:
+                pass
+    return by_rows
 
 
 @rule(
