@@ -84,11 +84,11 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
   // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
   TL_DEVICE void release(int k) const { release_slot(k % stages); }
   TL_DEVICE void release(const RingSlot<stages>& slot) const { release_slot(slot); }
-  // This warp does not use tile k. It waits for it all the same: an earlier arrival would count as one that releases the
-  // tile that was in the slot before. Who: whole consumer warps.
+  // This warp does not use tile k. It waits for it all the same: an earlier arrival would count as one that releases
+  // the tile that was in the slot before. Who: whole consumer warps.
   TL_DEVICE void skip(int k) const { wait(k), release(k); }
-  // The same as release, by an arrival that depends on what the warp knows by now: compilers move no wait for products up in front
-  // of it. Who: whole consumer warps, all lanes of which know the same.
+  // The same as release, by an arrival that depends on what the warp knows by now: compilers move no wait for products
+  // up in front of it. Who: whole consumer warps, all lanes of which know the same.
   TL_DEVICE void release_knowing(bool known, int k) const {
     static_assert(blocks == 1, "the slots of a cluster are freed by release");
     sync_warp();  // all lanes are done with the slot
