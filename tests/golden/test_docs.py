@@ -20,13 +20,13 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 def sections(page: Path) -> set[str]:
     """The anchors of a page's headings."""
-    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    heads = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 @each_page
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"`[^`]*`", "", CODE.sub("", page.read_text()))
+    text = re.sub(r"`[^`]*`", "", CODE.sub("", page.read_text("utf-8")))
     for link in re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)$", text, re.MULTILINE):
         path, _, section = "".join(link).partition("#")
         if not path.startswith("http"):
@@ -37,14 +37,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @each_page
 def test_rules_that_are_named_are_there(page: Path) -> None:
-    named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+\.[a-z0-9-]+)`", page.read_text()))
+    named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+\.[a-z0-9-]+)`", page.read_text("utf-8")))
     rules = {name for name in named if name.partition(".")[0] in AREAS}
     assert rules - {rule.id for rule in RULES} - set(REWRITES) == set()
 
 
 def test_the_example_for_hopper_is_the_kernels_text() -> None:
     """Comments are shortened there, and lines left out."""
-    for language, shown in CODE.findall((ROOT / "docs/hopper.md").read_text())[:2]:
+    for language, shown in CODE.findall((ROOT / "docs/hopper.md").read_text("utf-8"))[:2]:
         source = " ".join((ROOT / SHOWN[language]).read_text().split())
         lines = [line.partition("  //")[0].strip() for line in shown.splitlines()]
         assert [line for line in lines if not line.startswith("//") and line not in source] == []
