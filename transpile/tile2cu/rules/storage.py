@@ -108,14 +108,22 @@ def rows_of_lanes(launch: Launch, context: Context) -> Iterator[Decision]:
     turns, with 16 bytes of padding two.
 
     Gives: the layout of tiles that only loops and copies reach, in which a loop's last variable is the row alone; none
-    in launches with products, whose operands have layouts of their own.
+    in launches with products, whose operands have layouts of their own, or where padding might not fit.
     """
     products = any(isinstance(op, Gemm) for op in context.statements)
-    for tile in () if products else shared_tiles(launch):
+    for tile in () if products or not _pads_easily(launch, context) else shared_tiles(launch):
         free = tile.rank == 2 and not tile.dtype.is_packed and not viewed(launch, tile)
         layout = SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES)
         if free and layout.row_bytes % _LINE == 0 and _is_read_by_rows(tile, context):
             yield tile, "layout", layout
+
+
+def _pads_easily(launch: Launch, context: Context) -> bool:
+    """Whether three quarters of a block's shared memory hold all tiles with padded rows, and a slot for each stage."""
+    stages = max((op.num_stages for op in context.statements if isinstance(op, Loop)), default=0)
+    tiles = shared_tiles(launch)
+    layouts = (SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES) for tile in tiles)
+    return 4 * max(stages, 1) * sum(layout.bytes for layout in layouts) <= 3 * context.target.shared_limit
 
 
 def _is_read_by_rows(tile: Buffer, context: Context) -> bool:

@@ -24,18 +24,28 @@ def with_straight_copies(launch: Launch) -> Launch:
 
     Two barriers less, and nobody waits for the slowest load of the block. That needs registers that lie as memory wants
     them, so launches with products are left alone. Of more than 128 bytes a thread that are read twice, loads wait for
-    registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without).
+    registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without). So do
+    those of a tensor that is read and written: their barriers may be what keeps the one before the other.
     """
     if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
         return launch
+    both_ways = _read_and_written(launch)
     for tile in launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is None and not viewed(launch, tile):
-            launch = _without(tile, launch) or launch
+            launch = _without(tile, launch, both_ways) or launch
     return launch
 
 
-def _without(tile: Buffer, launch: Launch) -> Launch | None:
-    """The launch without the tile; None where it does more than to carry."""
+def _read_and_written(launch: Launch) -> frozenset[Buffer]:
+    """The tensors that a launch reads as well as writes."""
+    ops = tuple(walk_stmts(launch.body))
+    read = {buffer.memory for op in ops for buffer in buffers_read(op)}
+    written = {buffer.memory for op in ops for buffer in buffers_written(op)}
+    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
+
+
+def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Launch | None:
+    """The launch without the tile; None where it does more than to carry, or a tensor is among those `both_ways`."""
     staged = tile.dtype.bytes_of(prod(tile.static_shape)) > _MOST_BYTES * launch.threads and _is_kept(tile, launch)
     instead: dict[int, Body] = {}
     joined: list[Stmt] = []
@@ -43,7 +53,7 @@ def _without(tile: Buffer, launch: Launch) -> Launch | None:
     def change(body: Body, place: int) -> Body | None:
         here = body[place : place + 2]
         both = _straight(*here, tile) if len(here) == 2 else None
-        if both is not None:
+        if both is not None and both_ways.isdisjoint(buffer.memory for buffer in _named(both)):
             joined.extend(here)
             if not (staged and here[0].src.buffer.scope is Scope.GLOBAL):  # type: ignore[attr-defined]
                 instead[id(here[0])], instead[id(here[1])] = (both,), ()
