@@ -65,6 +65,7 @@ A_shared = T.alloc_shared((64, 64), "float16")
 line = T.alloc_fragment((64,), "float32")
 S = T.alloc_fragment((64, 64), "float32")
 sums = T.alloc_fragment((64, 64), "float32")
+place = T.alloc_var("int32", init=0)
 T.clear(sums)
 for k in T.Pipelined(4, num_stages={stages}):
     T.copy(Z[k * 64, 0], A_shared)
@@ -74,6 +75,7 @@ for k in T.Pipelined(4, num_stages={stages}):
     T.gemm(A_shared, A_shared, S, transpose_B=True, clear_accum=True)
     for i, j in T.Parallel(64, 64):
         sums[i, j] += S[i, j] * line[{at}]
+    place = place + 3
 T.copy(sums, X[0, 0])
 """
 
@@ -83,7 +85,7 @@ def loaded_ahead(value: str = "A[i, k] * other", at: str = "i", stages: int = 2)
     context = settled(AHEAD.format(value=value, at=at, stages=stages), target="cuda:sm_90a")
     (loop,) = (op for op in context.launch.body if isinstance(op, Loop))
     filled = [op for part in loop.body if isinstance(part, Parallel) for op in part.body if isinstance(op, Store)]
-    variables = [op.var.name for op in loop.body if isinstance(op, Assign)]
+    variables = [op.var.name for op in loop.body if isinstance(op, Assign) and op.var.name != "place"]
     return [op.buffer.name for op in filled if op.buffer.name.endswith("ahead")], variables
 
 
@@ -100,6 +102,7 @@ def test_what_rows_need_is_loaded_a_turn_ahead() -> None:
         {"value": "A[i, 0] + 1.0"},  # the same in each turn
         {"value": "X[i, k]"},  # which the kernel writes
         {"value": "A[i, T.cast(A[k, 0], 'int32')]"},
+        {"value": "A[i, k + place]"},  # which changes after that
         {"value": "A_shared[i, 0]"},
         {"at": "j"},
         {"stages": 0},  # no producer
@@ -121,15 +124,16 @@ for k in T.Pipelined(4, num_stages=2):
     T.gemm(A_shared, A_shared, S, transpose_B=True)
     for i, j in T.Parallel(64, 64):
         sums[i, j] += S[i, j]
+    {between}
     {end}
 {below}
 T.copy(sums, X[0, 0])
 """
 
 
-def overwrites(first: str = "0", end: str = "T.clear(S)", below: str = "") -> bool:
+def overwrites(first: str = "0", between: str = "pass", end: str = "T.clear(S)", below: str = "") -> bool:
     """Whether the product overwrites S; then nothing clears it."""
-    context = settled(CLEARED.format(first=first, end=end, below=below), target="cuda:sm_90a")
+    context = settled(CLEARED.format(first=first, between=between, end=end, below=below), target="cuda:sm_90a")
     statements = tuple(walk_stmts(context.launch.body))
     (product,) = (op for op in statements if isinstance(op, Gemm))
     cleared = [op for op in statements if isinstance(op, Fill) and op.dst.buffer.name == "S"]
@@ -140,6 +144,8 @@ def overwrites(first: str = "0", end: str = "T.clear(S)", below: str = "") -> bo
 def test_a_product_overwrites_what_each_turn_has_cleared() -> None:
     assert overwrites()
     assert not overwrites(first="1")
+    assert not overwrites(between="if A[k, 0] > 0: continue")  # the next turn's product adds then
+    assert overwrites(between="if A[k, 0] > 0: break")
     assert not overwrites(end="T.fill(S, 1)")
     assert not overwrites(end="sums[0, 0] = 1.0")
     assert not overwrites(below="T.copy(S, X[64, 0])")

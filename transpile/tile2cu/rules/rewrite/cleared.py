@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Fill, Gemm, If, Launch, Loop, Scope, Stmt, While, walk_stmts
+from tile2cu.core.program import Buffer, Continue, Fill, Gemm, If, Launch, Loop, Scope, Stmt, While, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 OVERWRITES = "rewrite.gemm.overwrites"
@@ -40,6 +40,8 @@ def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
     tile = product.c.buffer
     if product.clear or product.clear_if is not None or tile.scope is not Scope.FRAGMENT or not product.c.whole:
         return None
+    if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+        return None  # it may leave the turn before the tile is cleared
     inside = {id(op) for op in walk_stmts((loop,))}
     outside = [op for op in walk_stmts(launch.body) if id(op) not in inside and _uses(op, tile)]
     first, *others = [op for op in loop.body if _uses(op, tile)]

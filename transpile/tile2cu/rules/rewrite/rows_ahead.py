@@ -8,6 +8,7 @@ from tile2cu.core.expr import Expr, Load, Role, Var, binary, substitute, walk
 from tile2cu.core.program import (
     Assign,
     Buffer,
+    Continue,
     Declare,
     Gemm,
     If,
@@ -128,6 +129,8 @@ def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     leaves = [op for op in walk_stmts(launch.body) if not isinstance(op, If | Loop | While)]
     changed = {buffer.memory for op in leaves for buffer in buffers_written(op)}
     for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED):
+        if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+            continue  # a turn that is left before it has loaded
         for place, rows in enumerate(loop.body):
             if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
                 behind = loop.body[place + 1 :]
@@ -155,6 +158,8 @@ def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
             return False
         if parts & inside or any(isinstance(part, Load) for part in parts):
             return False  # an index that is loaded, too
+        if any(isinstance(part, Var) and part.role is Role.MUTABLE for part in parts):
+            return False  # the turn may change it
     return bool(loads)
 
 
