@@ -149,3 +149,5 @@ def test_a_product_overwrites_what_each_turn_has_cleared() -> None:
     assert not overwrites(end="T.fill(S, 1)")
     assert not overwrites(end="sums[0, 0] = 1.0")
     assert not overwrites(below="T.copy(S, X[64, 0])")
+    late = "T.clear(S)\n    if k == 2:\n        T.copy(S, X[64, 0])"
+    assert not overwrites(end=late)  # it reads the zeros

@@ -28,6 +28,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
+    operations,
     walk_stmts,
 )
 from tile2cu.core.span import Span
@@ -217,6 +218,24 @@ def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
             return frozenset(access.buffer for access in element_accesses((stmt,)) if access.is_store)
 
 
+def buffers_used(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers whose elements one statement reads or writes."""
+    return buffers_read(stmt) | buffers_written(stmt)
+
+
+def buffers_below(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    """The buffers that a body reads or writes, in conditions and nested statements, too."""
+    return frozenset().union(*map(buffers_used, walk_stmts(body)))
+
+
+def tensors_both_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    """The tensors that a body reads as well as writes, otherwise than in single steps."""
+    ops = tuple(operations(body))
+    read = {buffer.memory for op in ops for buffer in buffers_read(op) - atomic_only(op)}
+    written = {buffer.memory for op in ops for buffer in buffers_written(op)}
+    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
+
+
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements a statement reads and writes in single steps only; of its body for loops."""
     accesses = tuple(element_accesses((stmt,)))
@@ -246,7 +265,7 @@ def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
 
 def depend(a: Stmt, b: Stmt) -> bool:
     """Whether two statements must keep their order."""
-    return bool(buffers_written(a) & (buffers_read(b) | buffers_written(b)) or buffers_read(a) & buffers_written(b))
+    return bool(buffers_written(a) & buffers_used(b) or buffers_read(a) & buffers_written(b))
 
 
 def covers(op: Parallel, tile: Buffer) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.accesses import buffers_used, buffers_written
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.core.program import (
@@ -82,7 +82,7 @@ def is_operation(stmt: Stmt) -> bool:
 
 def fragments(stmt: Stmt) -> frozenset[Buffer]:
     """The fragments that one statement reads or writes."""
-    return frozenset(tile for tile in buffers_read(stmt) | buffers_written(stmt) if tile.scope is Scope.FRAGMENT)
+    return frozenset(tile for tile in buffers_used(stmt) if tile.scope is Scope.FRAGMENT)
 
 
 def fragment_users(body: tuple[Stmt, ...], group: int | None = None) -> dict[str, set[int]]:

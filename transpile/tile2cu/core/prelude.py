@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.core.accesses import (
     buffers_read,
+    buffers_used,
     buffers_written,
     element_accesses,
     expressions,
@@ -307,7 +308,7 @@ def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...],
     """Why loads cannot run ahead of the turns around their loop; empty if they can."""
     inside = {id(stmt) for stmt in walk_stmts((loop,))}
     others = tuple(stmt for stmt in parts if id(stmt) not in inside)
-    used = _memories(buffer for stmt in others for buffer in buffers_read(stmt) | buffers_written(stmt))
+    used = _memories(buffer for stmt in others for buffer in buffers_used(stmt))
     if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
         return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next turns"
     if changed := written & _memories(tensor for load in loads for tensor in buffers_read(load)):

@@ -584,6 +584,18 @@ def _static_extents(region: Region) -> tuple[int, ...]:
     return tuple(int(static_value(extent) or 0) for extent in region.extents)
 
 
+def operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """What is done in a body, in order: branches and loops, but for those over elements, are gone through."""
+    for stmt in body:
+        match stmt:
+            case Loop() | While():
+                yield from operations(stmt.body)
+            case If():
+                yield from operations((*stmt.then, *stmt.orelse))
+            case _:
+                yield stmt
+
+
 def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below `body`, in order, outermost first."""
     for stmt in body:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads
+from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, expressions, loads
 from tile2cu.core.dtype import DType
 from tile2cu.core.effects import is_cluster_barrier
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
@@ -277,7 +277,7 @@ def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     facts, all_stmts = settled.facts, walk_stmts(settled.launch.body)
     stmts = [op for op in all_stmts if facts.get(op, "call") not in BY_TMA or facts.get(op, "tma_when") is not None]
     plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If | While)]
-    names = {buffer.name for stmt in plain for buffer in buffers_read(stmt) | buffers_written(stmt)}
+    names = {buffer.name for stmt in plain for buffer in buffers_used(stmt)}
     conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If | While) for expr in expressions(stmt)]
     names |= {access.buffer.name for expr in conditions for access in loads(expr, settled.launch.span)}
     return tuple(tensor for tensor in tensors(settled) if tensor.name in names)

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, overwrites, variables, viewed
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    depend,
+    expressions,
+    overwrites,
+    variables,
+    viewed,
+)
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -96,7 +105,7 @@ def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
     sum_, tile = second.c.buffer, second.a.buffer
-    late = tuple(op for op in before if sum_ in buffers_read(op) | buffers_written(op))
+    late = tuple(op for op in before if sum_ in buffers_used(op))
     own = tuple(op for op in before if op not in late)
     store = next((op for op in own if tile in buffers_written(op)), None)
     if not isinstance(store, Copy) or not overwrites(store, tile) or not store.src.whole:
@@ -162,7 +171,7 @@ def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Le
 
 def _can_wait(factor: RowFactor, between: tuple[Stmt, ...]) -> bool:
     """Whether a factor may be computed at the end of a turn: nothing needs it before, or changes what it is made of."""
-    needed = any(factor.tile in buffers_read(op) | buffers_written(op) for op in between if op is not factor.op)
+    needed = any(factor.tile in buffers_used(op) for op in between if op is not factor.op)
     behind = between[between.index(factor.op) + 1 :]
     return not needed and not any({factor.before, factor.after} & buffers_written(op) for op in behind)
 
@@ -179,7 +188,7 @@ def _needed(op: Stmt, between: tuple[Stmt, ...], by_rows: list[Stmt]) -> list[St
 
 def _is_by_rows(op: Stmt) -> bool:
     """Whether a statement meets nothing but fragments of one value a row."""
-    tiles = buffers_read(op) | buffers_written(op)
+    tiles = buffers_used(op)
     return isinstance(op, Copy | Parallel) and all(tile.rank == 1 and tile.scope is Scope.FRAGMENT for tile in tiles)
 
 
@@ -200,7 +209,7 @@ def _not_alone(
             return "a product's second operand is not loaded by the loop, with K along its rows"
     if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in products]:
         return "the first products do not read what is loaded, in its order"
-    touched = (buffers_read(op) | buffers_written(op) for op in own[last + 1 :] if op is not store)
+    touched = (buffers_used(op) for op in own[last + 1 :] if op is not store)
     if any(buffer.scope is not Scope.FRAGMENT for buffers in touched for buffer in buffers):
         return "a turn reads more than fragments"
     return ""
@@ -247,5 +256,5 @@ def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
 def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:
     """Whether nothing but these statements touches the tile."""
     others = [op for op in context.statements if op not in users and not isinstance(op, Loop | If | While)]
-    elsewhere = any(tile in buffers_written(op) | buffers_read(op) for op in others)
+    elsewhere = any(tile in buffers_used(op) for op in others)
     return tile.of is None and not viewed(context.launch, tile) and not elsewhere

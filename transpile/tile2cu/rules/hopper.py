@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, seen_in_other_rows, touches
+from tile2cu.core.accesses import buffers_used, expressions, seen_in_other_rows, touches
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
@@ -315,7 +315,7 @@ def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
     """Why tiles cannot be filled from the kernel's first moment on; empty if they can."""
     for stmt in walk_stmts(above):
         for tile in tiles:
-            if touches(buffers_read(stmt) | buffers_written(stmt), tile):
+            if touches(buffers_used(stmt), tile):
                 return f"`{tile.name}`, which the loop loads ahead, is used before it, in line {stmt.span.line}"
     return ""
 

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, overwrites, variables, viewed
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    expressions,
+    overwrites,
+    variables,
+    viewed,
+)
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -126,14 +134,14 @@ def _in_registers(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Co
 
 
 def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
-    return any(tile in buffers_written(stmt) | buffers_read(stmt) for stmt in body)
+    return any(tile in buffers_used(stmt) for stmt in body)
 
 
 def _handed_over(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> bool:
     """Whether one statement of the body writes the whole tile, a later one reads it, and nothing else touches it."""
     if tile.of is not None or viewed(context.launch, tile):
         return False
-    users = [stmt for stmt in body if tile in buffers_written(stmt) | buffers_read(stmt)]
+    users = [stmt for stmt in body if tile in buffers_used(stmt)]
     inside = {id(stmt) for stmt in walk_stmts(body)}
     others = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
     if len(users) != 2 or _touched(tile, tuple(others)):

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, overwrites, viewed
+from tile2cu.core.accesses import buffers_used, buffers_written, overwrites, viewed
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.prelude import before, outermost
 from tile2cu.core.program import (
     Buffer,
     Fill,
-    If,
     Loop,
     Parallel,
     Reduce,
@@ -16,7 +15,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    While,
+    operations,
 )
 from tile2cu.core.schedule import Overlap, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -84,13 +83,13 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
     for place, reduce in enumerate(between):
         if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
             continue
-        users = [op for op in _operations(body) if reduce.dst in _touched(op) and op is not reduce]
+        users = [op for op in operations(body) if reduce.dst in buffers_used(op) and op is not reduce]
         update = next((op for op in between[place:] if isinstance(op, Parallel) and users == [op]), None)
         total = _adds_to(update, reduce.dst) if update is not None else None
         if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
             continue
-        inside = [op for op in _operations(loop.body) if total in _touched(op)]
-        starts = [op for op in _operations(above) if total in buffers_written(op)]
+        inside = [op for op in operations(loop.body) if total in buffers_used(op)]
+        starts = [op for op in operations(above) if total in buffers_written(op)]
         if inside == [update] and len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total):
             yield RunningSum(reduce, update, total)
 
@@ -137,18 +136,3 @@ def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
         or (isinstance(part, Call) and part.function in OF_THREAD)
         for part in walk(factor)
     )
-
-
-def _operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """What is done in a body: branches and loops, but for those over elements, are gone through."""
-    for stmt in body:
-        if isinstance(stmt, If):
-            yield from _operations((*stmt.then, *stmt.orelse))
-        elif isinstance(stmt, Loop | While):
-            yield from _operations(stmt.body)
-        else:
-            yield stmt
-
-
-def _touched(stmt: Stmt) -> frozenset[Buffer]:
-    return buffers_read(stmt) | buffers_written(stmt)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, buffers_written, depend, expressions, variables
+from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, depend, expressions, variables
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.prelude import taken_turns
@@ -339,5 +339,5 @@ def _touches(op: Stmt, product: Gemm) -> bool:
 
 
 def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:
-    touched = buffers_written(op) if written else buffers_written(op) | buffers_read(op)
+    touched = buffers_written(op) if written else buffers_used(op)
     return any(buffer.scope is Scope.SHARED for buffer in touched)

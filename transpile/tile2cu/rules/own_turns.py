@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
+from tile2cu.core.accesses import buffers_used, buffers_written, element_accesses, viewed
 from tile2cu.core.bounds import Linear
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Var, int_const, negated, static_value, substitute
@@ -202,7 +202,7 @@ def _masked_turns_change_nothing(
 
 def _begins_anew(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
     """Whether nothing in the body reads what the tile held before it."""
-    first = next((stmt for stmt in body if tile in buffers_read(stmt) | buffers_written(stmt)), None)
+    first = next((stmt for stmt in body if tile in buffers_used(stmt)), None)
     return first is None or begins_by_writing(first, tile)
 
 

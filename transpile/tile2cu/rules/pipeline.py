@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tile2cu.core.accesses import (
     buffers_read,
+    buffers_used,
     buffers_written,
     expressions,
     lets_for,
@@ -195,11 +196,7 @@ def _is_read_after(loop: Loop, tile: Buffer, launch: Launch) -> bool:
     inside = {id(stmt) for stmt in walk_stmts(loop.body)}
     simple = [stmt for stmt in walk_stmts(launch.body) if not isinstance(stmt, Loop | If | While)]
     behind = max(place for place, stmt in enumerate(simple) if id(stmt) in inside) + 1
-    touching = (
-        touches(buffers_read(stmt), tile)
-        for stmt in simple[behind:]
-        if touches(buffers_read(stmt) | buffers_written(stmt), tile)
-    )
+    touching = (touches(buffers_read(stmt), tile) for stmt in simple[behind:] if touches(buffers_used(stmt), tile))
     return next(touching, False)
 
 

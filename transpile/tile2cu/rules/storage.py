@@ -4,12 +4,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
+from tile2cu.core.accesses import buffers_used, element_accesses, viewed
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
 from tile2cu.core.prelude import producer_loop
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Parallel, Reduce, Scan, Scope, While, walk_stmts
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Gemm,
+    Launch,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    operations,
+)
 from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
@@ -65,12 +76,8 @@ def line_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
 def _read_in_runs(tile: Buffer, context: Context) -> bool:
     """Whether loops read more than 16 bytes a thread of it at once, and nothing else but copies reaches it."""
     longest = 0
-    loops = [op for op in context.statements if isinstance(op, Parallel)]
-    inside = {id(stmt) for op in loops for stmt in walk_stmts(op.body)}
-    for op in context.statements:
-        if isinstance(op, Loop | If | While) or id(op) in inside:
-            continue
-        if tile not in buffers_read(op) | buffers_written(op):
+    for op in operations(context.launch.body):
+        if tile not in buffers_used(op):
             continue
         if isinstance(op, Parallel) and isinstance(layout := context.facts.get(op, "layout"), Blocked):
             for access in element_accesses(op.body):
@@ -129,10 +136,7 @@ def _pads_easily(launch: Launch, context: Context) -> bool:
 def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
     """Whether a loop's lanes go along rows of it, and nothing but loops and copies of the whole tile reaches it."""
     by_rows = False
-    inside = {id(stmt) for op in context.statements if isinstance(op, Parallel) for stmt in walk_stmts(op.body)}
-    for op in context.statements:
-        if isinstance(op, Loop | If | While) or id(op) in inside:
-            continue
+    for op in operations(context.launch.body):
         match op:
             case Parallel():
                 last = op.vars[-1]
@@ -140,7 +144,7 @@ def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
                 by_rows |= any(last in walk(row) and last not in walk(column) for row, column in indices)
             case Copy() if op.barrier is None and not op.begun and op.remote is None:
                 pass
-            case _ if tile in buffers_read(op) | buffers_written(op):
+            case _ if tile in buffers_used(op):
                 return False
             case _:
                 pass

@@ -8,11 +8,13 @@ from types import MappingProxyType
 from tile2cu.core.accesses import (
     atomic_only,
     buffers_read,
+    buffers_used,
     buffers_written,
     expressions,
     loads,
     own_accesses,
     shared,
+    tensors_both_ways,
     touches,
 )
 from tile2cu.core.effects import awaits_stores
@@ -512,7 +514,7 @@ def _all_tiles(context: Context) -> frozenset[str]:
     find what another one moved.
     """
     laid_out = [op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out]
-    moved = {tile.name for op in laid_out for tile in shared(buffers_read(op) | buffers_written(op))}
+    moved = {tile.name for op in laid_out for tile in shared(buffers_used(op))}
     return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
 
 
@@ -529,11 +531,7 @@ def _read_again(context: Context) -> frozenset[Buffer]:
     """
     if context.launch.groups > 1 or context.program.own_barriers:
         return frozenset()
-    parts = [stmt for stmt in context.statements if not isinstance(stmt, Loop | If | While)]
-    plain = [(stmt, atomic_only(stmt)) for stmt in parts]
-    read = {buffer.memory for stmt, atomic in plain for buffer in buffers_read(stmt) - atomic}
-    written = {buffer.memory for stmt in parts for buffer in buffers_written(stmt)}
-    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
+    return tensors_both_ways(context.launch.body)
 
 
 def _handed_over(context: Context) -> frozenset[str]:
@@ -552,7 +550,7 @@ def _handed_over(context: Context) -> frozenset[str]:
             elif isinstance(stmt, If):
                 note((*stmt.then, *stmt.orelse), group)
             else:
-                for buffer in shared(buffers_read(stmt) | buffers_written(stmt)):
+                for buffer in shared(buffers_used(stmt)):
                     users.setdefault(buffer.name, set()).add(group)
 
     note(context.launch.body, None)

@@ -2,9 +2,20 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.accesses import buffers_below, buffers_used
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Buffer, Continue, Fill, Gemm, If, Launch, Loop, Scope, Stmt, While, walk_stmts
+from tile2cu.core.program import (
+    Buffer,
+    Continue,
+    Fill,
+    Gemm,
+    Launch,
+    Loop,
+    Scope,
+    Stmt,
+    operations,
+    walk_stmts,
+)
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 OVERWRITES = "rewrite.gemm.overwrites"
@@ -43,17 +54,13 @@ def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
     if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
         return None  # it may leave the turn before the tile is cleared
     inside = {id(op) for op in walk_stmts((loop,))}
-    outside = [op for op in walk_stmts(launch.body) if id(op) not in inside and _uses(op, tile)]
-    first, *others = [op for op in loop.body if _uses(op, tile)]
+    outside = [op for op in operations(launch.body) if id(op) not in inside and tile in buffers_used(op)]
+    first, *others = [op for op in loop.body if tile in buffers_below((op,))]
     if first is not product or not others or len(outside) != 1:
         return None
     cleared = (outside[0], others[-1])
     before = loop in launch.body and outside[0] in launch.body[: launch.body.index(loop)]
     return cleared if before and all(_clears(op, tile) for op in cleared) else None
-
-
-def _uses(op: Stmt, tile: Buffer) -> bool:
-    return not isinstance(op, If | Loop | While) and tile in buffers_read(op) | buffers_written(op)
 
 
 def _clears(op: Stmt, tile: Buffer) -> bool:

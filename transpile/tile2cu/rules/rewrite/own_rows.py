@@ -2,8 +2,19 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, covers, element_accesses, viewed
-from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, LoopKind, Parallel, Scope, Stmt, While, walk_stmts
+from tile2cu.core.accesses import buffers_below, buffers_read, buffers_written, covers, element_accesses, viewed
+from tile2cu.core.program import (
+    Buffer,
+    Gemm,
+    Launch,
+    Loop,
+    LoopKind,
+    Parallel,
+    Scope,
+    Stmt,
+    operations,
+    walk_stmts,
+)
 from tile2cu.rules.rewrite.replace import in_body, with_buffer
 from tile2cu.rules.rewrite.tiles import fresh
 
@@ -52,19 +63,15 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
     if line.scope is not Scope.SHARED or line.rank != 1 or line.of is not None or viewed(launch, line):
         return None
     inside = {id(op) for op in walk_stmts(loop.body)}
-    others = [op for op in walk_stmts(launch.body) if id(op) not in inside and not isinstance(op, If | Loop | While)]
-    changed = {buffer.memory for op in (*others, *loop.body) for buffer in buffers_written(op)}
+    others = [op for op in operations(launch.body) if id(op) not in inside]
+    changed = {buffer.memory for op in operations(launch.body) for buffer in buffers_written(op)}
     if not covers(writer, line) or any(b.scope is not Scope.GLOBAL or b in changed for b in buffers_read(writer)):
         return None
-    if any(line in _used(op) for op in (*others, *loop.body[: loop.body.index(writer)])):
+    if any(line in buffers_below((op,)) for op in (*others, *loop.body[: loop.body.index(writer)])):
         return None
-    readers = [op for op in loop.body[loop.body.index(writer) + 1 :] if line in _used(op)]
+    readers = [op for op in loop.body[loop.body.index(writer) + 1 :] if line in buffers_below((op,))]
     products = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
     return line if readers and all(reads_by_row(op, line, products) for op in readers) else None
-
-
-def _used(op: Stmt) -> frozenset[Buffer]:
-    return buffers_read(op) | buffers_written(op)
 
 
 def reads_by_row(op: Stmt, line: Buffer, products: set[Buffer]) -> bool:

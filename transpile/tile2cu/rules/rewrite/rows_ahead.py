@@ -11,7 +11,6 @@ from tile2cu.core.program import (
     Continue,
     Declare,
     Gemm,
-    If,
     Launch,
     Let,
     Loop,
@@ -19,7 +18,7 @@ from tile2cu.core.program import (
     Parallel,
     Scope,
     Store,
-    While,
+    operations,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.own_rows import reads_by_row
@@ -126,8 +125,7 @@ class _Ahead:
 
 def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     """Loops whose turns compute values of a product's rows from tensors that stay as they are."""
-    leaves = [op for op in walk_stmts(launch.body) if not isinstance(op, If | Loop | While)]
-    changed = {buffer.memory for op in leaves for buffer in buffers_written(op)}
+    changed = {buffer.memory for op in operations(launch.body) for buffer in buffers_written(op)}
     for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED):
         if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
             continue  # a turn that is left before it has loaded

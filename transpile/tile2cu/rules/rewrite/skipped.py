@@ -6,7 +6,7 @@ from tile2cu.core.accesses import buffers_read, buffers_written
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
 from tile2cu.core.prelude import before, outermost
-from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, operations, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions
 
 SKIPPED = "rewrite.turns.skipped"
@@ -64,8 +64,7 @@ def _is_one_branch(body: Body) -> bool:
 
 def _copies_of_tensors(above: Body, launch: Launch) -> dict[str, Copy]:
     """By their names, the fragments that one copy from a tensor that stays as it is fills, and nothing else writes."""
-    leaves = [stmt for stmt in walk_stmts(launch.body) if not isinstance(stmt, If | Loop | While)]
-    written = [buffer.memory for stmt in leaves for buffer in buffers_written(stmt)]
+    written = [buffer.memory for stmt in operations(launch.body) for buffer in buffers_written(stmt)]
     changed = {buffer.name for buffer in written if buffer.scope is Scope.GLOBAL}
     copies = (stmt for stmt in above if isinstance(stmt, Copy) and _copies_as_it_is(stmt))
     return {

@@ -3,9 +3,27 @@
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, viewed
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    element_accesses,
+    tensors_both_ways,
+    viewed,
+)
 from tile2cu.core.expr import Expr, Load, binary, static_value
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Parallel, Scope, Stmt, While, walk_stmts
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Gemm,
+    Launch,
+    Loop,
+    Parallel,
+    Scope,
+    Stmt,
+    operations,
+    walk_stmts,
+)
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions
 
 STRAIGHT = "rewrite.copy.straight"
@@ -29,19 +47,11 @@ def with_straight_copies(launch: Launch) -> Launch:
     """
     if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
         return launch
-    both_ways = _read_and_written(launch)
+    both_ways = tensors_both_ways(launch.body)
     for tile in launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is None and not viewed(launch, tile):
             launch = _without(tile, launch, both_ways) or launch
     return launch
-
-
-def _read_and_written(launch: Launch) -> frozenset[Buffer]:
-    """The tensors that a launch reads as well as writes."""
-    ops = tuple(walk_stmts(launch.body))
-    read = {buffer.memory for op in ops for buffer in buffers_read(op)}
-    written = {buffer.memory for op in ops for buffer in buffers_written(op)}
-    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
 
 
 def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Launch | None:
@@ -53,7 +63,7 @@ def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Laun
     def change(body: Body, place: int) -> Body | None:
         here = body[place : place + 2]
         both = _straight(*here, tile) if len(here) == 2 else None
-        if both is not None and both_ways.isdisjoint(buffer.memory for buffer in _named(both)):
+        if both is not None and both_ways.isdisjoint(buffer.memory for buffer in buffers_used(both)):
             joined.extend(here)
             if not (staged and here[0].src.buffer.scope is Scope.GLOBAL):  # type: ignore[attr-defined]
                 instead[id(here[0])], instead[id(here[1])] = (both,), ()
@@ -63,7 +73,7 @@ def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Laun
     ahead = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.num_stages > 0]
     others = {id(op) for loop in ahead for op in walk_stmts(loop.body)}
     others |= {id(op) for op in walk_stmts(launch.body)} - {id(op) for op in walk_stmts(tuple(joined))}
-    uses = (op for op in walk_stmts(launch.body) if not isinstance(op, If | Loop | While) and tile in _named(op))
+    uses = (op for op in operations(launch.body) if tile in buffers_used(op))
     if not joined or any(id(op) in others for op in uses):
         return None
     tiles = launch.tiles if staged else tuple(each for each in launch.tiles if each is not tile)
@@ -72,15 +82,9 @@ def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Laun
 
 def _is_kept(tile: Buffer, launch: Launch) -> bool:
     """Whether registers keep what a tile brings: several statements read a fragment of its shape."""
-    below = {id(op) for loop in walk_stmts(launch.body) if isinstance(loop, Parallel) for op in walk_stmts(loop.body)}
-    whole = (op for op in walk_stmts(launch.body) if id(op) not in below and not isinstance(op, If | Loop | While))
-    reads = [each for op in whole for each in set().union(*(buffers_read(part) for part in walk_stmts((op,))))]
+    reads = [each for op in operations(launch.body) for each in buffers_read(op)]
     like = (each for each in reads if each.scope is Scope.FRAGMENT and each.static_shape == tile.static_shape)
     return any(reads.count(each) > 1 for each in like)
-
-
-def _named(op: Stmt) -> set[Buffer]:
-    return {*buffers_read(op), *buffers_written(op)}
 
 
 def _straight(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:

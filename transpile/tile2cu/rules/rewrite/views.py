@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, loads, overwrites, touches
+from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, expressions, loads, overwrites, touches
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
     Buffer,
@@ -110,7 +110,7 @@ class _Moves:
     def is_fresh_after(self, stmt: Stmt, fresh_view: bool) -> bool:
         if any(buffer is self.of for buffer in buffers_written(stmt)):
             return False
-        return fresh_view or any(buffer is self.view for buffer in buffers_read(stmt) | buffers_written(stmt))
+        return fresh_view or any(buffer is self.view for buffer in buffers_used(stmt))
 
     def _copies(self, op: Stmt, src: Buffer, by: Buffer, by_too: Buffer, dst: Buffer, reason: str) -> Body:
         """A tile to another in a different shape: by a shared tile that has both."""
