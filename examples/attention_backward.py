@@ -151,14 +151,14 @@ def attention_backward(
         # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_P), heads, batch, threads=128) as (bx, by, bz):
             o = T.alloc_fragment((block_P, dim), accum_dtype)
-            do = T.alloc_fragment((block_P, dim), accum_dtype)
+            dO_local = T.alloc_fragment((block_P, dim), accum_dtype)
             delta = T.alloc_fragment((block_P,), accum_dtype)
 
             T.copy(Output[bz, bx * block_P : (bx + 1) * block_P, by, :], o)
-            T.copy(dO[bz, bx * block_P : (bx + 1) * block_P, by, :], do)
+            T.copy(dO[bz, bx * block_P : (bx + 1) * block_P, by, :], dO_local)
             for i, j in T.Parallel(block_P, dim):
-                do[i, j] *= o[i, j]
-            T.reduce_sum(do, delta, dim=1)
+                dO_local[i, j] *= o[i, j]
+            T.reduce_sum(dO_local, delta, dim=1)
             T.copy(delta, Delta[bz, by, bx * block_P : (bx + 1) * block_P])
             T.clear(o)
             T.copy(o, dQ_sum[bz, bx * block_P : (bx + 1) * block_P, by, :])

@@ -42,11 +42,11 @@ def gemm_hybrid(
         # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2; every other panel
         # runs backwards, where the last one ended.
         most = T.if_then_else(columns < panel, 2, panel)
-        number = tile // (most * columns)
-        height = T.min(most, rows - number * most)
+        panels_before = tile // (most * columns)
+        height = T.min(most, rows - panels_before * most)
         along = tile % (most * columns) // height
-        return number * most + tile % (most * columns) % height, T.if_then_else(
-            number % 2 == 0, along, columns - 1 - along
+        return panels_before * most + tile % (most * columns) % height, T.if_then_else(
+            panels_before % 2 == 0, along, columns - 1 - along
         )
 
     B_shape = (N, K) if transpose_B else (K, N)

@@ -19,6 +19,8 @@ def gemm_splitk(
 ):
     """C = A @ B. Parts of K are summed by a second kernel, always in the same order."""
     accum_dtype = "float32"
+    add_M = 8  # rows of C that a block of the second kernel adds up
+    add_N = 128  # and columns
 
     @T.prim_func
     def gemm_splitk_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
@@ -42,13 +44,13 @@ def gemm_splitk(
 
         # add
         # grid dims: (#blocks along N, #blocks along M)
-        with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 8), threads=128) as (bx, by):
-            total = T.alloc_fragment((8, 128), accum_dtype)
+        with T.Kernel(T.ceildiv(N, add_N), T.ceildiv(M, add_M), threads=128) as (bx, by):
+            total = T.alloc_fragment((add_M, add_N), accum_dtype)
             T.clear(total)
             for s in T.serial(splits):
-                for i, j in T.Parallel(8, 128):
-                    total[i, j] += parts[s, by * 8 + i, bx * 128 + j]
-            T.copy(total, C[by * 8, bx * 128])
+                for i, j in T.Parallel(add_M, add_N):
+                    total[i, j] += parts[s, by * add_M + i, bx * add_N + j]
+            T.copy(total, C[by * add_M, bx * add_N])
 
     return gemm_splitk_kernel
 

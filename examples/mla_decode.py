@@ -21,6 +21,7 @@ def mla_decode(
     block_N=64,  # tokens a turn
     num_stages=2,
     threads=256,
+    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
     dtype="float16",
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens. All finite."""
@@ -76,11 +77,11 @@ def mla_decode(
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
                 # Online softmax: what was summed so far is rescaled when a row's maximum grows. Any reference near the
-                # maximum will do: it stays until powers of 2 would pass 2**8, so that few turns rescale.
+                # maximum will do: where few turns change it, few rescale.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
-                    grown = (scores_max[i] - scores_max_prev[i]) * scale > 8
+                    grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                     scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_H):
                     scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)

@@ -10,32 +10,32 @@ def rope(batch, seq_len, heads, dim, block=64, threads=128, dtype="float16"):
 
     Cos and Sin hold the cosine and sine of the angle, for each position and i.
     """
-    half = dim // 2
+    half_dim = dim // 2
 
     @T.prim_func
     def rope_kernel(
         QKV: T.Tensor((batch, seq_len, 3, heads, dim), dtype),
-        Cos: T.Tensor((seq_len, half), "float32"),
-        Sin: T.Tensor((seq_len, half), "float32"),
+        Cos: T.Tensor((seq_len, half_dim), "float32"),
+        Sin: T.Tensor((seq_len, half_dim), "float32"),
         Q: T.Tensor((batch, seq_len, heads, dim), dtype),
         K: T.Tensor((batch, seq_len, heads, dim), dtype),
         V: T.Tensor((batch, seq_len, heads, dim), dtype),
     ):
         # grid dims: (#blocks of positions, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block), heads, batch, threads=threads) as (bx, by, bz):
-            for i, j in T.Parallel(block, half):
+            for i, j in T.Parallel(block, half_dim):
                 s = bx * block + i
                 if s < seq_len:
                     c = Cos[s, j]
                     d = Sin[s, j]
                     q0 = T.cast(QKV[bz, s, 0, by, j], "float32")
-                    q1 = T.cast(QKV[bz, s, 0, by, j + half], "float32")
+                    q1 = T.cast(QKV[bz, s, 0, by, j + half_dim], "float32")
                     k0 = T.cast(QKV[bz, s, 1, by, j], "float32")
-                    k1 = T.cast(QKV[bz, s, 1, by, j + half], "float32")
+                    k1 = T.cast(QKV[bz, s, 1, by, j + half_dim], "float32")
                     Q[bz, s, by, j] = q0 * c - q1 * d
-                    Q[bz, s, by, j + half] = q1 * c + q0 * d
+                    Q[bz, s, by, j + half_dim] = q1 * c + q0 * d
                     K[bz, s, by, j] = k0 * c - k1 * d
-                    K[bz, s, by, j + half] = k1 * c + k0 * d
+                    K[bz, s, by, j + half_dim] = k1 * c + k0 * d
             for i, j in T.Parallel(block, dim):
                 s = bx * block + i
                 if s < seq_len:

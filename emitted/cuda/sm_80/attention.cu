@@ -20,7 +20,7 @@
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// attention.py:114) and Output (float16, attention.py:124). tl::exp2 is the hardware's approximation.
+// line 114) and Output (float16, line 124). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -40,7 +40,7 @@ constexpr int block_M = 64;
 constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention.py:32  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.1275174307460247f;
+constexpr float scale = 0.12751743f;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]

@@ -23,8 +23,7 @@
 // batch, heads and seq_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// attention_block_sparse.py:101) and Output (float16, attention_block_sparse.py:111). tl::exp2 is the hardware's
-// approximation.
+// line 101) and Output (float16, line 111). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -41,7 +40,7 @@ constexpr int block_M = 64;
 constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_block_sparse.py:30  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.1275174307460247f;
+constexpr float scale = 0.12751743f;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(threads)
   // attention_block_sparse.py:68  for k in T.Pipelined(loop_range, num_stages=num_stages):
   for (int k = 0; k < loop_range; ++k) {
     // attention_block_sparse.py:69  if Kept[bz, by, bx, k] != 0:
-    if (Kept(bz, by, bx, k) != false) {
+    if (Kept(bz, by, bx, k)) {
       // K_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
       tl::sync_threads();
       // attention_block_sparse.py:70-71

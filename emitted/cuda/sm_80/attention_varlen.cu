@@ -22,7 +22,7 @@
 // tokens, heads, tokens_k, batch and max_seqlen may be any size from 0. No tensor's shape gives batch and max_seqlen:
 // callers pass them by name. Reads from outside a tensor give zero, writes to outside are dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is the hardware's approximation.
+// line 109) and Output (float16, line 121). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -39,7 +39,7 @@ constexpr int block_M = 64;
 constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_varlen.py:33  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.1275174307460247f;
+constexpr float scale = 0.12751743f;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]

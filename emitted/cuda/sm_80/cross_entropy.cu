@@ -13,8 +13,8 @@
 //   Grad    out  float16  (M, vocab)  row-major
 //
 // M and vocab may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions accumulate in float32. Rounded to nearest even: Grad (float16, cross_entropy.py:55). tl::exp2 is the
-// hardware's approximation.
+// Reductions accumulate in float32. Rounded to nearest even: Grad (float16, line 55). tl::exp2 is the hardware's
+// approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -46,7 +46,7 @@ using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 8>;
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
 // of a loop over i:
-// (T128 threads, V1 values each) -> (1); 1 thread with one element each; 128 threads hold the same value
+// (T128 threads, V1 values each) -> (1); one thread with one element; 128 threads hold the same value
 // [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
 // of a loop over j:

@@ -19,8 +19,8 @@ extern "C" {
 //   Grad    out  float16  (M, vocab)  row-major
 //
 // M and vocab may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions accumulate in float32. Rounded to nearest even: Grad (float16, cross_entropy.py:55). tl::exp2 is the
-// hardware's approximation.
+// Reductions accumulate in float32. Rounded to nearest even: Grad (float16, line 55). tl::exp2 is the hardware's
+// approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

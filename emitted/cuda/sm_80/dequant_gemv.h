@@ -24,8 +24,8 @@ extern "C" {
 //   Y  out  float16  (M, N)          row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions accumulate in float16 and float32. Rounded to nearest even: Y (float16, dequant.py:185). Computed in 16
-// bits or fewer, not in float32: products (float16, dequant.py:173).
+// Reductions accumulate in float16 and float32. Rounded to nearest even: Y (float16, line 185). Computed in 16 bits or
+// fewer, not in float32: products (float16, line 173).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

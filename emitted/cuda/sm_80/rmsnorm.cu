@@ -11,7 +11,7 @@
 //   Y  out  float16  (M, dim)  row-major
 //
 // M may be any size from 0. All accesses stay inside the tensors; there are no guards.
-// Reductions accumulate in float32. Rounded to nearest even: Y (float16, rmsnorm.py:51). tl::rsqrt is the hardware's
+// Reductions accumulate in float32. Rounded to nearest even: Y (float16, line 51). tl::rsqrt is the hardware's
 // approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -33,7 +33,7 @@ constexpr int threads = 256;
 // ---- shared memory: 32 of 166,912 bytes a block may use -------------------------------------------------------------
 struct Shared {
   // 32 bytes; the parts of 8 warps  [storage.shared.ledger]
-  tl::ReduceWorkspace<float, 1, 8> sum_squares_workspace;
+  tl::ReduceWorkspace<float, block_M, 8> sum_squares_workspace;
 };
 static_assert(sizeof(Shared) == 32, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

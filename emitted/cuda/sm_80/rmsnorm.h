@@ -17,7 +17,7 @@ extern "C" {
 //   Y  out  float16  (M, dim)  row-major
 //
 // M may be any size from 0. All accesses stay inside the tensors; there are no guards.
-// Reductions accumulate in float32. Rounded to nearest even: Y (float16, rmsnorm.py:51). tl::rsqrt is the hardware's
+// Reductions accumulate in float32. Rounded to nearest even: Y (float16, line 51). tl::rsqrt is the hardware's
 // approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

@@ -18,8 +18,8 @@
 //   Y  out  float16  (M, N)          row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions accumulate in float16 and float32. Rounded to nearest even: Y (float16, dequant.py:185). Computed in 16
-// bits or fewer, not in float32: products (float16, dequant.py:173).
+// Reductions accumulate in float16 and float32. Rounded to nearest even: Y (float16, line 185). Computed in 16 bits or
+// fewer, not in float32: products (float16, line 173).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -56,7 +56,7 @@ struct Shared {
   // 1,536 bytes in 3 slots; rows of 64 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle> zeros[num_stages];
   // 64 bytes; the parts of 2 warps  [storage.shared.ledger]
-  tl::ReduceWorkspace<float, 8, 2> total_workspace;
+  tl::ReduceWorkspace<float, block_N, 2> total_workspace;
 };
 static_assert(sizeof(Shared) == 41984, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");

@@ -23,7 +23,7 @@
 // batch, kv_heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// flash_decoding.py:94) and Output (float16, flash_decoding.py:128). tl::exp2 is the hardware's approximation.
+// line 94) and Output (float16, line 128). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -41,7 +41,7 @@ constexpr int block_H = 64;
 constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // flash_decoding.py:30  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.1275174307460247f;
+constexpr float scale = 0.12751743f;
 
 // ==== split ==========================================================================================================
 namespace split {
@@ -202,7 +202,7 @@ constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // of lse, weight:
-// (T128 threads, V4 values each) -> (4); 1 thread with 4 consecutive elements each; 128 threads hold the same value
+// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value
 // [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
 // of lse_max, total:

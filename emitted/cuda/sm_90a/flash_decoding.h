@@ -29,7 +29,7 @@ extern "C" {
 // batch, kv_heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// flash_decoding.py:94) and Output (float16, flash_decoding.py:128). tl::exp2 is the hardware's approximation.
+// line 94) and Output (float16, line 128). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

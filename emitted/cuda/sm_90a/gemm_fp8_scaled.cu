@@ -16,8 +16,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (bfloat16, gemm_fp8_scaled.py:67) and C (bfloat16,
-// gemm_fp8_scaled.py:69).
+// Products accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -72,9 +71,8 @@ using left_scale_layout = tl::RowsOf<product_layout>;
 template <class RowStart>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap C_map_1,
-           const float* __restrict__ scales_A_data, const float* __restrict__ scales_B_data,
-           tl::bfloat16* __restrict__ C_data, int M, int K, int N) {
+           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ scales_A_data,
+           const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
@@ -162,7 +160,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // gemm_fp8_scaled.py:69  T.copy(right, C[by * block_M, (bx * parts + 1) * group])
   // TMA reaches rows at multiples of 16 bytes; others leave from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_reaches<RowStart>) {
-    tl::tma_store(right, right_staging, C_map_1, tl::at(by * block_M, (bx * parts + 1) * group));
+    tl::tma_store(right, right_staging, C_map, tl::at(by * block_M, (bx * parts + 1) * group));
   } else {
     tl::copy(right, C.tile(by * block_M, (bx * parts + 1) * group));
   }
@@ -199,8 +197,7 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   return tl::launch<Shared>(
       chosen, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
       tl::tensor_map<decltype(Shared::B_shared[0])>(B, N, K),
-      tl::tensor_map_if_aligned<decltype(Shared::left_staging)>(C, M, N),
-      tl::tensor_map_if_aligned<decltype(Shared::right_staging)>(C, M, N), static_cast<const float*>(scales_A),
+      tl::tensor_map_if_aligned<decltype(Shared::left_staging)>(C, M, N), static_cast<const float*>(scales_A),
       static_cast<const float*>(scales_B), static_cast<tl::bfloat16*>(C), M, K, N);
 }
 

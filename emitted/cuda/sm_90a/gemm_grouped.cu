@@ -16,8 +16,7 @@
 //
 // tokens and groups may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else
 // TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, gemm_batched.py:100) and C (float16,
-// gemm_batched.py:104).
+// Products accumulate in float32. Rounded to nearest even: C (float16, lines 100 and 104).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -127,7 +126,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // gemm_batched.py:99  if first + block_M <= end:
   if (first + block_M <= end) {
     // gemm_batched.py:100  T.copy(C_local, C[first, bx * block_N])
-    tl::staging_is_free();  // before it is written again
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
     // while the block goes on  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(first, bx * block_N));

@@ -18,8 +18,8 @@
 //
 // M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, linear_int4_prefill.py:74). Computed in 16 bits
-// or fewer, not in float32: W_local (float16, linear_int4_prefill.py:71).
+// Products accumulate in float32. Rounded to nearest even: Y (float16, line 74). Computed in 16 bits or fewer, not in
+// float32: W_local (float16, line 71).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -52,8 +52,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 
 // ---- registers: 164 per thread for tiles ----------------------------------------------------------------------------
 // of W_local, W_local_in_flight:
-// (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to 16
-// w + 15 of each 64  [layout.copy.same]
+// (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
+// 16 w + 15 of each 64  [layout.copy.same]
 // W_local_in_flight: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using W_local_layout = tl::WgmmaAccumulator<block_N, block_K, threads / 128>;
 // of Y_local:

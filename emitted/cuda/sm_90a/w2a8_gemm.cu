@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
     // [vector.loop.store-last]
     tl::parallel_into<16>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
-      return tl::cast<int8_t>((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4) & 3) - 1);
+      return tl::cast<int8_t>(((tl::cast<int>(packed[ko % num_stages](i, tl::quotient<4>(j))) >> 2 * (j % 4)) & 3) - 1);
     });
 
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]

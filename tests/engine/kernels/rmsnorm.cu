@@ -11,7 +11,7 @@
 //   Y  out  float16  (M, dim)  row-major
 //
 // M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Reductions accumulate in float32. Rounded to nearest even: Y (float16, rmsnorm.py:51). tl::rsqrt is the hardware's
+// Reductions accumulate in float32. Rounded to nearest even: Y (float16, line 51). tl::rsqrt is the hardware's
 // approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

@@ -74,6 +74,18 @@ def test_mixed_logic_gets_the_parentheses_that_compilers_ask_for() -> None:
     assert text(Unary(low.dtype, "not", both)) == "!(bx < 3 && bx > 5)"
 
 
+def test_a_truth_is_not_compared_with_a_truth() -> None:
+    flag = Var(BOOL, "flag", Role.LET)
+    assert text(Binary(BOOL, "!=", flag, Const(BOOL, 0))) == "flag"
+    assert text(Binary(BOOL, "==", flag, Const(BOOL, 0))) == "!flag"
+    assert text(Binary(BOOL, "==", flag, Const(BOOL, 1))) == "flag"
+
+
+def test_shifts_stand_apart_from_masks() -> None:
+    shifted = Binary(INT32, ">>", BX, int_const(4))
+    assert text(Binary(INT32, "&", shifted, int_const(15))) == "(bx >> 4) & 15"
+
+
 @pytest.mark.parametrize(
     ("value", "dtype", "expected"),
     [
@@ -83,6 +95,11 @@ def test_mixed_logic_gets_the_parentheses_that_compilers_ask_for() -> None:
         (3, INT64, "3ll"),
         (2.5, BFLOAT16, "tl::bfloat16(2.5f)"),
         (float("-inf"), FLOAT32, "-tl::infinity<float>"),
+        ((1.0 / 128) ** 0.5 * 1.44269504, FLOAT32, "0.12751743f"),  # the digits that a float can tell apart
+        (1.44269504, FLOAT32, "1.44269504f"),  # as the user wrote it
+        (1.0 + 2**-24, FLOAT32, "1.0f"),  # half way to the next float: to even
+        (1.0 + 2**-24 + 1e-12, FLOAT32, "1.0000001f"),
+        (1 / 3, FLOAT64, "0.3333333333333333"),
     ],
 )
 def test_literals(value: float, dtype: DType, expected: str) -> None:

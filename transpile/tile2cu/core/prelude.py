@@ -62,11 +62,11 @@ def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
     return None
 
 
-def around(body: tuple[Stmt, ...], loop: Loop) -> tuple[Stmt, ...]:
-    """The loops and branches of a body that the loop stands in, outermost first; none at the top of the body."""
-    for stmt in body:
-        if stmt is not loop and any(inner is loop for inner in walk_stmts((stmt,))):
-            return (stmt, *next(filter(None, (around(arm, loop) for arm in _arms(stmt))), ()))
+def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
+    """The loops and branches of a body that a statement stands in, outermost first; none at the top of the body."""
+    for outer in body:
+        if outer is not stmt and any(inner is stmt for inner in walk_stmts((outer,))):
+            return (outer, *next(filter(None, (around(arm, stmt) for arm in _arms(outer))), ()))
     return ()
 
 

@@ -1,11 +1,13 @@
 """Comments of the emitted text: the user's own, the Python lines, and the reasons."""
 
+import re
 from pathlib import PurePath
 from textwrap import wrap
 
 from tile2cu.core.program import Constant, If, Let, Loop, LoopKind, Stmt, While, walk_stmts
 
 WIDTH = 120
+_PLACE = re.compile(r"\b\d+ [a-z]\b(?: \+ \d+\b)?|\blines? \d+\b")
 BODY_WIDTH = 110  # for comments inside a kernel's body, wherever it is indented to
 
 
@@ -20,8 +22,10 @@ def kernel_line(name: str) -> str:
 
 
 def wrapped(text: str, width: int = WIDTH - 6) -> list[str]:
-    """A comment in lines that fit."""
-    return wrap(ascii_only(text), width, break_long_words=False, break_on_hyphens=False) or [""]
+    """A comment in lines that fit; a place as `16 w + 15` or `line 12` stays in one."""
+    kept = _PLACE.sub(lambda place: place[0].replace(" ", "\0"), ascii_only(text))
+    lines = wrap(kept, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines] or [""]
 
 
 def listed(words: list[str]) -> str:

@@ -200,16 +200,16 @@ def _extents(program: Program) -> frozenset[Expr]:
 
 def _numerics(launches: tuple[Settled, ...]) -> str:
     """Where products and sums accumulate, where values are rounded, and what NaN does."""
-    found, file = numerics(launches), launches[0].program.source.name
+    found = numerics(launches)
     parts: list[str] = []
     if found.products:
         parts.append(f"Products accumulate in {listed(list(found.products))}.")
     if found.reductions:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:
-        parts.append(f"Rounded to nearest even: {_places(found.rounded, file)}.")
+        parts.append(f"Rounded to nearest even: {_places(found.rounded)}.")
     if found.computed:
-        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed, file)}.")
+        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed)}.")
     if found.approximated:
         names = listed([f"tl::{name}" for name in found.approximated])
         one = len(found.approximated) == 1
@@ -219,8 +219,13 @@ def _numerics(launches: tuple[Settled, ...]) -> str:
     return " ".join(parts)
 
 
-def _places(found: tuple[tuple[str, str, int], ...], file: str) -> str:
-    return listed([f"{name} ({dtype}, {file}:{line})" for name, dtype, line in found])
+def _places(found: tuple[tuple[str, str, int], ...]) -> str:
+    """What the lines of the Python file give a value of a type, a name once."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for name, dtype, line in found:
+        lines.setdefault((name, dtype), []).append(str(line))
+    said = ((name, dtype, f"line{'s' * (len(at) > 1)} {listed(at)}") for (name, dtype), at in lines.items())
+    return listed([f"{name} ({dtype}, {at})" for name, dtype, at in said])
 
 
 def _paragraph(text: str) -> list[str]:

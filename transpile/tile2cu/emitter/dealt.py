@@ -161,7 +161,7 @@ def _take_over(dealt: Dealt, parts: Mapping[str, str], statements: "Statements")
     lines.append(_line(f"tl::take_over({names(dealt.tile.name)}, {parts['now']});", line))
     if dealt.running is not None:
         sums = names(dealt.running.reduce.dst.name)
-        lines.append(_line(f"tl::fill({sums}, 0);  // the other warpgroup has this turn's", line))
+        lines.append(_line(f"tl::clear({sums});  // the other warpgroup has this turn's", line))
     return _part(parts["take_over"], parts["turn"], (event, *lines))
 
 

@@ -1,6 +1,7 @@
 """Expressions in C++: the user's names, C++ precedence, and explicit conversions where C++ would differ."""
 
 import math
+import struct
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
@@ -49,6 +50,7 @@ PRECEDENCE = {
 }  # fmt: skip
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 SPELLING = {"or": "||", "and": "&&", "//": "/"}
+_DIGITS = 9  # of a float: std::numeric_limits<float>::max_digits10
 _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
@@ -64,9 +66,9 @@ _OWN = (
 _OWN_TYPES = frozenset(_OWN.split())
 # (operator, operator of an operand): C++ warns of these mixtures without parentheses, or people misread them.
 _CONFUSING = frozenset(
-    (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("<<", "+"), (">>", "+"), ("<<", "-"), (">>", "-"))
-    + (("*", "%"), ("%", "*"), ("//", "%"), ("%", "//"), ("*", "//"))
-    + tuple(product(("&", "^", "|"), ("+", "-", "<", "<=", ">", ">=", "==", "!=")))  # -Wparentheses
+    (("or", "and"), ("|", "&"), ("^", "&"), ("|", "^"), ("*", "%"), ("%", "*"), ("//", "%"), ("%", "//"), ("*", "//"))
+    + tuple(product(("<<", ">>"), ("+", "-")))
+    + tuple(product(("&", "^", "|"), ("+", "-", "<<", ">>", "<", "<=", ">", ">=", "==", "!=")))  # -Wparentheses
 )
 
 
@@ -201,6 +203,9 @@ class Printer:
             name = "tl::nibbles_apart" if self.any_order else "tl::nibbles"
             return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
+        if operands is BOOL and expr.op in ("==", "!=") and isinstance(expr.rhs, Const):  # a truth, or its opposite
+            is_said = (expr.op == "==") == bool(expr.rhs.value)
+            return self._arithmetic(expr.lhs, BOOL) if is_said else self._unary(Unary(BOOL, "not", expr.lhs), BOOL)
         if expr.op == "**":
             return f"tl::pow({self.argument(expr.lhs, operands)}, {self.argument(expr.rhs, operands)})", _PRIMARY
         if expr.op == "//" and operands.is_float:
@@ -325,17 +330,40 @@ def literal(value: Number, dtype: DType) -> str:
     if dtype.is_float and math.isinf(value):
         return ("-" if value < 0 else "") + f"tl::infinity<{dtype.cpp}>"
     if dtype == FLOAT32:
-        return f"{_decimal(float(value))}f"
+        return _float(float(value))
     if dtype == FLOAT64:
         return _decimal(float(value))
     if dtype.is_float:
-        return f"{dtype.cpp}({_decimal(float(value))}f)"
+        return f"{dtype.cpp}({_float(float(value))})"
     if float(value) != int(value):
-        return f"{_decimal(float(value))}f"
+        return _float(float(value))
     if dtype.is_packed:
         return f"{dtype.cpp}({int(value)})"
     suffix = {"int64": "ll", "uint64": "ull", "uint32": "u"}.get(dtype.name, "")
     return f"{int(value)}{suffix}"
+
+
+def _float(value: float) -> str:
+    """The value; where it has more digits than a float can tell apart, the shortest that C++ rounds to the same one."""
+    wanted = _as_float(value)
+    shorter = [float(f"{value:.{digits}g}") for digits in range(1, _DIGITS + 1)]
+    if wanted is None or shorter[-1] == value:
+        return f"{_decimal(value)}f"
+    return f"{_decimal(next((each for each in shorter if _rounds_to(each, wanted)), value))}f"
+
+
+def _as_float(value: float) -> float | None:
+    """The value as a float32; None where that has no such value."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return None
+
+
+def _rounds_to(value: float, wanted: float | None) -> bool:
+    """Whether a decimal becomes that float whichever double stands between: it is at no middle of two floats."""
+    around = (math.nextafter(value, -inf), value, math.nextafter(value, inf))
+    return all(_as_float(each) == wanted for each in around)
 
 
 def _decimal(value: float) -> str:

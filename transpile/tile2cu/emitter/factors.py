@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tile2cu.core.program import Stmt
 from tile2cu.core.schedule import RowFactor
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
+from tile2cu.emitter.expressions import literal
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -32,5 +33,5 @@ def ones(factor: RowFactor, rule: str, statements: "Statements") -> StatementVie
     """What the factor is in most turns, and what is written above it."""
     names = statements.printer.names
     about = f"most turns leave {names(factor.after.name)} as it was: they multiply nothing by 1  [{rule}]"
-    fill = {"text": f"tl::fill({names(factor.tile.name)}, 1);"}
+    fill = {"text": f"tl::fill({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"}
     return StatementView("line", fill, comments=tuple(wrapped(about, BODY_WIDTH)))

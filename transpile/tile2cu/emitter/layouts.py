@@ -206,7 +206,7 @@ def described(layout: FragmentLayout) -> str:
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
             elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
-            text += f"; {grid} {'thread' if grid == '1' else 'threads'} with {elements} each"
+            text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
             text += f" of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"

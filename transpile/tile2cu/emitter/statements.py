@@ -8,7 +8,7 @@ from tile2cu.core.dtype import BOOL, FLOAT32
 from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
-from tile2cu.core.prelude import hoisted
+from tile2cu.core.prelude import around, hoisted
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -162,7 +162,7 @@ class Statements:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
             wait = "first_tiles_ring.wait(round);" if stays else "first_tiles.wait();"
             yield StatementView("line", {"text": f"{wait}  // until TMA has filled {tiles}"})
-        if self.facts.get(stmt, "read_later"):
+        if self.facts.get(stmt, "read_later") and self._comes_again(stmt):
             yield self._staging_free("before it is written again", above)
             above = []
         if not isinstance(stmt, Gemm):
@@ -188,6 +188,11 @@ class Statements:
             about = f"until all have read {tile}, in whose memory {staging} is  [{self.facts.rule(stmt, 'staging')}]"
             call = self._barrier_call(ends_reads=True)
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(wrapped(about, BODY_WIDTH)))
+
+    def _comes_again(self, stmt: Stmt) -> bool:
+        """Whether a block may come to a statement several times."""
+        loops = (outer for outer in around(self.settled.launch.body, stmt) if isinstance(outer, Loop | While))
+        return persistent_in(self.settled) is not None or any(loops)
 
     def _staging_free(self, until: str, above: Sequence[str] = ()) -> StatementView:
         """The wait until TMA has read what was staged."""

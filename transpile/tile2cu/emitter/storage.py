@@ -112,7 +112,7 @@ def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
             )
             yield Declaration(f"tl::SharedTile1D<{space.dtype.cpp}, {extent}> {printer.names(space.name)};", (about,))
             continue
-        extents = ", ".join(map(str, space.extents))
+        extents = _extents(space, settled, printer)
         if space.warps:
             about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{rule}]"
             among = ", threads" if producer_loop(settled) else ""
@@ -126,6 +126,14 @@ def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
         about = "each reduction begins with a barrier, so they share memory"
         reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
     yield from reductions
+
+
+def _extents(space: Workspace, settled: Settled, printer: Printer) -> str:
+    """The shape of what is exchanged: as the tile of that shape spells it that is reduced to, if there is one."""
+    tile = next((tile for tile in settled.launch.tiles if space.name == f"{tile.name}_workspace"), None)
+    shape = tile.static_shape if tile is not None else ()
+    named = tile is not None and shape == space.extents
+    return ", ".join(map(printer.index, tile.shape) if tile is not None and named else map(str, space.extents))
 
 
 def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) -> Declaration:

@@ -28,20 +28,47 @@ class TensorMap:
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
-    """The map of each copy or addition that TMA does, by its id, in program order; equal maps are one."""
-    found: dict[int, TensorMap] = {}
-    by_use: dict[tuple[str, str, tuple[int, ...]], TensorMap] = {}
+    """The map of each copy or addition that TMA does, by its id, in program order; equal maps are one.
+
+    Where a tensor has several, their names say for which tiles they are.
+    """
+    uses: dict[int, _Use] = {}
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Copy | AtomicTile) and settled.facts.get(op, "call") in BY_TMA:
-            region, tile = _sides(op, settled, printer)
-            last_two = (region.buffer.rank - 2, region.buffer.rank - 1)
-            dims = region.kept if len(region.kept) == 2 else last_two  # of a single row it says nothing
-            use = (region.buffer.name, tile, dims)
-            if use not in by_use:
-                name = printer.names.fresh(f"{region.buffer.name}_map")
-                by_use[use] = TensorMap(name, region.buffer, tile, dims, settled.facts.get(op, "tma_when"))
-            found[id(op)] = by_use[use]
-    return found
+            uses[id(op)] = _use(op, settled, printer)
+    maps: dict[tuple[object, ...], TensorMap] = {}
+    for use in uses.values():
+        if use.key not in maps:
+            alike = {other.key for other in uses.values() if other.tensor is use.tensor}
+            wish = f"{use.tensor.name}_map" if len(alike) == 1 else f"{use.tensor.name}_{use.of}_map"
+            maps[use.key] = TensorMap(printer.names.fresh(wish), use.tensor, use.tile, use.dims, use.when)
+    return {op: maps[use.key] for op, use in uses.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Use:
+    """A copy between a tensor and a shared tile. `of` names the tile; equal `key`s are served by one map."""
+
+    tensor: Buffer
+    tile: str
+    dims: tuple[int, ...]
+    when: Multiple | None
+    of: str
+    key: tuple[object, ...]
+
+
+def _use(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> _Use:
+    region, shared, tile = _sides(op, settled, printer)
+    tensor = region.buffer
+    dims = region.kept if len(region.kept) == 2 else (tensor.rank - 2, tensor.rank - 1)  # of a row it says nothing
+    when: Multiple | None = settled.facts.get(op, "tma_when")
+    if isinstance(shared, Staging):
+        shape: tuple[object, ...] = (shared.dtype, shared.layout, shared.transposed)
+        of = shared.like.name
+    else:
+        shape = (shared.dtype, settled.facts[shared, "layout"], None)
+        of = shared.name
+    return _Use(tensor=tensor, tile=tile, dims=dims, when=when, of=of, key=(tensor.name, dims, when, *shape))
 
 
 def distinct(maps: dict[int, TensorMap]) -> tuple[TensorMap, ...]:
@@ -163,13 +190,15 @@ def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multipl
     return tuple(dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None))
 
 
-def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, str]:
-    """The tensor's region, and an expression of the shared tile's type."""
+def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, Buffer | Staging, str]:
+    """The tensor's region, the shared tile, and an expression of the tile's type."""
     if isinstance(op, AtomicTile) or settled.facts[op, "call"] == "tma_store":
-        return op.dst, f"Shared::{printer.names(settled.facts[op, 'staging'])}"
+        name = settled.facts[op, "staging"]
+        staging = next(each for each in staging_tiles(settled) if each.name == name)
+        return op.dst, staging, f"Shared::{printer.names(name)}"
     tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
     planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, "slots") is not None))
-    return tensor, type_place_of(tile.name, settled, printer) + planes
+    return tensor, tile, type_place_of(tile.name, settled, printer) + planes
 
 
 def staging_tiles(settled: Settled) -> tuple[Staging, ...]:

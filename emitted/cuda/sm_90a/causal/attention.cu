@@ -21,7 +21,7 @@
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// attention.py:114) and Output (float16, attention.py:124). tl::exp2 is the hardware's approximation.
+// line 114) and Output (float16, line 124). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -41,7 +41,7 @@ constexpr int block_M = 128;
 constexpr int block_N = 128;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention.py:32  (1.0 / dim) ** 0.5 * 1.44269504
-constexpr float scale = 0.1275174307460247f;
+constexpr float scale = 0.12751743f;
 // up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       });
       const bool changed = tl::differ(scores_max_prev, scores_max);
       // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
-      tl::fill(scores_scale, 1);
+      tl::fill(scores_scale, 1.0f);
       if (changed) {
         // attention.py:106  for i in T.Parallel(block_M):
         tl::parallel(scores_max_layout{},
