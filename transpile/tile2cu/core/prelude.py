@@ -4,12 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tile2cu.core.accesses import (
-    buffers_read,
-    buffers_used,
-    buffers_written,
-    element_accesses,
     expressions,
-    own_accesses,
     variables,
 )
 from tile2cu.core.effects import waits_for_kernels
@@ -18,16 +13,11 @@ from tile2cu.core.facts import Facts
 from tile2cu.core.program import (
     Assign,
     Atomic,
-    Break,
-    Buffer,
-    Continue,
     Declare,
     If,
     Launch,
     Let,
     Loop,
-    LoopKind,
-    Scope,
     Stmt,
     While,
     walk_stmts,
@@ -50,9 +40,6 @@ class Walk:
     computing: tuple[Stmt, ...]
 
 
-_SCALAR = (Let, Declare, Assign, Loop, If, While, Break, Continue)
-
-
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
     """The loop whose loads a producer warp does: there is one at most."""
     for op in walk_stmts(launch.body):
@@ -66,7 +53,7 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     """The loops and branches of a body that a statement stands in, outermost first; none at the top of the body."""
     for outer in body:
         if outer is not stmt and any(inner is stmt for inner in walk_stmts((outer,))):
-            return (outer, *next(filter(None, (around(arm, stmt) for arm in _arms(outer))), ()))
+            return (outer, *next(filter(None, (around(arm, stmt) for arm in arms_of(outer))), ()))
     return ()
 
 
@@ -90,9 +77,9 @@ def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ..
     names = variables(*needed)
     found: list[Stmt] = []
     for stmt in reversed(above):
-        if _defines(stmt) & names or waits_for_kernels(stmt):
+        if defined_in(stmt) & names or waits_for_kernels(stmt):
             found.insert(0, stmt)
-            names |= _reads(stmt)
+            names |= stands_on(stmt)
     return tuple(found)
 
 
@@ -124,33 +111,12 @@ def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var
     return tuple(var for var in given if var in read)
 
 
-def why_no_prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> str:
-    """Why the prelude cannot run on its own and first; empty if it can.
-
-    It may hold scalars only, may read tensors only, and no other statement may read a variable that it changes later.
-    """
-    chosen = prelude(needed, above)
-    for stmt in walk_stmts(chosen):
-        parallel = isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED
-        tiles = any(access.buffer.scope is not Scope.GLOBAL for access in element_accesses((stmt,)))
-        if not (isinstance(stmt, _SCALAR) or waits_for_kernels(stmt)) or parallel or tiles:
-            return f"line {stmt.span.line} belongs to what loads need, and works on tiles"
-    changed: set[Var] = set()
-    for stmt in reversed(above):
-        if stmt in chosen:
-            changed |= {var for var in _defines(stmt) if var.role is Role.MUTABLE}
-        elif late := _reads(stmt) & changed:
-            name = min(var.name for var in late)
-            return f"`{name}` in line {stmt.span.line} changes before the loop, whose loads need it"
-    return ""
-
-
 def way_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
     """The outermost statement of a `path` to a loop, with nothing in it but what decides where the loads come from.
 
     That is the loops and branches around the loop, the scalars that they and the loads stand on, and the loop.
     """
-    return _reduced(path, (*_deciding(loop, loads, path), *path, loop))
+    return _reduced(path, (*deciding(loop, loads, path), *path, loop))
 
 
 def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
@@ -163,9 +129,9 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     if not path:
         return None
     alone = for_loads_alone(loop, pipeline, body)
-    way = [stmt for stmt in _deciding(loop, pipeline.loads, path) if not any(stmt is one for one in alone)]
+    way = [stmt for stmt in deciding(loop, pipeline.loads, path) if not any(stmt is one for one in alone)]
     passed = {id(stmt) for stmt in (*way, *alone, *path)}
-    arms = [arm for outer in path for arm in _arms(outer)]
+    arms = [arm for outer in path for arm in arms_of(outer)]
     beside = next(arm for arm in arms if any(stmt is loop for stmt in arm))
     named = tuple(stmt for arm in arms if arm is not beside for stmt in arm if id(stmt) not in passed)
     computing = (*named, *(stmt for stmt in beside if id(stmt) not in passed))
@@ -175,9 +141,9 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     near = [stmt for stmt in (*alone, *computing) if id(stmt) in stays and stmt is not loop]
     late = [stmt for stmt in (*alone, *named) if id(stmt) not in stays]
     changed_here = _changed([stmt for stmt in way if id(stmt) in stays])
-    if any(_reads(stmt) & changed_here for stmt in near) or any(_reads(stmt) & _changed(way) for stmt in late):
+    if any(stands_on(stmt) & changed_here for stmt in near) or any(stands_on(stmt) & _changed(way) for stmt in late):
         return None
-    needed = set().union(*map(_reads, (*alone, *computing, *pipeline.loads, *pipeline.body)))
+    needed = set().union(*map(stands_on, (*alone, *computing, *pipeline.loads, *pipeline.body)))
     values = tuple(var for var in _given_on((_reduced(path, (*way, *path)),)) if var in needed)
     if len({var.name for var in values}) < len(values):
         return None
@@ -205,7 +171,7 @@ def taken_turns(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk 
 
 def _changed(stmts: Iterable[Stmt]) -> set[Var]:
     """The variables that these statements change."""
-    return {var for stmt in stmts for var in _defines(stmt) if var.role is Role.MUTABLE}
+    return {var for stmt in stmts for var in defined_in(stmt) if var.role is Role.MUTABLE}
 
 
 def _given_on(body: tuple[Stmt, ...]) -> list[Var]:
@@ -221,26 +187,26 @@ def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
     def reduced(stmt: Stmt) -> Stmt:
         if not any(stmt is outer for outer in path):
             return stmt
-        arms = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in _arms(stmt))
+        bodies = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in arms_of(stmt))
         if isinstance(stmt, If):
-            return replace(stmt, then=arms[0], orelse=arms[1])
+            return replace(stmt, then=bodies[0], orelse=bodies[1])
         assert isinstance(stmt, Loop | While), "a path goes through what has a body"
-        return replace(stmt, body=arms[0])
+        return replace(stmt, body=bodies[0])
 
     return reduced(path[0])
 
 
 def needed_on(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     """What a loop's loads, and the way to the loop, are computed from."""
-    deciding = walk_stmts((*_deciding(loop, loads, path),))
-    return (*(expr for stmt in (*deciding, *path) for expr in expressions(stmt)), *loaded_by(loop, loads))
+    given = walk_stmts((*deciding(loop, loads, path),))
+    return (*(expr for stmt in (*given, *path) for expr in expressions(stmt)), *loaded_by(loop, loads))
 
 
 def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> tuple[Let, ...]:
     """The values on the way to a loop that nobody but those who load needs."""
     inside = {id(stmt) for stmt in walk_stmts(loop.body)}
     rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in inside] + list(walk_stmts(pipeline.body))
-    lets = [stmt for stmt in _deciding(loop, pipeline.loads, around(body, loop)) if isinstance(stmt, Let)]
+    lets = [stmt for stmt in deciding(loop, pipeline.loads, around(body, loop)) if isinstance(stmt, Let)]
     found: list[Let] = []
     while more := [let for let in lets if not any(let.var in variables(*expressions(stmt)) for stmt in rest)]:
         found += more
@@ -249,93 +215,23 @@ def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> t
     return tuple(found)
 
 
-def _deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> list[Stmt]:
+def deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> list[Stmt]:
     """The statements beside a path to a loop that give or change values on which the path and the loads stand.
 
     Who loads also waits where the kernel waits for others.
     """
     names = variables(*(expr for stmt in path for expr in expressions(stmt)), *loaded_by(loop, loads))
     passed = {id(stmt) for stmt in (*path, loop)}
-    beside = [stmt for outer in path for arm in _arms(outer) for stmt in arm if id(stmt) not in passed]
+    beside = [stmt for outer in path for arm in arms_of(outer) for stmt in arm if id(stmt) not in passed]
     chosen: list[Stmt] = []
-    while more := [stmt for stmt in beside if _defines(stmt) & names or waits_for_kernels(stmt)]:
+    while more := [stmt for stmt in beside if defined_in(stmt) & names or waits_for_kernels(stmt)]:
         beside = [stmt for stmt in beside if not any(stmt is one for one in more)]
         chosen += more
-        names |= set().union(*map(_reads, more))
+        names |= set().union(*map(stands_on, more))
     return chosen
 
 
-def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
-    """Why nobody can load for a loop, where it stands in others from turn to turn of all of them; empty where one can.
-
-    What decides where loads come from is computed once more, by those who load: from scalars, and from tensors that the
-    kernel does not write. A tile that is loaded for a later turn is the loop's alone.
-    """
-    if leaves := _breaks(loop.body):
-        return f"line {leaves[0].span.line} leaves the loop, for which a producer would go on loading"
-    path = around(launch.body, loop)
-    if not path:
-        above, needed = before(launch.body, loop), loaded_by(loop, loads)
-        return _why_not_first(loop, loads, above) or why_no_prelude(needed, above)
-    parts = tuple(stmt for stmt in walk_stmts(launch.body) if not _arms(stmt))
-    written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
-    above = before(launch.body, path[0])
-    return (
-        _why_not_ahead(loop, loads, parts, written)
-        or _why_not_twice(loop, loads, path, written)
-        or why_no_prelude(needed_on(loop, loads, path), above)
-    )
-
-
-def _breaks(body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The breaks that leave a loop of this body."""
-    ways = [arm for stmt in body if isinstance(stmt, If) for arm in _arms(stmt)]
-    return [stmt for stmt in body if isinstance(stmt, Break)] + [each for way in ways for each in _breaks(way)]
-
-
-def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...]) -> str:
-    """Why loads cannot run ahead of the statements `above` their loop; empty if they can."""
-    chosen = prelude(loaded_by(loop, loads), above)
-    elements = {access.buffer for stmt in (loop, *walk_stmts(chosen)) for access in own_accesses(stmt)}
-    read = _memories(elements.union(*map(buffers_read, loads)))
-    for stmt in walk_stmts(above):
-        if not _arms(stmt) and (changed := read & _memories(buffers_written(stmt))):
-            return f"`{min(changed)}` is written in line {stmt.span.line}, and would be loaded before"
-    return ""
-
-
-def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:
-    """Why loads cannot run ahead of the turns around their loop; empty if they can."""
-    inside = {id(stmt) for stmt in walk_stmts((loop,))}
-    others = tuple(stmt for stmt in parts if id(stmt) not in inside)
-    used = _memories(buffer for stmt in others for buffer in buffers_used(stmt))
-    if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
-        return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next turns"
-    if changed := written & _memories(tensor for load in loads for tensor in buffers_read(load)):
-        return f"`{min(changed)}` is written by the kernel, which would load it before"
-    return ""
-
-
-def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], written: frozenset[str]) -> str:
-    """Why those who load cannot go the path to a loop by themselves; empty if they can."""
-    inside = {id(stmt) for stmt in walk_stmts((loop,))}
-    for stmt in walk_stmts(path[:1]):
-        if isinstance(stmt, Break | Continue) and id(stmt) not in inside:
-            return f"line {stmt.span.line} leaves a turn of a loop around the one that loads"
-    needed = variables(*needed_on(loop, loads, path))
-    if changing := [var.name for var in _defines(loop) & needed if var.role is Role.MUTABLE]:
-        return f"`{min(changing)}` decides what is loaded, and changes in the loop that loads"
-    for stmt in (*walk_stmts((*_deciding(loop, loads, path),)), *path):
-        tensors = [access.buffer for access in own_accesses(stmt)]
-        scalar = isinstance(stmt, _SCALAR) or waits_for_kernels(stmt)
-        if not scalar or any(each.scope is not Scope.GLOBAL for each in tensors):
-            return f"line {stmt.span.line} belongs to what loads need, and works on tiles"
-        if _memories(tensors) & written:
-            return f"line {stmt.span.line} belongs to what loads need, and reads what the kernel writes"
-    return ""
-
-
-def _arms(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+def arms_of(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The bodies of a loop or a branch."""
     match stmt:
         case If():
@@ -346,18 +242,13 @@ def _arms(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
-def _memories(buffers: Iterable[Buffer]) -> frozenset[str]:
-    """The names of what lies behind tiles and tensors, and views of them."""
-    return frozenset(buffer.memory.name for buffer in buffers)
-
-
-def _defines(stmt: Stmt) -> set[Var]:
+def defined_in(stmt: Stmt) -> set[Var]:
     parts = tuple(walk_stmts((stmt,)))
     taken = {part.previous for part in parts if isinstance(part, Atomic) and part.previous is not None}
     return taken | {part.var for part in parts if isinstance(part, Let | Declare | Assign)}
 
 
-def _reads(stmt: Stmt) -> set[Var]:
+def stands_on(stmt: Stmt) -> set[Var]:
     """The variables that a statement stands on: those that it reads, and the value that an assignment may keep."""
     parts = tuple(walk_stmts((stmt,)))
     kept = {part.var for part in parts if isinstance(part, Assign)}

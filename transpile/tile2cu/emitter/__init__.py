@@ -20,17 +20,9 @@ from tile2cu.emitter.names import Names, can_be_c_function
 from tile2cu.emitter.producer import drawn, each_tile, producer, turns_of_tile
 from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import (
-    aligned_when,
-    common_sizes,
-    fragments,
-    kernel_expressions,
-    pasted,
-    setup,
-    sizes,
-    tensors,
-)
+from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup, tensors
 from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.sizes import common_sizes, sizes
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import TensorMap, asked_blocks, block_threads, map_notes, persistent_in, tensor_maps

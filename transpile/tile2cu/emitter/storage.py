@@ -6,7 +6,7 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Staging, Workspace
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Pipeline, Staging, Workspace
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
@@ -44,31 +44,35 @@ def shared(settled: Settled, printer: Printer) -> Section:
             declared.append(_barriers(tile, printer))
     found = producer_loop(settled)
     if found is not None:
-        stages = stages_name(settled, found[1].stages)
-        first = settled.facts.get(settled.launch, "first_tiles") is not None
-        persistent = persistent_in(settled)
-        of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
-        own = dict(ledger.tiles)[BARRIERS] - of_first
-        panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
-        of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
-        about = f"{own} bytes; {of}, 8 bytes each"
-        names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
-        kind = "TmaPanelBarriers" if panels else "TmaBarriers"
-        declared.append(Declaration(f"tl::{kind}<{stages}{panels}> {names};", (about,)))
-        if persistent is not None:
-            about = f"{of_first} bytes; the same of the tiles that are loaded once for all turns, in one slot"
-            declared.append(Declaration("tl::TmaBarriers<1> first_tiles_barriers;", tuple(wrapped(about))))
-            if persistent.queue:
-                about = f"{persistent.drawn_bytes} bytes; the work of tiles that the producer has drawn, and barriers"
-                work = printer.names("__WorkTile")
-                declared.append(Declaration(f"tl::DrawnTiles<{work}> drawn_tiles;", (about,)))
-        elif first:
-            about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
-            declared.append(Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about))))
+        declared += _of_producer(found[1], ledger, settled, printer)
     padding = ledger.total - sum(costs.values())
     title = f"shared memory: {ledger.total:,} of {ledger.limit:,} bytes a block may use"
     title += f" ({padding:,} are padding)" if padding > 0 else ""
     return Section(rule_line(title), tuple(declared))
+
+
+def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: Printer) -> Iterator[Declaration]:
+    """The barriers of a producer's pipeline, of what it loads once, and of the tiles that it draws."""
+    stages = stages_name(settled, pipeline.stages)
+    first = settled.facts.get(settled.launch, "first_tiles") is not None
+    persistent = persistent_in(settled)
+    of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
+    own = dict(ledger.tiles)[BARRIERS] - of_first
+    panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
+    of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
+    about = f"{own} bytes; {of}, 8 bytes each"
+    names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"
+    kind = "TmaPanelBarriers" if panels else "TmaBarriers"
+    yield Declaration(f"tl::{kind}<{stages}{panels}> {names};", (about,))
+    if persistent is not None:
+        about = f"{of_first} bytes; the same of the tiles that are loaded once for all turns, in one slot"
+        yield Declaration("tl::TmaBarriers<1> first_tiles_barriers;", tuple(wrapped(about)))
+        if persistent.queue:
+            about = f"{persistent.drawn_bytes} bytes; the work of tiles that the producer has drawn, and barriers"
+            yield Declaration(f"tl::DrawnTiles<{printer.names('__WorkTile')}> drawn_tiles;", (about,))
+    elif first:
+        about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
+        yield Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about)))
 
 
 def _one_after_another(

@@ -6,7 +6,8 @@ from tile2cu.core.accesses import buffers_used, expressions, seen_in_other_rows,
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
-from tile2cu.core.prelude import around, before, outermost, why_no_way
+from tile2cu.core.load_refusals import why_no_way
+from tile2cu.core.prelude import around, before, outermost
 from tile2cu.core.program import (
     Buffer,
     Copy,

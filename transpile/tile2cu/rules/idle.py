@@ -6,7 +6,8 @@ from math import prod
 from tile2cu.core.accesses import buffers_written, expressions, variables
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
-from tile2cu.core.prelude import prelude, why_no_prelude
+from tile2cu.core.load_refusals import why_no_prelude
+from tile2cu.core.prelude import prelude
 from tile2cu.core.program import (
     Assign,
     Buffer,

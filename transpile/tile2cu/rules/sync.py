@@ -1,20 +1,17 @@
 """Where barriers stand: before a read or write of memory that another thread's access must precede."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
 from tile2cu.core.accesses import (
     atomic_only,
     buffers_read,
-    buffers_used,
     buffers_written,
     expressions,
     loads,
     own_accesses,
     shared,
-    tensors_both_ways,
     touches,
 )
 from tile2cu.core.effects import awaits_stores
@@ -28,7 +25,6 @@ from tile2cu.core.program import (
     If,
     Launch,
     Loop,
-    Parallel,
     Scope,
     Stmt,
     Sync,
@@ -39,59 +35,10 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.ordered import dealt_tile, handed_over, ordered_by_user, tensors_read_again
 from tile2cu.rules.owned import Conditions, Owners, Touch, apart
-from tile2cu.rules.pipeline import dealt_of, is_at_top
-
-# A tile's name, the group of threads that used it (None for the whole block), and whether that group has since had a
-# barrier of its own, which tells its threads alone.
-Key = tuple[str, int | None, bool]
-
-
-Touches = dict[Key, frozenset[Touch]]  # how the tiles were used
-
-
-@dataclass
-class _Pending:
-    """What the block's threads may have done to shared tiles since the last barrier; `plainly` if not atomically."""
-
-    written: Touches = field(default_factory=dict)
-    read: Touches = field(default_factory=dict)
-    plainly: frozenset[str] = frozenset()
-
-    def copy(self) -> "_Pending":
-        return _Pending(dict(self.written), dict(self.read), self.plainly)
-
-    def merge(self, other: "_Pending") -> "_Pending":
-        return _Pending(_both(self.written, other.written), _both(self.read, other.read), self.plainly | other.plainly)
-
-    def without(self, names: set[str]) -> "_Pending":
-        return self.kept(lambda key: key[0] not in names)
-
-    def known_to(self, group: int) -> "_Pending":
-        """The same after a barrier of a group."""
-        written, read = (
-            _joined(((name, user, known or user == group), how) for (name, user, known), how in table.items())
-            for table in (self.written, self.read)
-        )
-        return _Pending(written, read, self.plainly)
-
-    def kept(self, keep: Callable[[Key], bool]) -> "_Pending":
-        return _Pending(
-            {key: touches for key, touches in self.written.items() if keep(key)},
-            {key: touches for key, touches in self.read.items() if keep(key)},
-            self.plainly,
-        )
-
-
-def _both(one: Touches, other: Touches) -> Touches:
-    return _joined((*one.items(), *other.items()))
-
-
-def _joined(items: Iterable[tuple[Key, frozenset[Touch]]]) -> Touches:
-    found: Touches = {}
-    for key, how in items:
-        found[key] = found.get(key, frozenset()) | how
-    return found
+from tile2cu.rules.pending import Pending, Touches, is_of_all, once_of
+from tile2cu.rules.pipeline import is_at_top
 
 
 @rule(
@@ -128,7 +75,7 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     Errors: T2C-P002 when a barrier is needed where not all threads come.
     """
     walker = _Walker(context)
-    walker.body(launch.body, _Pending(), divergent=None)
+    walker.body(launch.body, Pending(), divergent=None)
     for stmt, hazards in walker.barriers.values():
         yield stmt, "barrier", tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
@@ -152,9 +99,9 @@ class _Walker:
         self.meetings: dict[int, Sync] = {}  # to which not all threads come, but others to others
         self.group: int | None = None
         self.once = False
-        self.own = _all_tiles(context) if context.program.own_barriers else _dealt_tile(context)
-        self.handed_over = _handed_over(context)
-        self.tensors = _read_again(context)
+        self.own = ordered_by_user(context) if context.program.own_barriers else dealt_tile(context)
+        self.handed_over = handed_over(context)
+        self.tensors = tensors_read_again(context)
         self.lenient = True  # of tensors, where not all threads come
         found: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
         self.first = found.loads if found is not None else ()
@@ -196,7 +143,7 @@ class _Walker:
         tiles that they hand over by barriers of the user's."""
         if self.group is not None:
             return {name for name, group, known in table if group == self.group and not known}
-        return {name for name, group, _ in table if _of_all(group) or name not in self.handed_over}
+        return {name for name, group, _ in table if is_of_all(group) or name not in self.handed_over}
 
     def done(
         self,
@@ -204,26 +151,26 @@ class _Walker:
         read: dict[str, Buffer],
         atomic: frozenset[str] = frozenset(),
         touches: Mapping[str, Touch] = MappingProxyType({}),
-    ) -> _Pending:
+    ) -> Pending:
         """What the current threads have just done; with tiles in `atomic`, in single steps."""
-        users = (self.group, _once(self.group)) if self.once else (self.group,)
-        return _Pending(
+        users = (self.group, once_of(self.group)) if self.once else (self.group,)
+        return Pending(
             {(name, user, False): frozenset((touches.get(name),)) for name in written for user in users},
             {(name, user, False): frozenset((touches.get(name),)) for name in read for user in users},
             frozenset(written | read) - atomic,
         )
 
-    def meets_others(self, name: str, touch: Touch, writes: bool, pending: _Pending) -> bool:
+    def meets_others(self, name: str, touch: Touch, writes: bool, pending: Pending) -> bool:
         """Whether a statement that touches a tile may meet what other threads have done to it."""
         tables = (pending.written, pending.read) if writes else (pending.written,)
         before = {each for table in tables for key, touches in table.items() if key[0] == name for each in touches}
         return not all(apart(touch, each) for each in before)
 
-    def after_barrier(self, pending: _Pending) -> _Pending:
+    def after_barrier(self, pending: Pending) -> Pending:
         """What is left of it after a barrier of the current threads: what a group did stays new to the others."""
-        return _Pending() if self.group is None else pending.known_to(self.group)
+        return Pending() if self.group is None else pending.known_to(self.group)
 
-    def body(self, body: tuple[Stmt, ...], pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
         for place, stmt in enumerate(body):
             if self.group is None and _is_of_groups(stmt) and not (place and _is_of_groups(body[place - 1])):
                 run = takewhile(_is_of_groups, body[place:])
@@ -232,8 +179,8 @@ class _Walker:
         return pending
 
     def before_groups(
-        self, first: Stmt, run: list[If], pending: _Pending, divergent: If | While | Loop | None
-    ) -> _Pending:
+        self, first: Stmt, run: list[If], pending: Pending, divergent: If | While | Loop | None
+    ) -> Pending:
         """One barrier of the block before all that its groups do next to one another.
 
         Between them it could keep those apart that wait for one another.
@@ -244,9 +191,9 @@ class _Walker:
         if not hazards:
             return pending
         self.barrier(first, hazards, divergent)
-        return _Pending()
+        return Pending()
 
-    def statement(self, stmt: Stmt, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def statement(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         match stmt:
             case Loop():
                 return self.loop(stmt, pending, divergent)
@@ -266,7 +213,7 @@ class _Walker:
             case _:
                 return self.simple(stmt, pending, divergent)
 
-    def simple(self, stmt: Stmt, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def simple(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One operation: a barrier before it if it meets what others have done since the last one."""
         reads, writes = self.read(stmt), self.written(stmt)
         changed = writes | self.filled(stmt)
@@ -298,20 +245,20 @@ class _Walker:
         products = landing.products if landing is not None else ()
         return self.tracked(region.buffer for op in products for region in op.regions)
 
-    def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: _Pending) -> dict[str, Hazard]:
+    def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: Pending) -> dict[str, Hazard]:
         """What of these accesses meets what others have done."""
         written, read = self.names(pending.written), self.names(pending.read)
         hazards = {name: Hazard(name, "written") for name in reads | writes if name in written}
         return hazards | {name: Hazard(name, "read") for name in writes if name in read and name not in hazards}
 
-    def taken_over(self, writes: Iterable[str], pending: _Pending) -> dict[str, Hazard]:
+    def taken_over(self, writes: Iterable[str], pending: Pending) -> dict[str, Hazard]:
         """The tiles whose memory is written by another name."""
         mates = {mate for name in writes for mate in self.overlay.mates(name)}
         written, read = self.names(pending.written), self.names(pending.read)
         found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
         return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
 
-    def shown_too(self, stmt: Stmt, pending: _Pending) -> dict[str, Hazard]:
+    def shown_too(self, stmt: Stmt, pending: Pending) -> dict[str, Hazard]:
         """What a barrier before a statement shows to those behind it."""
         behind = dropwhile(lambda each: each is not stmt, self.context.statements)
         read = {name for each in behind for name in self.read(each)}
@@ -338,26 +285,26 @@ class _Walker:
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
-    def work_of_group(self, stmt: If, group: int, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def work_of_group(self, stmt: If, group: int, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
         hazards = self.hazards_of_group(stmt, group, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
-            pending = _Pending()
+            pending = Pending()
         self.group, self.once = group, stmt.once
         pending = self.body(stmt.then, pending, None)
         self.group, self.once = None, False
         return pending
 
-    def hazards_of_group(self, stmt: If, group: int, pending: _Pending) -> dict[str, Hazard]:
+    def hazards_of_group(self, stmt: If, group: int, pending: Pending) -> dict[str, Hazard]:
         """What a group's work meets that others have done."""
         reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
-        own = (group, _once(group))
+        own = (group, once_of(group))
         by_user = frozenset() if stmt.once else self.handed_over
-        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or _of_all(key[1])))
+        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or is_of_all(key[1])))
         return self.hazards(reads, writes, others)
 
-    def branch(self, stmt: If, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def branch(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         group = group_of(stmt)
         if group is not None:
             return self.work_of_group(stmt, group, pending, divergent)
@@ -374,7 +321,7 @@ class _Walker:
         finally:
             self.lenient = True
 
-    def arms(self, stmt: If, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         around = self.conditions
         try:
             self.conditions = (*around, (stmt.condition, True))
@@ -384,7 +331,7 @@ class _Walker:
         finally:
             self.conditions = around
 
-    def before_branch(self, stmt: If, pending: _Pending) -> _Pending:
+    def before_branch(self, stmt: If, pending: Pending) -> Pending:
         """The barrier that some threads would need in a branch, before it: all threads come there.
 
         It ends what was done before the branch; what the branch does by itself it cannot.
@@ -396,7 +343,7 @@ class _Walker:
         self.barrier(stmt, hazards, None)
         return self.after_barrier(pending)
 
-    def condition(self, stmt: If | While | Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """The elements that the condition itself reads, or that the bounds of a loop do."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
@@ -411,7 +358,7 @@ class _Walker:
             pending = self.after_barrier(pending)
         return pending.merge(self.done({}, shared_reads, touches=touches))
 
-    def loop(self, stmt: Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
         pending = self.condition(stmt, pending, divergent)
         if pipeline is None or pipeline.producer:
@@ -424,7 +371,7 @@ class _Walker:
             pending = before.merge(self.body(stmt.body, pending, inside))
         return pending
 
-    def while_loop(self, stmt: While, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def while_loop(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """A loop on a condition: its barriers are reached by all threads only if all see the same condition.
 
         Where the condition is asked again, at a turn's end, no barrier can stand.
@@ -435,7 +382,7 @@ class _Walker:
             pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), stmt))
         return pending
 
-    def before_loop(self, stmt: Loop, pending: _Pending, divergent: If | While | Loop | None) -> _Pending:
+    def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
         parts = tuple(walk_stmts(stmt.body))
         read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
@@ -463,8 +410,8 @@ class _Walker:
                 yield self.owners.touch(stmt, buffer, self.conditions)
 
     def pipelined(
-        self, stmt: Loop, pipeline: Pipeline, pending: _Pending, divergent: If | While | Loop | None
-    ) -> _Pending:
+        self, stmt: Loop, pipeline: Pipeline, pending: Pending, divergent: If | While | Loop | None
+    ) -> Pending:
         """Each turn begins with the pipeline's barrier; slots are ordered by it."""
         slots = {buffer.name: buffer for buffer in pipeline.buffers}
         written, read = self.names(pending.written), self.names(pending.read)
@@ -479,9 +426,9 @@ class _Walker:
         if divergent is not None:
             self.barrier(stmt, {}, divergent)
         before = pending
-        after = pending if pipeline.producer else _Pending()  # a producer's slots have barriers of their own
+        after = pending if pipeline.producer else Pending()  # a producer's slots have barriers of their own
         for _ in range(2):
-            after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else _Pending(), divergent)
+            after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else Pending(), divergent)
         if pipeline.producer and not is_at_top(stmt, self.context):
             return before.merge(after.without(set(slots)))  # nothing else uses them
         return before.merge(after).merge(self.done({}, slots))
@@ -492,67 +439,6 @@ def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Bu
     return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
 
 
-def _once(group: int | None) -> int:
-    """In place of a group: what it did for all."""
-    return -1 - (group or 0)
-
-
-def _of_all(group: int | None) -> bool:
-    """Whether the whole block did it, or one group for all."""
-    return group is None or group < 0
-
-
 def _is_of_groups(stmt: Stmt) -> bool:
     """Whether it is what the user gives one group of threads to do."""
     return isinstance(stmt, If) and group_of(stmt) is not None and not stmt.once
-
-
-def _all_tiles(context: Context) -> frozenset[str]:
-    """The tiles that the user allocates and orders; others are for tile2cu to order.
-
-    So are those of which a `loop_layout` says which thread moves what: the layouts are chosen here, and a thread may
-    find what another one moved.
-    """
-    laid_out = [op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out]
-    moved = {tile.name for op in laid_out for tile in shared(buffers_used(op))}
-    return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
-
-
-def _dealt_tile(context: Context) -> frozenset[str]:
-    """The tile that warpgroups hand to each other where they take turns: that has barriers of its own."""
-    dealt = dealt_of(context)
-    return frozenset() if dealt is None else frozenset((dealt.tile.name,))
-
-
-def _read_again(context: Context) -> frozenset[Buffer]:
-    """The tensors that the launch both writes and reads, element by element or tile by tile.
-
-    Where groups of threads have barriers of the user's, those order tensors, too.
-    """
-    if context.launch.groups > 1 or context.program.own_barriers:
-        return frozenset()
-    return tensors_both_ways(context.launch.body)
-
-
-def _handed_over(context: Context) -> frozenset[str]:
-    """The tiles that groups hand to one another by the user's barriers: TMA fills them, or several groups use them."""
-    if not context.facts.get(context.launch, "by_hand"):
-        return frozenset()
-    users: dict[str, set[int | None]] = {}
-
-    def note(body: tuple[Stmt, ...], group: int | None) -> None:
-        for stmt in body:
-            own = group_of(stmt)
-            if isinstance(stmt, If) and own is not None:
-                note(stmt.then, own)
-            elif isinstance(stmt, Loop | While):
-                note(stmt.body, group)
-            elif isinstance(stmt, If):
-                note((*stmt.then, *stmt.orelse), group)
-            else:
-                for buffer in shared(buffers_used(stmt)):
-                    users.setdefault(buffer.name, set()).add(group)
-
-    note(context.launch.body, None)
-    filled = {op.dst.buffer.name for op in context.statements if isinstance(op, Copy) and op.barrier is not None}
-    return frozenset(filled | {name for name, groups in users.items() if len(groups) > 1})

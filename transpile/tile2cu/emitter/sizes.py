@@ -1,0 +1,176 @@
+"""The static numbers of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.layout import Warps
+from tile2cu.core.program import (
+    Constant,
+    Gemm,
+    Loop,
+    walk_stmts,
+)
+from tile2cu.core.schedule import InFlight, Pipeline, RegisterShares
+from tile2cu.emitter.comments import WIDTH, file_of, rule_line, wrapped
+from tile2cu.emitter.dealt import dealt_in
+from tile2cu.emitter.expressions import Printer, literal
+from tile2cu.emitter.settled import Settled
+from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, stages_name
+from tile2cu.emitter.tma import asked_blocks, producer_loop
+from tile2cu.emitter.view import Declaration, Section
+
+
+def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
+    """The static numbers that the text names and that its kernels share; none where there is one kernel.
+
+    `said` are the words of the rest of the text: of a number that it does not name, compilers would warn.
+    """
+    declared = _constants(settled, printer, said) if settled.namespace else ()
+    return Section(rule_line("sizes"), tuple(declared))
+
+
+def sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
+    """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
+    declared = [] if settled.namespace else [*_constants(settled, printer, said)]
+    declared += [*_stages(settled), *_written_slots(settled), *_loads(settled)]
+    declared += _threads(settled)
+    declared += [*_register_shares(settled), *_waves_per_simd(settled), *_least_blocks(settled)]
+    return Section(rule_line("sizes"), tuple(declared))
+
+
+def _threads(settled: Settled) -> Iterator[Declaration]:
+    """The threads of the block, or of its groups."""
+    launch = settled.launch
+    if launch.shares:
+        about = "of each group; groups work by themselves: T.ws"
+        yield Declaration(f"constexpr int threads[] = {{{', '.join(map(str, launch.shares))}}};", (about,))
+        total = " + ".join(f"threads[{group}]" for group in range(launch.groups))
+        yield Declaration(f"constexpr int block_threads = {total};")
+        return
+    yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(settled))
+    if launch.groups > 1:
+        about = "of so many threads each, which work by themselves: T.ws"
+        yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
+
+
+def _constants(settled: Settled, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
+    constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
+    constants = [c for c in constants if printer.names(c.name) in said]
+    arguments = [c for c in constants if not c.formula and not c.comment]
+    yield from _grouped(arguments, printer)
+    yield from (_constant(c, printer) for c in constants if c.formula or c.comment)
+
+
+def _register_shares(settled: Settled) -> Iterator[Declaration]:
+    """How many registers threads have, where they are not shared evenly."""
+    shares: RegisterShares | None = settled.facts.get(settled.launch, "registers")
+    if shares is not None:
+        rule = settled.facts.rule(settled.launch, "registers")
+        about = f"of a thread: the producer's warpgroup hands most of its share to those that compute  [{rule}]"
+        text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
+        yield Declaration(text, (about,))
+
+
+def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
+    """How many waves the compiler is to fit a SIMD of an AMD chip, where the text says so."""
+    waves: int | None = settled.facts.get(settled.launch, "waves_per_simd")
+    if waves is not None:
+        rule = settled.facts.rule(settled.launch, "waves_per_simd")
+        about = "a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between"
+        text = f"constexpr int waves_per_simd = {waves};"
+        yield Declaration(text, tuple(wrapped(f"{about} two kinds  [{rule}]")))
+
+
+def _least_blocks(settled: Settled) -> Iterator[Declaration]:
+    """How many blocks the user wants to fit a multiprocessor."""
+    if blocks := asked_blocks(settled):
+        about = "blocks that fit a multiprocessor: the compiler gives threads so few registers"
+        yield Declaration(f"constexpr int least_blocks = {blocks};", (about,))
+
+
+def _grouped(constants: list[Constant], printer: Printer) -> Iterator[Declaration]:
+    """Arguments of one type and origin in one declaration, in the order in which they were given."""
+    for origin, cpp in dict.fromkeys((_taken_from(constant), constant.dtype.cpp) for constant in constants):
+        group = [each for each in constants if (_taken_from(each), each.dtype.cpp) == (origin, cpp)]
+        values = ", ".join(f"{printer.names(c.name)} = {literal(c.value, c.dtype)}" for c in group)
+        yield Declaration(f"constexpr {cpp} {values};", (f"from the {origin}",) if origin else ())
+
+
+def _taken_from(constant: Constant) -> str:
+    """The place in the user's file that gave an argument its value, where neither -D nor its own default did."""
+    return "" if constant.origin in ("", "-D", "default") else constant.origin
+
+
+def _constant(constant: Constant, printer: Printer) -> Declaration:
+    comments = wrapped(constant.comment) if constant.comment else []
+    if constant.formula:
+        formula = "" if constant.formula == str(constant.value) else f"  {constant.formula}"
+        comments += wrapped(f"{file_of(constant)}:{constant.span.line}{formula}")
+    text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {literal(constant.value, constant.dtype)};"
+    return Declaration(text, tuple(comments))
+
+
+def _stages(settled: Settled) -> Iterator[Declaration]:
+    """The depth of each pipeline, unless the user's own `num_stages` names it."""
+    name = depth_name(settled)
+    named = {c.value for c in settled.program.constants if c.name == name}
+    depths: dict[int, tuple[str, str]] = {}
+    for loop in walk_stmts(settled.launch.body):
+        pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
+        if isinstance(loop, Loop) and pipeline is not None and pipeline.stages not in named:
+            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, "pipeline")))
+    for stages, (text, rule) in depths.items():
+        about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
+        yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
+
+
+def _loads(settled: Settled) -> Iterator[Declaration]:
+    """What a thread starts for each turn, where loads go past the registers and are counted."""
+    found = {stmt: settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body)}
+    counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
+    for count, stmt in counts.items():
+        about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
+        text = f"constexpr int {loads_name(settled, count)} = {count};"
+        yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, 'pipeline')}]")))
+
+
+def _written_slots(settled: Settled) -> Iterator[Declaration]:
+    """The slots of tiles that a turn writes while the product of the turn before reads others."""
+    for loop in walk_stmts(settled.launch.body):
+        found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
+        if found is not None and found.written:
+            rule, slots = settled.facts.rule(loop, "in_flight"), settled.facts[found.written[0], "slots"]
+            about = f"one slot that the product in flight reads, one that is written  [{rule}]"
+            yield Declaration(f"constexpr int {WRITTEN_SLOTS} = {slots};", (about,))
+            return
+
+
+def _depth_about(loop: Loop, pipeline: Pipeline) -> str:
+    """How far ahead a pipeline loads, and why not as far as asked for."""
+    fewer = f"{loop.stages_asked} are asked for and do not fit: " if loop.stages_asked else ""
+    return fewer + _ahead_about(pipeline)
+
+
+def _ahead_about(pipeline: Pipeline) -> str:
+    if pipeline.staged:
+        stored = ", one that is stored for the next turn" if pipeline.stages > 1 else ""
+        return f"one tile in use{stored}; the one after waits in registers"
+    ahead = pipeline.stages - 1
+    tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
+    first = f"up to {pipeline.stages} tiles ahead of the first turn, " if pipeline.producer else ""
+    return f"{first}{tiles} in flight while one is used"
+
+
+def _threads_about(settled: Settled) -> tuple[str, ...]:
+    """How many warps, and how they share the first product."""
+    count, rest = divmod(settled.launch.threads, settled.target.warp_size)
+    if rest:
+        return ("which work each by itself: no whole warps",)
+    found = producer_loop(settled)
+    if found is not None and dealt_in(settled) is not None:
+        return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], 'dealt')}]",)
+    for op in walk_stmts(settled.launch.body):
+        if isinstance(op, Gemm) and settled.facts.get(op, "warps") is not None:
+            warps: Warps = settled.facts[op, "warps"]
+            rule = settled.facts.rule(op, "warps")
+            return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
+    return (f"{count} warp{'s' * (count > 1)}",)
