@@ -115,20 +115,61 @@ def test_lines_of_the_next_turn_are_loaded_under_this_one(turns: str, first: str
     assert body.count("const int first = ") == 1  # the load's own: nothing else in a turn needs it
 
 
+LEFT = """
+    A_shared = T.alloc_shared((64, 64), "float16")
+    B_shared = T.alloc_shared((64, 64), "float16")
+    S = T.alloc_fragment((64, 64), "float32")
+    past = T.alloc_fragment((64, 64), "float32")
+    sums = T.alloc_fragment((64, 64), "float32")
+    row = T.alloc_var("int32", init=0)
+    T.clear(S)
+    T.clear(sums)
+    for k in T.Pipelined(T.ceildiv(M, 64), num_stages=2):
+        first = row * 64
+        if k > 0:
+            T.copy({tile}, past)
+            for i, j in T.Parallel(64, 64):
+                sums[i, j] += past[i, j]
+        T.copy(A[k * 64, 0], A_shared)
+        T.copy(A[first, 0], B_shared)
+        T.gemm(A_shared, B_shared, S)
+        row = row + 1
+    if {tile}[0, 0] == A[{last}, 0]:
+        for i, j in T.Parallel(64, 64):
+            S[i, j] += sums[i, j]
+    T.copy(S, Y)
+"""
+
+
+@pytest.mark.parametrize("tile", ["A_shared", "B_shared"])
+def test_what_a_turn_leaves_in_a_tile_is_read_later(tile: str, tmp_path: Path) -> None:
+    """By the next turn, in a branch, and by a condition behind the loop; a place is named that a turn changes."""
+    params = 'A: T.Tensor((M, 64), "float16"), Y: T.Tensor((64, 64), "float32")'
+    statements = LEFT.format(tile=tile, last=192)
+    kernel = load_body(tmp_path, statements, params, arguments="M", target="cuda:sm_90a")
+    a = RNG.integers(-4, 5, (256, 64)).astype(np.float16)
+    a[0, 0], a[128, 0], a[192, 0] = 1, 2, 3
+    tiles = a.astype(np.float32).reshape(4, 64, 64)
+    np.testing.assert_array_equal(kernel(a), sum(each @ each for each in tiles) + tiles[:3].sum(axis=0))
+
+
 SCALED = """
     A_shared = T.alloc_shared((64, 128), "float8_e4m3fn")
     B_shared = T.alloc_shared((64, 128), "float8_e4m3fn")
     scale = T.alloc_shared((64,), "float32")
     S = T.alloc_fragment((64, 64), "float32")
     sums = T.alloc_fragment((64, 64), "float32")
+    turn = T.alloc_var("int32", init=0)
     T.clear(S)
     T.clear(sums)
     for k in T.Pipelined(T.ceildiv(K, 128), num_stages=2):
         T.copy(A[by * 64, k * 128], A_shared)
         T.copy(B[bx * 64, k * 128], B_shared)
         other = scales_B[bx // 2, k]
+        weight = T.cast(turn + 1, "float32")
+        turn += 1
         for i in T.Parallel(64):
-            scale[i] = scales_A[by * 64 + i, k] * other
+            scale[i] = scales_A[by * 64 + i, k] * other * weight
         T.gemm(A_shared, B_shared, S, transpose_B=True)
         for i, j in T.Parallel(64, 64):
             sums[i, j] += S[i, j] * scale[i]
@@ -138,7 +179,10 @@ SCALED = """
 
 
 def test_scales_of_rows_are_in_registers_a_turn_ahead(tmp_path: Path) -> None:
-    """A line of shared memory in the Python; sizes that leave tiles partly empty, powers of two as scales."""
+    """A line of shared memory in the Python; sizes that leave tiles partly empty, powers of two as scales.
+
+    A value that a turn names before it changes a variable stays what it was.
+    """
     kernel = load_body(
         tmp_path,
         SCALED,
@@ -158,7 +202,8 @@ def test_scales_of_rows_are_in_registers_a_turn_ahead(tmp_path: Path) -> None:
         groups, columns = -(-k // 128), -(-n // 128)
         a, b = (RNG.integers(-4, 5, shape).astype(np.float64) for shape in ((m, k), (n, k)))
         scales_a, scales_b = (2.0 ** RNG.integers(-2, 3, (rows, groups)) for rows in (m, columns))
-        whole = b * scales_b.repeat(128, 0)[:n].repeat(128, 1)[:, :k]
+        weights = np.arange(1, groups + 1).repeat(128)[:k]
+        whole = b * weights * scales_b.repeat(128, 0)[:n].repeat(128, 1)[:, :k]
         data = (a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn))
         found = kernel(*data, scales_a.astype(np.float32), scales_b.astype(np.float32))
         np.testing.assert_array_equal(found, (a * scales_a.repeat(128, 1)[:, :k]) @ whole.T)

@@ -51,6 +51,7 @@ def test_a_line_of_a_products_rows_is_in_registers() -> None:
         {"value": "X[i, k]"},  # which the kernel writes
         {"value": "line_shared[i] + 1.0"},
         {"below": "T.copy(line_shared, X[64, 0:64])"},
+        {"below": "if line_shared[0] > 0:\n    T.clear(sums)"},
         {"turns": "serial"},
         {"target": "cuda:sm_80"},
     ],
@@ -103,6 +104,7 @@ def test_what_rows_need_is_loaded_a_turn_ahead() -> None:
         {"value": "X[i, k]"},  # which the kernel writes
         {"value": "A[i, T.cast(A[k, 0], 'int32')]"},
         {"value": "A[i, k + place]"},  # which changes after that
+        {"value": "A[i, 64 // (4 - k)]"},  # by zero behind the last turn
         {"value": "A_shared[i, 0]"},
         {"at": "j"},
         {"stages": 0},  # no producer

@@ -1,6 +1,6 @@
 """Which elements a statement reads and writes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, walk
@@ -28,7 +28,8 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    operations,
+    bodies,
+    steps,
     walk_stmts,
 )
 from tile2cu.core.span import Span
@@ -185,7 +186,26 @@ def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
 
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement reads, for indices, too; all of its body's for loops and branches."""
-    elements = frozenset(access.buffer for access in element_accesses((stmt,)) if not access.is_store)
+    return _kept(stmt, "buffers_read", read_by_itself)
+
+
+def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers whose elements one statement writes; all of its body's for loops and branches."""
+    return _kept(stmt, "buffers_written", _written_by_itself)
+
+
+def _kept(stmt: Stmt, name: str, by_itself: Callable[[Stmt], frozenset[Buffer]]) -> frozenset[Buffer]:
+    """What a statement and all below it have by themselves; kept beside its fields, as a statement never changes."""
+    kept = vars(stmt)
+    if name not in kept:
+        kept[name] = by_itself(stmt).union(*(_kept(below, name, by_itself) for body in bodies(stmt) for below in body))
+    found: frozenset[Buffer] = kept[name]
+    return found
+
+
+def read_by_itself(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers that a statement reads; of a loop or branch, what its condition or its bounds read."""
+    elements = frozenset(access.buffer for access in _accesses_by_itself(stmt) if not access.is_store)
     match stmt:
         case Copy() | AtomicTile():
             return elements | {stmt.src.buffer}
@@ -201,8 +221,7 @@ def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
             return elements
 
 
-def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement writes; all of its body's for loops and branches."""
+def _written_by_itself(stmt: Stmt) -> frozenset[Buffer]:
     match stmt:
         case Copy() | AtomicTile():
             return frozenset((stmt.dst.buffer,))
@@ -215,30 +234,33 @@ def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
         case Fill():
             return frozenset((stmt.dst.buffer,))
         case _:
-            return frozenset(access.buffer for access in element_accesses((stmt,)) if access.is_store)
+            return frozenset(access.buffer for access in _accesses_by_itself(stmt) if access.is_store)
+
+
+def _accesses_by_itself(stmt: Stmt) -> tuple[Access, ...]:
+    return own_accesses(stmt) if bodies(stmt) else tuple(element_accesses((stmt,)))
 
 
 def buffers_used(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement reads or writes."""
+    """The buffers whose elements one statement reads or writes; all of its body's for loops and branches."""
     return buffers_read(stmt) | buffers_written(stmt)
 
 
-def buffers_below(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
-    """The buffers that a body reads or writes, in conditions and nested statements, too."""
-    return frozenset().union(*map(buffers_used, walk_stmts(body)))
+def used_by_itself(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers that a statement reads or writes; of a loop or branch, what its condition or its bounds read."""
+    return read_by_itself(stmt) | _written_by_itself(stmt)
 
 
 def tensors_both_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     """The tensors that a body reads as well as writes, otherwise than in single steps."""
-    ops = tuple(operations(body))
-    read = {buffer.memory for op in ops for buffer in buffers_read(op) - atomic_only(op)}
-    written = {buffer.memory for op in ops for buffer in buffers_written(op)}
+    read = {buffer.memory for op in steps(body) for buffer in read_by_itself(op) - atomic_only(op)}
+    written = {buffer.memory for stmt in body for buffer in buffers_written(stmt)}
     return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
 
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements a statement reads and writes in single steps only; of its body for loops."""
-    accesses = tuple(element_accesses((stmt,)))
+    """The buffers whose elements a statement reads and writes by itself, and in single steps only."""
+    accesses = _accesses_by_itself(stmt)
     plain = {access.buffer for access in accesses if not access.atomic}
     return frozenset(access.buffer for access in accesses if access.buffer not in plain)
 

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 from tile2cu.core.accesses import (
     buffers_read,
-    buffers_used,
     buffers_written,
     element_accesses,
     own_accesses,
+    used_by_itself,
     variables,
 )
 from tile2cu.core.effects import waits_for_kernels
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.prelude import arms_of, around, before, deciding, defined_in, loaded_by, needed_on, prelude, stands_on
+from tile2cu.core.prelude import around, before, deciding, defined_in, loaded_by, needed_on, prelude, stands_on
 from tile2cu.core.program import (
     Assign,
     Break,
@@ -27,6 +27,8 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    bodies,
+    steps,
     walk_stmts,
 )
 
@@ -45,7 +47,7 @@ def why_no_way(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     if not path:
         above, needed = before(launch.body, loop), loaded_by(loop, loads)
         return _why_not_first(loop, loads, above) or why_no_prelude(needed, above)
-    parts = tuple(stmt for stmt in walk_stmts(launch.body) if not arms_of(stmt))
+    parts = tuple(steps(launch.body))
     written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     above = before(launch.body, path[0])
     return (
@@ -81,7 +83,7 @@ def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...])
     chosen = prelude(loaded_by(loop, loads), above)
     read = _read_for(loop, loads, tuple(walk_stmts(chosen)))
     for stmt in walk_stmts(above):
-        if not arms_of(stmt) and (changed := read & _memories(buffers_written(stmt))):
+        if not bodies(stmt) and (changed := read & _memories(buffers_written(stmt))):
             return f"`{min(changed)}` is written in line {stmt.span.line}, and would be loaded before"
     return ""
 
@@ -90,7 +92,7 @@ def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...],
     """Why loads cannot run ahead of the turns around their loop; empty if they can."""
     inside = {id(stmt) for stmt in walk_stmts((loop,))}
     others = tuple(stmt for stmt in parts if id(stmt) not in inside)
-    used = _memories(buffer for stmt in others for buffer in buffers_used(stmt))
+    used = _memories(buffer for stmt in others for buffer in used_by_itself(stmt))
     if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
         return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next turns"
     if changed := written & _read_for(loop, loads):
@@ -119,7 +121,7 @@ def _why_not_twice(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...], 
 
 def _breaks(body: tuple[Stmt, ...]) -> list[Stmt]:
     """The breaks that leave a loop of this body."""
-    ways = [arm for stmt in body if isinstance(stmt, If) for arm in arms_of(stmt)]
+    ways = [arm for stmt in body if isinstance(stmt, If) for arm in bodies(stmt)]
     return [stmt for stmt in body if isinstance(stmt, Break)] + [each for way in ways for each in _breaks(way)]
 
 

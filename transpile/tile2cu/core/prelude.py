@@ -20,6 +20,7 @@ from tile2cu.core.program import (
     Loop,
     Stmt,
     While,
+    bodies,
     walk_stmts,
 )
 from tile2cu.core.schedule import FirstTiles, Persistent, Pipeline
@@ -53,7 +54,7 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     """The loops and branches of a body that a statement stands in, outermost first; none at the top of the body."""
     for outer in body:
         if outer is not stmt and any(inner is stmt for inner in walk_stmts((outer,))):
-            return (outer, *next(filter(None, (around(arm, stmt) for arm in arms_of(outer))), ()))
+            return (outer, *next(filter(None, (around(arm, stmt) for arm in bodies(outer))), ()))
     return ()
 
 
@@ -131,7 +132,7 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     alone = for_loads_alone(loop, pipeline, body)
     way = [stmt for stmt in deciding(loop, pipeline.loads, path) if not any(stmt is one for one in alone)]
     passed = {id(stmt) for stmt in (*way, *alone, *path)}
-    arms = [arm for outer in path for arm in arms_of(outer)]
+    arms = [arm for outer in path for arm in bodies(outer)]
     beside = next(arm for arm in arms if any(stmt is loop for stmt in arm))
     named = tuple(stmt for arm in arms if arm is not beside for stmt in arm if id(stmt) not in passed)
     computing = (*named, *(stmt for stmt in beside if id(stmt) not in passed))
@@ -187,11 +188,11 @@ def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
     def reduced(stmt: Stmt) -> Stmt:
         if not any(stmt is outer for outer in path):
             return stmt
-        bodies = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in arms_of(stmt))
+        arms = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in bodies(stmt))
         if isinstance(stmt, If):
-            return replace(stmt, then=bodies[0], orelse=bodies[1])
+            return replace(stmt, then=arms[0], orelse=arms[1])
         assert isinstance(stmt, Loop | While), "a path goes through what has a body"
-        return replace(stmt, body=bodies[0])
+        return replace(stmt, body=arms[0])
 
     return reduced(path[0])
 
@@ -222,24 +223,13 @@ def deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> lis
     """
     names = variables(*(expr for stmt in path for expr in expressions(stmt)), *loaded_by(loop, loads))
     passed = {id(stmt) for stmt in (*path, loop)}
-    beside = [stmt for outer in path for arm in arms_of(outer) for stmt in arm if id(stmt) not in passed]
+    beside = [stmt for outer in path for arm in bodies(outer) for stmt in arm if id(stmt) not in passed]
     chosen: list[Stmt] = []
     while more := [stmt for stmt in beside if defined_in(stmt) & names or waits_for_kernels(stmt)]:
         beside = [stmt for stmt in beside if not any(stmt is one for one in more)]
         chosen += more
         names |= set().union(*map(stands_on, more))
     return chosen
-
-
-def arms_of(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The bodies of a loop or a branch."""
-    match stmt:
-        case If():
-            return (stmt.then, stmt.orelse)
-        case Loop() | While():
-            return (stmt.body,)
-        case _:
-            return ()
 
 
 def defined_in(stmt: Stmt) -> set[Var]:

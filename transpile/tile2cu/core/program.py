@@ -584,16 +584,28 @@ def _static_extents(region: Region) -> tuple[int, ...]:
     return tuple(int(static_value(extent) or 0) for extent in region.extents)
 
 
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The bodies of a loop or a branch; none of other statements, nor of loops over elements."""
+    match stmt:
+        case If():
+            return (stmt.then, stmt.orelse)
+        case Loop() | While():
+            return (stmt.body,)
+        case _:
+            return ()
+
+
+def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements below a body, in order, outermost first, but for those in loops over elements."""
+    for stmt in body:
+        yield stmt
+        for below in bodies(stmt):
+            yield from steps(below)
+
+
 def operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """What is done in a body, in order: branches and loops, but for those over elements, are gone through."""
-    for stmt in body:
-        match stmt:
-            case Loop() | While():
-                yield from operations(stmt.body)
-            case If():
-                yield from operations((*stmt.then, *stmt.orelse))
-            case _:
-                yield stmt
+    return (stmt for stmt in steps(body) if not bodies(stmt))
 
 
 def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

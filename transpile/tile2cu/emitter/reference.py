@@ -7,7 +7,7 @@ the kernel.
 import math
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_used, expressions
+from tile2cu.core.accesses import expressions, used_by_itself
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import (
@@ -91,7 +91,7 @@ def require_reference(program: Program) -> None:
     """Raises T2C-E030 for what plain C++ does not follow: single threads, and tensors shown in other shapes."""
     for launch in program.launches:
         for stmt in walk_stmts(launch.body):
-            shown = next((each for each in buffers_used(stmt) if each.of is not None), None)
+            shown = next((each for each in used_by_itself(stmt) if each.of is not None), None)
             if shown is not None:
                 raise Tile2CuError(
                     "T2C-E030",

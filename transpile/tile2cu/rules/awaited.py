@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -176,7 +176,7 @@ class _Sky:
         if nested:
             read, written = buffers_read(stmt), buffers_written(stmt)
         else:
-            read, written = _read_by_itself(stmt), frozenset()
+            read, written = read_by_itself(stmt), frozenset()
         for flight in _of(group, flights):
             result = flight.product.c.buffer
             operands = {id(region.buffer.memory) for region in (flight.product.a, flight.product.b)}
@@ -214,17 +214,6 @@ def _meets(tile: Buffer, memories: set[int]) -> bool:
 def _registers(product: Gemm) -> set[int]:
     """The operands of a product that lie in registers."""
     return {id(each.buffer.memory) for each in (product.a, product.b) if each.buffer.scope is Scope.FRAGMENT}
-
-
-def _read_by_itself(stmt: Stmt) -> frozenset[Buffer]:
-    """What the condition of a branch or loop reads, or its bounds do."""
-    match stmt:
-        case If():
-            return buffers_read(replace(stmt, then=(), orelse=()))
-        case Loop() | While():
-            return buffers_read(replace(stmt, body=()))
-        case _:
-            return frozenset()
 
 
 def _joined(one: _Flights, other: _Flights) -> _Flights:

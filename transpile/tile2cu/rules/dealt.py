@@ -10,6 +10,8 @@ from tile2cu.core.accesses import (
     depend,
     expressions,
     overwrites,
+    read_by_itself,
+    used_by_itself,
     variables,
     viewed,
 )
@@ -26,7 +28,6 @@ from tile2cu.core.program import (
     Reduce,
     Scope,
     Stmt,
-    While,
     walk_stmts,
 )
 from tile2cu.core.schedule import Dealt, Pipeline, RowFactor
@@ -233,8 +234,8 @@ def _handed(
         written |= {buffer for buffer in buffers_written(op) if overwrites(op, buffer)}
     changed = frozenset().union(*(buffers_written(op) for op in own))
     inside = {id(op) for op in walk_stmts(pipeline.body)}
-    others = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
-    wanted = read_before.union(*(buffers_read(op) for op in (*late, *others)))
+    others = [op for op in context.statements if id(op) not in inside]
+    wanted = read_before.union(*map(buffers_read, late), *map(read_by_itself, others))
     handed = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)
     wide = next((tile for tile in handed if tile.rank != 1), None)
     return (
@@ -255,6 +256,5 @@ def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
 
 def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:
     """Whether nothing but these statements touches the tile."""
-    others = [op for op in context.statements if op not in users and not isinstance(op, Loop | If | While)]
-    elsewhere = any(tile in buffers_used(op) for op in others)
+    elsewhere = any(tile in used_by_itself(op) for op in context.statements if op not in users)
     return tile.of is None and not viewed(context.launch, tile) and not elsewhere

@@ -1,10 +1,9 @@
 """Loops whose body is a sum of four products of bytes: one operation does them."""
 
-from tile2cu.core.accesses import buffers_read, viewed
+from tile2cu.core.accesses import read_by_itself, viewed
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, substitute, uncast
 from tile2cu.core.program import (
     Buffer,
-    If,
     Let,
     Loop,
     LoopKind,
@@ -13,7 +12,6 @@ from tile2cu.core.program import (
     Reduction,
     Scope,
     Store,
-    While,
     walk_stmts,
 )
 from tile2cu.core.schedule import DotOfFour
@@ -56,7 +54,7 @@ def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
         return False
     inside = {id(stmt) for stmt in walk_stmts(op.body)}
     for stmt in context.statements:
-        if stmt is op or id(stmt) in inside or isinstance(stmt, Loop | If | While) or sums not in buffers_read(stmt):
+        if stmt is op or id(stmt) in inside or sums not in read_by_itself(stmt):
             continue
         if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.src == sums != stmt.dst):
             return False

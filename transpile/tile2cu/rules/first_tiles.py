@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, viewed
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.load_refusals import why_no_prelude
 from tile2cu.core.prelude import around, before, needed_on, outermost, producer_loop
-from tile2cu.core.program import Buffer, Copy, Launch, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
 from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import load_refusal
@@ -57,7 +57,7 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     if not found or why_no_prelude((*needed_on(loop, pipeline.loads, path), *needed), above):
         return
     tiles = {op.dst.buffer for op in found}
-    place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if _reads(stmt, tiles)), (0, None))
+    place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None))
     loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:place]))
     if reader is not None and loads:
         yield launch, "first_tiles", FirstTiles(loads, reader)
@@ -78,20 +78,10 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
     if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_refusal(op):
         return False
     layout: SharedLayout = context.facts[tile, "layout"]
-    writers = [stmt for stmt in walk_stmts(launch.body) if _writes(stmt, tile)]
-    outside = any(_writes(stmt, tensor) for stmt in walk_stmts(launch.body))
+    writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]
+    outside = any(touches(buffers_written(stmt), tensor) for stmt in launch.body)
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
     parts = [part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr)]
     addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)
     alone = writers == [op] and not outside and not addressed
     return alone and swizzled and static_value(tensor.shape[-1]) is not None
-
-
-def _writes(stmt: Stmt, buffer: Buffer) -> bool:
-    """Whether the statement itself does: the parts of a loop or branch are asked on their own."""
-    parts = tuple(walk_stmts((stmt,)))
-    return len(parts) == 1 and buffer in buffers_written(stmt)
-
-
-def _reads(stmt: Stmt, tiles: set[Buffer]) -> bool:
-    return any(tiles & buffers_read(part) for part in walk_stmts((stmt,)))

@@ -8,6 +8,7 @@ from tile2cu.core.accesses import (
     buffers_written,
     expressions,
     overwrites,
+    used_by_itself,
     variables,
     viewed,
 )
@@ -16,13 +17,11 @@ from tile2cu.core.program import (
     Copy,
     Fill,
     Gemm,
-    If,
     Let,
     Loop,
     Parallel,
     Scope,
     Stmt,
-    While,
     walk_stmts,
 )
 from tile2cu.core.schedule import InFlight, Pipeline
@@ -143,8 +142,8 @@ def _handed_over(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> bool
         return False
     users = [stmt for stmt in body if tile in buffers_used(stmt)]
     inside = {id(stmt) for stmt in walk_stmts(body)}
-    others = [op for op in context.statements if id(op) not in inside and not isinstance(op, Loop | If | While)]
-    if len(users) != 2 or _touched(tile, tuple(others)):
+    elsewhere = any(tile in used_by_itself(op) for op in context.statements if id(op) not in inside)
+    if len(users) != 2 or elsewhere:
         return False
     writer, reader = users
     return overwrites(writer, tile) and tile not in buffers_read(writer) and tile not in buffers_written(reader)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_used, buffers_written, overwrites, viewed
+from tile2cu.core.accesses import buffers_written, overwrites, used_by_itself, viewed
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.prelude import before, outermost
 from tile2cu.core.program import (
@@ -16,6 +16,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     operations,
+    steps,
 )
 from tile2cu.core.schedule import Overlap, RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -83,12 +84,12 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
     for place, reduce in enumerate(between):
         if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
             continue
-        users = [op for op in operations(body) if reduce.dst in buffers_used(op) and op is not reduce]
+        users = [op for op in steps(body) if reduce.dst in used_by_itself(op) and op is not reduce]
         update = next((op for op in between[place:] if isinstance(op, Parallel) and users == [op]), None)
         total = _adds_to(update, reduce.dst) if update is not None else None
         if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
             continue
-        inside = [op for op in operations(loop.body) if total in buffers_used(op)]
+        inside = [op for op in steps(loop.body) if total in used_by_itself(op)]
         starts = [op for op in operations(above) if total in buffers_written(op)]
         if inside == [update] and len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total):
             yield RunningSum(reduce, update, total)

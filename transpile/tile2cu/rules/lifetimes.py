@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from tile2cu.core.accesses import buffers_read, overwrites
 from tile2cu.core.expr import Address, Expr, Load, walk
-from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Range, Region, Stmt, While
+from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Range, Region, Stmt, While, bodies
 
 Body = tuple[Stmt, ...]
 
@@ -68,7 +68,7 @@ class Lifetimes:
     def _inside(self, tile: Buffer, stmt: Stmt, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The same in the only one of a statement's bodies that uses the tile."""
         turns = isinstance(stmt, Loop | While)
-        using = [body for body in _bodies(stmt) if any(tile in self._used[id(part)] for part in body)]
+        using = [body for body in bodies(stmt) if any(tile in self._used[id(part)] for part in body)]
         if len(using) != 1 or tile in frozenset(_own_buffers(stmt)) or tile in self.ahead.get(id(stmt), ()):
             return None
         return self._in_body(tile, using[0], in_loop=in_loop or turns)
@@ -77,7 +77,7 @@ class Lifetimes:
         """Numbers the statements in the order of the text; gives the next number."""
         for stmt in body:
             end = start
-            for part in _bodies(stmt):
+            for part in bodies(stmt):
                 end = self._number(part, end + 1) - 1
             self._places[id(stmt)] = (start, end)
             self._used[id(stmt)] = frozenset(buffers_in(stmt))
@@ -116,18 +116,7 @@ def _buffer_of(expr: Expr) -> Buffer | None:
 
 def _own_buffers(stmt: Stmt) -> Iterator[Buffer]:
     """What a statement's own expressions read: its condition, its bounds."""
-    bodies = _bodies(stmt)
     for field in fields(stmt):
         part = getattr(stmt, field.name)
-        if not any(part is body for body in bodies):
+        if not any(part is body for body in bodies(stmt)):
             yield from buffers_in(part)
-
-
-def _bodies(stmt: Stmt) -> tuple[Body, ...]:
-    match stmt:
-        case Loop() | While():
-            return (stmt.body,)
-        case If():
-            return (stmt.then, stmt.orelse)
-        case _:
-            return ()

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, depend, expressions, variables
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    depend,
+    expressions,
+    read_by_itself,
+    variables,
+)
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.prelude import taken_turns
@@ -174,7 +182,7 @@ def _copied_from(product: Gemm, first: FirstTiles, context: Context) -> Buffer |
 def _can_be_held(product: Gemm, first: FirstTiles, context: Context) -> bool:
     """Whether a product's first operand is a tile of 16 bits that is loaded once, and for this product alone."""
     tile = product.a.buffer
-    readers = [stmt for stmt in context.statements if not isinstance(stmt, Loop) and tile in buffers_read(stmt)]
+    readers = [stmt for stmt in context.statements if tile in read_by_itself(stmt)]
     loaded = any(load.dst.buffer is tile for load in first.loads)
     return loaded and readers == [product] and product.a.whole and not product.transpose_a and tile.dtype.bytes == 2
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import Access, buffers_used, element_accesses, expressions
+from tile2cu.core.accesses import Access, element_accesses, expressions, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Expr, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
@@ -59,7 +59,7 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     found: dict[str, None] = {}
     for stmt in context.statements:
-        for buffer in sorted(buffers_used(stmt), key=lambda buffer: buffer.name):
+        for buffer in sorted(used_by_itself(stmt), key=lambda buffer: buffer.name):
             if buffer.dtype.is_packed:
                 found[buffer.name] = None
                 _require_even(buffer)

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.core.accesses import buffers_read, viewed
+from tile2cu.core.accesses import read_by_itself, viewed
 from tile2cu.core.prelude import around, before, producer_loop, values_of_tile
 from tile2cu.core.program import (
     Gemm,
-    If,
     Launch,
-    Loop,
     Reduce,
     Scope,
     walk_stmts,
@@ -84,9 +82,7 @@ def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool
     known = all(isinstance(stmt, QUIET) for stmt in context.statements)
     own = all(any(tile is ring for ring in rings) and not viewed(launch, tile) for tile in shared_tiles(launch))
     readers = [
-        stmt
-        for stmt in walk_stmts(launch.body)
-        if not isinstance(stmt, Loop | If) and any(load.dst.buffer in buffers_read(stmt) for load in first.loads)
+        stmt for stmt in walk_stmts(launch.body) if any(load.dst.buffer in read_by_itself(stmt) for load in first.loads)
     ]
     inside_warps = all(
         context.facts[stmt, "warps"].n == 1 if isinstance(stmt, Gemm) else stmt.dim == 1

@@ -1,13 +1,15 @@
 """Which copies of a pipelined loop run ahead of it, and how far."""
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 
 from tile2cu.core.accesses import (
     buffers_read,
-    buffers_used,
     buffers_written,
     expressions,
     lets_for,
+    overwrites,
+    read_by_itself,
     touches,
     variables,
     without_unused_lets,
@@ -15,10 +17,12 @@ from tile2cu.core.accesses import (
 from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Var
 from tile2cu.core.facts import rejected
-from tile2cu.core.prelude import taken_turns
+from tile2cu.core.prelude import around, taken_turns
 from tile2cu.core.program import (
     Assign,
+    Break,
     Buffer,
+    Continue,
     Copy,
     Declare,
     If,
@@ -28,6 +32,8 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    bodies,
+    steps,
     walk_stmts,
 )
 from tile2cu.core.schedule import Dealt, Pipeline, Specialised
@@ -177,27 +183,57 @@ def _stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
     if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
         return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
-    if _is_read_after(loop, tile, launch):
+    if _is_read_later(loop, tile, launch):
         return f"`{tile.name}` is read after the loop, which knows no slots", "read it in the loop, or copy it again"
-    changed = [name.name for name in sorted(_names(stmt), key=lambda name: name.name) if not _pure(name, loop)]
+    needed = (*lets_for(_names(stmt), loop.body), stmt)
+    names = set().union(*map(_names, needed))
+    changed = [name.name for name in sorted(names, key=lambda name: name.name) if not _pure(name, loop)]
     if changed:
         return (
             f"its place depends on `{changed[0]}`, which the loop assigns to",
             "compute the place from the loop's variable",
         )
-    needed = (*lets_for(_names(stmt), loop.body), stmt)
     written = {buffer.memory for other in walk_stmts(loop.body) for buffer in buffers_written(other)}
     both = sorted(part.name for each in needed for part in buffers_read(each) if part.memory in written)
     return (f"the loop also writes `{both[0]}`", "write to another tensor") if both else ("", "")
 
 
-def _is_read_after(loop: Loop, tile: Buffer, launch: Launch) -> bool:
-    """Whether the next statement behind the loop that touches the tile reads it."""
-    inside = {id(stmt) for stmt in walk_stmts(loop.body)}
-    simple = [stmt for stmt in walk_stmts(launch.body) if not isinstance(stmt, Loop | If | While)]
-    behind = max(place for place, stmt in enumerate(simple) if id(stmt) in inside) + 1
-    touching = (touches(buffers_read(stmt), tile) for stmt in simple[behind:] if touches(buffers_used(stmt), tile))
-    return next(touching, False)
+def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
+    """Whether a statement outside of the loop may read what the loop leaves in the tile."""
+    inner: Stmt = loop
+    for outer in reversed(around(launch.body, loop)):
+        (body,) = (body for body in bodies(outer) if any(stmt is inner for stmt in body))
+        place = next(at for at, stmt in enumerate(body) if stmt is inner)
+        behind = _first_use(body[place + 1 :], tile)
+        if behind is not None:
+            return behind is _Use.READ
+        again = touches(read_by_itself(outer), tile) or _first_use(body[:place], tile) is _Use.READ
+        if isinstance(outer, Loop | While) and again:
+            return True
+        inner = outer
+    place = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
+    return _first_use(launch.body[place + 1 :], tile) is _Use.READ
+
+
+class _Use(Enum):
+    READ = "read"
+    OVERWRITTEN = "overwritten"
+
+
+def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
+    """What a body may do first of all to what a tile holds: read it, or else, whichever way it goes, overwrite it."""
+    stays = True  # no break or continue leaves the body before
+    for stmt in body:
+        uses = [_first_use(below, tile) for below in bodies(stmt)]
+        reads = touches(read_by_itself(stmt), tile) or _Use.READ in uses
+        everywhere = isinstance(stmt, If) and uses.count(_Use.OVERWRITTEN) == len(uses)
+        overwritten = everywhere or overwrites(stmt, tile)
+        if reads:
+            return _Use.READ
+        stays &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
+        if overwritten and stays:
+            return _Use.OVERWRITTEN
+    return None
 
 
 def _names(stmt: Stmt) -> set[Var]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_used, expressions, touches
+from tile2cu.core.accesses import buffers_read, expressions, touches, used_by_itself
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.prelude import around, producer_loop
-from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Loop, Parallel, Reduction, Scope, Stmt
+from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Parallel, Reduction, Scope, Stmt
 from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -178,8 +178,8 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
         layout = context.facts.get(src, "layout")
         if not isinstance(layout, WgmmaAccumulator) or (src.dtype, dst.dtype) != (FLOAT32, FLOAT32):
             continue
-        others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile | Loop | If)]
-        read = any(touches(buffers_used(stmt), dst) for stmt in others)
+        others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile)]
+        read = any(touches(used_by_itself(stmt), dst) for stmt in others)
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_refusal(dst) and _is_given(rows_when(dst), context)
         if rows and given and not read and src.static_shape[1] // layout.along_n % _PANEL_FLOATS == 0:

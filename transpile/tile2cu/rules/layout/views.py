@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_used, touches
+from tile2cu.core.accesses import touches, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.layout import split_columns
 from tile2cu.core.program import Launch, Scope
@@ -42,6 +42,6 @@ def view_split_columns(launch: Launch, context: Context) -> Iterator[Decision]:
             continue
         split = split_columns(layout, tile.static_shape[-1])
         if split is None:
-            op = next(op for op in context.statements if touches(buffers_used(op), tile))
+            op = next(op for op in context.statements if touches(used_by_itself(op), tile))
             raise Elsewhere.of(Tile2CuError("T2C-L014", f"`{tile.name}` lies elsewhere", op.span), op, tile)
         yield tile, "layout", split

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.core.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
@@ -181,7 +181,7 @@ class _Reader:
         inside = [stmt for body, _ in working for stmt in walk_stmts(body)]
         known = {id(stmt) for stmt in inside}
         outside = (stmt for stmt in walk_stmts(self.launch.body) if id(stmt) not in known)
-        read = _fragments(buffers_read, (stmt for stmt in outside if not isinstance(stmt, If | Loop | While)))
+        read = _fragments(read_by_itself, outside)
         return bool(_fragments(buffers_written, inside) & read)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_below, buffers_used
+from tile2cu.core.accesses import buffers_used, used_by_itself, viewed
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
@@ -13,7 +13,7 @@ from tile2cu.core.program import (
     Loop,
     Scope,
     Stmt,
-    operations,
+    steps,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body
@@ -51,11 +51,11 @@ def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
     tile = product.c.buffer
     if product.clear or product.clear_if is not None or tile.scope is not Scope.FRAGMENT or not product.c.whole:
         return None
-    if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
-        return None  # it may leave the turn before the tile is cleared
+    if viewed(launch, tile) or any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+        return None  # another tile shows it; or a turn may be left before the tile is cleared
     inside = {id(op) for op in walk_stmts((loop,))}
-    outside = [op for op in operations(launch.body) if id(op) not in inside and tile in buffers_used(op)]
-    first, *others = [op for op in loop.body if tile in buffers_below((op,))]
+    outside = [op for op in steps(launch.body) if id(op) not in inside and tile in used_by_itself(op)]
+    first, *others = [op for op in loop.body if tile in buffers_used(op)]
     if first is not product or not others or len(outside) != 1:
         return None
     cleared = (outside[0], others[-1])

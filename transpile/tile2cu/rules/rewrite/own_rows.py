@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_below, buffers_read, buffers_written, covers, element_accesses, viewed
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    covers,
+    element_accesses,
+    used_by_itself,
+    viewed,
+)
 from tile2cu.core.program import (
     Buffer,
     Gemm,
@@ -12,7 +20,7 @@ from tile2cu.core.program import (
     Parallel,
     Scope,
     Stmt,
-    operations,
+    steps,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import in_body, with_buffer
@@ -63,13 +71,14 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
     if line.scope is not Scope.SHARED or line.rank != 1 or line.of is not None or viewed(launch, line):
         return None
     inside = {id(op) for op in walk_stmts(loop.body)}
-    others = [op for op in operations(launch.body) if id(op) not in inside]
-    changed = {buffer.memory for op in operations(launch.body) for buffer in buffers_written(op)}
+    others = [op for op in steps(launch.body) if id(op) not in inside]
+    changed = {buffer.memory for op in launch.body for buffer in buffers_written(op)}
     if not covers(writer, line) or any(b.scope is not Scope.GLOBAL or b in changed for b in buffers_read(writer)):
         return None
-    if any(line in buffers_below((op,)) for op in (*others, *loop.body[: loop.body.index(writer)])):
+    place = loop.body.index(writer)
+    if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:place]):
         return None
-    readers = [op for op in loop.body[loop.body.index(writer) + 1 :] if line in buffers_below((op,))]
+    readers = [op for op in loop.body[place + 1 :] if line in buffers_used(op)]
     products = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
     return line if readers and all(reads_by_row(op, line, products) for op in readers) else None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.core.accesses import buffers_read, buffers_written, covers
-from tile2cu.core.expr import Expr, Load, Role, Var, binary, substitute, walk
+from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import (
     Assign,
     Buffer,
@@ -156,15 +156,26 @@ def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
             return False
         if parts & inside or any(isinstance(part, Load) for part in parts):
             return False  # an index that is loaded, too
-        if any(isinstance(part, Var) and part.role is Role.MUTABLE for part in parts):
-            return False  # the turn may change it
+        if any(map(_may_change, parts)) or any(map(_may_trap, parts)):
+            return False  # the turn may change it; or it is no number in the turn behind the last
     return bool(loads)
 
 
 def _inlined(rows: Parallel, loop: Loop) -> tuple[Expr, ...]:
-    """The values that the loop stores, of elements and of what stays: with the turn's named values in their places."""
+    """The values that the loop stores, of elements and of what stays: with the turn's named values in their places,
+    but for those of variables that the turn may change in between.
+    """
     named: dict[Expr, Expr] = {}
     for stmt in loop.body[: loop.body.index(rows)]:
-        if isinstance(stmt, Let):
+        if isinstance(stmt, Let) and not any(map(_may_change, walk(stmt.value))):
             named[stmt.var] = substitute(stmt.value, named)
     return tuple(substitute(op.value, named) for op in rows.body if isinstance(op, Store))
+
+
+def _may_change(part: Expr) -> bool:
+    return isinstance(part, Var) and part.role is Role.MUTABLE
+
+
+def _may_trap(part: Expr) -> bool:
+    """Whether it divides by what may be zero."""
+    return isinstance(part, Binary) and part.op in ("//", "%") and not static_value(part.rhs)

@@ -9,6 +9,7 @@ from tile2cu.core.accesses import (
     buffers_written,
     element_accesses,
     tensors_both_ways,
+    used_by_itself,
     viewed,
 )
 from tile2cu.core.expr import Expr, Load, binary, static_value
@@ -22,6 +23,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     operations,
+    steps,
     walk_stmts,
 )
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions
@@ -73,7 +75,7 @@ def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Laun
     ahead = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.num_stages > 0]
     others = {id(op) for loop in ahead for op in walk_stmts(loop.body)}
     others |= {id(op) for op in walk_stmts(launch.body)} - {id(op) for op in walk_stmts(tuple(joined))}
-    uses = (op for op in operations(launch.body) if tile in buffers_used(op))
+    uses = (op for op in steps(launch.body) if tile in used_by_itself(op))
     if not joined or any(id(op) in others for op in uses):
         return None
     tiles = launch.tiles if staged else tuple(each for each in launch.tiles if each is not tile)

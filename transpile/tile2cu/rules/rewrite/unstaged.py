@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import buffers_below, buffers_written, viewed
+from tile2cu.core.accesses import buffers_used, buffers_written, viewed
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
 from tile2cu.rules.rewrite.bounded import bounded
 from tile2cu.rules.rewrite.replace import with_buffer
 from tile2cu.rules.rewrite.tiles import whole
@@ -54,18 +54,14 @@ def _stages(op: Copy, launch: Launch) -> bool:
 def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:
     """The only other statement that uses a tile, and the same with what was copied to it in its place."""
     tile, result = staging.dst.buffer, staging.src.buffer
-    users = [stmt for stmt in launch.body if stmt is not staging and tile in buffers_below((stmt,))]
-    if len(users) != 1 or tile in _written(users[0]):
+    users = [stmt for stmt in launch.body if stmt is not staging and tile in buffers_used(stmt)]
+    if len(users) != 1 or tile in buffers_written(users[0]):
         return None, None
     (user,) = users
     order = [id(stmt) for stmt in launch.body]
     first, last = order.index(id(staging)), order.index(id(user))
-    if first > last or any(result in _written(stmt) for stmt in launch.body[first + 1 : last]):
+    if first > last or any(result in buffers_written(stmt) for stmt in launch.body[first + 1 : last]):
         return None, None
     if isinstance(user, Copy) and user.src.buffer is tile and user.src.whole and not (user.begun or user.transposed):
         return user, replace(user, src=whole(result, user))
     return user, with_buffer(user, tile, result) if isinstance(user, Parallel) else None
-
-
-def _written(stmt: Stmt) -> frozenset[Buffer]:
-    return frozenset().union(*(buffers_written(part) for part in walk_stmts((stmt,))))
