@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError
 
 RNG = np.random.default_rng(0)
 
@@ -185,3 +186,40 @@ def test_threads_that_hold_the_same_element_update_memory_once_in_branches_and_l
     largest = load_body(tmp_path, statements, params, grid="3")(x, count) - 1
     np.testing.assert_array_equal(largest, np.maximum(x.max(axis=1), 2))
     np.testing.assert_array_equal(count, [40, (x.max(axis=1) > 2).sum(), 40, 40])
+
+
+@pytest.mark.parametrize("order", ["acq_rel", "seq_cst", "relaxed"])
+def test_the_last_block_adds_up_what_all_of_them_wrote(order: str, tmp_path: Path) -> None:
+    """An update in an order tells the other blocks what this one wrote; one without tells them nothing."""
+    kernel = load_body(
+        tmp_path,
+        f"""
+        x = T.alloc_fragment((128,), "float32")
+        arrived = T.alloc_shared((1,), "int32")
+        T.copy(X[bx * 128], x)
+        T.copy(x, Parts[bx, 0])
+        T.sync_threads()
+        if T.get_thread_binding() == 0:
+            arrived[0] = T.atomic_add(Counter[0], 1, memory_order="{order}", return_prev=True)
+        T.sync_threads()
+        if arrived[0] == 2:
+            T.clear(x)
+            for part in T.serial(3):
+                for i in T.Parallel(128):
+                    x[i] += Parts[part, i]
+            T.copy(x, Y)
+            if T.get_thread_binding() == 0:
+                Counter[0] = 0
+        """,
+        """X: T.Tensor((384,), "float32"), Parts: T.Tensor((3, 128), "float32"), Counter: T.Tensor((1,), "int32"),
+           Y: T.Tensor((128,), "float32")""",
+        grid="3",
+    )
+    x, counter = RNG.integers(-9, 10, 384).astype(np.float32), np.zeros(1, np.int32)
+    parts = np.zeros((3, 128), np.float32)
+    if order == "relaxed":
+        with pytest.raises(CheckError, match="race between blocks"):
+            kernel(x, parts, counter)
+    else:
+        np.testing.assert_array_equal(kernel(x, parts, counter), x.reshape(3, 128).sum(axis=0))
+        assert counter[0] == 0

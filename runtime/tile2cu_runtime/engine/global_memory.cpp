@@ -128,6 +128,7 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
                          Site site, bool blind) {
   const std::size_t begin = offset_of(address), end = begin + bytes;
   const std::uint32_t self = (worker.block_number + 1) & writer_mask;
+  if (is_atomic) note_atomic(worker, begin, is_write);
   for (std::size_t offset = begin & ~std::size_t(1); offset < end; offset += 2) {
     std::uint32_t& word = shadow_[offset / 2];
     const std::uint32_t touched = bytes_touched(offset, begin, end);
@@ -144,11 +145,28 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
       });
       if (!is_write) return;
     }
-    if (TILE2CU_UNLIKELY(foreign && !(is_atomic && word & atomic_bit)))
+    if (TILE2CU_UNLIKELY(foreign && !(is_atomic && word & atomic_bit)) && !is_ordered(worker, word, offset))
       report_race(worker, word, is_write, is_atomic, site);
     if (is_write)
       word = (word & ~launch_mask) | touched << initialised_shift | after_write(word, touched, self, is_atomic);
   }
+}
+
+void GlobalMemory::note_atomic(Worker& worker, std::size_t offset, bool is_write) {
+  const std::uint32_t word = shadow_[offset / 2], writer = word & writer_mask;
+  const bool others = word & atomic_bit && writer != ((worker.block_number + 1) & writer_mask);
+  Thread& thread = *worker.current;
+  BlockOrder& order = worker.launch.block_order;
+  if (order.touch(offset, worker.block_number, worker.told, is_write, thread.has_fenced_memory, others) &&
+      (thread.words.empty() || thread.words.back() != offset))
+    thread.words.push_back(offset);
+}
+
+// Whether this block was told of the others that wrote there.
+bool GlobalMemory::is_ordered(const Worker& worker, std::uint32_t word, std::size_t offset) const {
+  const std::uint32_t writer = word & writer_mask;
+  if (writer != several_writers) return worker.told.count(writer - 1);
+  return worker.launch.block_order.has_all(offset, worker.block_number, worker.told);
 }
 
 void GlobalMemory::report_race(Worker& worker, std::uint32_t word, bool is_write, bool is_atomic, Site site) {

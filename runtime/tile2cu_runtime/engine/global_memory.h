@@ -40,6 +40,8 @@ class GlobalMemory {
   std::optional<std::size_t> find_gap(std::size_t bytes) const;
   void paint(std::size_t offset, std::size_t bytes, bool initialised);
   void report_out_of_bounds(Worker& worker, std::size_t offset, std::uint32_t bytes, bool is_write, Site site);
+  void note_atomic(Worker& worker, std::size_t offset, bool is_write);
+  bool is_ordered(const Worker& worker, std::uint32_t word, std::size_t offset) const;
   void report_race(Worker& worker, std::uint32_t word, bool is_write, bool is_atomic, Site site);
   std::optional<Overrun> overrun(std::size_t offset) const;
 

@@ -1,6 +1,6 @@
 // What -fsanitize=thread makes of the compiler's own atomics. Kernels use the atomics of headers/tl; these are for other
 // code of the same file, such as the guard of a local static variable. Memory orders are ignored: all are sequentially
-// consistent.
+// consistent. A fence is what tl::memory_fence is.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -60,7 +60,11 @@ TILE2CU_ATOMICS(16)
 TILE2CU_ATOMICS(32)
 TILE2CU_ATOMICS(64)
 
-void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_thread_fence(int) {
+  Worker* worker = active_worker;
+  if (worker && worker->running && worker->options.check) worker->fence_memory();
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 void __tsan_atomic_signal_fence(int) {}
 
 }  // extern "C"

@@ -87,6 +87,7 @@ void Worker::begin_cluster(std::uint32_t number) {
   cluster_barrier.reset();
   memory_barriers.reset();
   tma.reset();
+  told.clear();
   if (options.check) clocks.reset(thread_slots);
   for (int rank = 0; rank < count; ++rank) begin_block(number, rank);
   block_number = blocks.front().number;
@@ -131,6 +132,8 @@ void Worker::start_threads() {
     thread.stores = {};
     thread.proxy_fence = 0;
     thread.knew_at_fence.clear();
+    thread.has_fenced_memory = false;
+    thread.words.clear();
     prepare_fiber(thread.fiber, stacks_.stack(number), FiberStacks::usable_bytes(number), run_current_thread);
     warps[thread.warp].living |= std::uint64_t(1) << thread.lane;
     make_ready(thread.linear);
@@ -297,6 +300,12 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
   if (!memory.contains(address)) return;
   if (options.check) memory.check(*this, address, bytes, is_write, is_atomic, site, blind);
   if (options.statistics) requests.lane_access(*this, site, memory.offset_of(address), bytes, is_write, false);
+}
+
+void Worker::fence_memory() {
+  for (std::size_t word : current->words) launch.block_order.learn(word, told);
+  current->words.clear();
+  current->has_fenced_memory = true;
 }
 
 bool Worker::has_fenced(const Granule& granule, const SharedAccess& access) const {

@@ -10,6 +10,7 @@
 
 #include "basics.h"
 #include "block_barrier.h"
+#include "block_order.h"
 #include "cluster_barrier.h"
 #include "cp_async.h"
 #include "crash_guard.h"
@@ -48,6 +49,8 @@ struct Thread {
   StoreQueue stores;
   Clock proxy_fence = 0;                 // own clock at its last fence.proxy.async
   VectorClocks::Snapshot knew_at_fence;  // what it knew then; empty without one
+  bool has_fenced_memory = false;        // for other blocks
+  std::vector<std::size_t> words;        // that it accessed atomically since, and where blocks have told something
 };
 
 // What each block of a cluster has of its own; without clusters there is one.
@@ -69,6 +72,7 @@ struct LaunchState {
   std::atomic<std::uint32_t> next_cluster{0};
   std::atomic<bool> abandoned{false};
   std::optional<GridBarrier> grid_barrier;  // of blocks that run together
+  BlockOrder block_order;
 };
 
 struct Worker {
@@ -118,6 +122,8 @@ struct Worker {
   // `blind`: an atomic that does not ask what was there.
   void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false,
               bool blind = false);
+  // A fence of the running thread for all memory, as seen from other blocks.
+  void fence_memory();
   bool observes() const { return options.check | options.statistics; }
   // Whether who wrote it, or those who access it, have had a fence between.
   bool has_fenced(const Granule& granule, const SharedAccess& access) const;
@@ -154,6 +160,7 @@ struct Worker {
 
   // ---- checker and statistics
   VectorClocks clocks;
+  BlockOrder::Blocks told;  // the blocks of which this one was told
   Requests requests;
   std::uint64_t switches = 0, collectives = 0;
 
