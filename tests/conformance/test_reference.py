@@ -264,6 +264,23 @@ def test_statements_outside_of_tiles_run_once_a_thread() -> None:
     np.testing.assert_array_equal(actual, (2 * x + np.arange(64))[::-1])
 
 
+def test_a_fragment_that_single_threads_use_is_each_ones_own() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        mine = T.alloc_fragment((2,), "int32")
+        for i in T.unroll(2):
+            mine[i] = X[tx] + i
+        {more}
+        Y[tx] = mine[0] * mine[1]
+    """
+    params = 'X: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "int32")'
+    x = RNG.integers(0, 99, 64).astype(np.int32)
+    actual = small(statements.format(more=""), params, x, np.zeros(64, np.int32), threads=64)
+    np.testing.assert_array_equal(actual, x * (x + 1))
+    with pytest.raises(CannotInterpret, match="mine, one element of which several threads write"):
+        small(statements.format(more="T.copy(mine, Y[0:2])"), params, x, np.zeros(64, np.int32), threads=64)
+
+
 def test_what_has_no_meaning_without_threads_is_refused() -> None:
     statements = """
         tx = T.get_thread_binding()

@@ -21,8 +21,8 @@ def _unknown_size(extent: Expr) -> int:
 class Memory:
     """The contents of all buffers that a block sees, floats as float64.
 
-    A private array (Scope.LOCAL) has a leading dimension: one copy for each of the elements that are computed side by
-    side, or a single one.
+    A private array (Scope.LOCAL, and a fragment that only single threads use) has a leading dimension: one copy for each
+    of the elements that are computed side by side, or a single one.
     """
 
     def __init__(self) -> None:
@@ -33,6 +33,7 @@ class Memory:
         self._block = 0
         # Of fragments in a loop over elements: what they held before it, and which turn wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
+        self._of_threads: frozenset[int] = frozenset()  # fragments of which each thread has one of its own
         # The type that each shared tile was written as last: memory of which a view shows another type is used again.
         self._seen_as: dict[int, DType] = {}
 
@@ -43,9 +44,13 @@ class Memory:
     def end_loop(self) -> None:
         self._before = {}
 
-    def begin_launch(self, *, ordered: bool) -> None:
-        """Another launch. `ordered`: its blocks order what they do by atomics, so that they may share elements."""
-        self._writers = None if ordered else {}
+    def begin_launch(self, *, ordered: bool, of_threads: frozenset[Buffer] = frozenset()) -> None:
+        """Another launch. `ordered`: its blocks order what they do by atomics, so that they may share elements.
+        `of_threads`: the fragments that only single threads use."""
+        self._writers, self._of_threads = None if ordered else {}, frozenset(map(id, of_threads))
+
+    def _is_private(self, buffer: Buffer) -> bool:
+        return buffer.scope is Scope.LOCAL or id(buffer) in self._of_threads
 
     def begin_block(self, block: int) -> None:
         """What follows is done by another block."""
@@ -60,7 +65,7 @@ class Memory:
         if buffer.of is not None:
             return
         shape = buffer.static_shape
-        self._data[id(buffer)] = undefined((1, *shape) if buffer.scope is Scope.LOCAL else shape, buffer.dtype)
+        self._data[id(buffer)] = undefined((1, *shape) if self._is_private(buffer) else shape, buffer.dtype)
 
     def _of(self, buffer: Buffer) -> Array:
         """What a buffer holds; a view shares its elements with what it shows."""
@@ -162,7 +167,9 @@ class Memory:
         inside = self._inside(buffer, data, places, mask)
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
         self._written(buffer, chosen)
-        data[chosen] = np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside]
+        data[chosen] = found = np.broadcast_to(rounded(values, buffer.dtype), mask.shape)[inside]
+        if buffer.scope is Scope.FRAGMENT and not np.array_equal(data[chosen], found, equal_nan=data.dtype.kind == "f"):
+            raise CannotInterpret(f"{buffer.name}, one element of which several threads write")
         if id(buffer) in self._before:
             self._before[id(buffer)][1][chosen] = np.flatnonzero(inside)
 
@@ -181,7 +188,7 @@ class Memory:
         here."""
         data = self._of(buffer)
         places = [index.astype(np.int64) for index in indices]
-        if buffer.scope is not Scope.LOCAL:
+        if not self._is_private(buffer):
             return data, places
         if reads and len(data) == 1:  # what all elements share they still share
             return data, [np.zeros(1, np.int64), *places]

@@ -16,7 +16,7 @@ from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
-from tile2cu.core.accesses import expressions
+from tile2cu.core.accesses import buffers_used, expressions
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
 from tile2cu.core.program import (
@@ -44,6 +44,7 @@ from tile2cu.core.program import (
     Sync,
     While,
     asked_warpgroups,
+    operations,
     walk_stmts,
 )
 
@@ -97,7 +98,7 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     uses_threads = _uses_threads(launch)
     lanes = launch.threads if uses_threads else 1
     values.thread = np.arange(lanes, dtype=np.int32) if uses_threads else None
-    memory.begin_launch(ordered=_orders_blocks(launch))
+    memory.begin_launch(ordered=_orders_blocks(launch), of_threads=_of_threads(launch))
     for block, place in enumerate(itertools.product(*reversed(grid))):  # x is the fastest
         memory.begin_block(block)
         values.random = None
@@ -132,6 +133,14 @@ def _with_meetings(launch: Launch) -> Launch:
 def _uses_threads(launch: Launch) -> bool:
     """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
     return any(is_of_thread(expr) for stmt in walk_stmts(launch.body) for expr in expressions(stmt))
+
+
+def _of_threads(launch: Launch) -> frozenset[Buffer]:
+    """The fragments that only statements of single threads use: each thread has one of its own."""
+    alone = (Store, Let, Assign, Declare, Assert, Effect, Break, Continue)
+    used = (buffers_used(stmt) for stmt in operations(launch.body) if not isinstance(stmt, alone))
+    shared = {tile.memory for tiles in (*used, {tile for tile in launch.tiles if tile.of is not None}) for tile in tiles}
+    return frozenset(tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT) - shared
 
 
 def _orders_blocks(launch: Launch) -> bool:
