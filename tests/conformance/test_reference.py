@@ -645,6 +645,92 @@ def test_whole_warps_of_a_branch_shuffle() -> None:
         small(statements.format(rest="Y[tx] = T.shfl_xor(X[tx], 1)"), params, x, np.zeros(128, np.int32))
 
 
+def test_blocks_wait_for_one_another() -> None:
+    """In each turn a block reads what the one before it wrote in the last; without a barrier that is a fault."""
+    statements = """
+        mine = T.alloc_shared((4,), "int32")
+        T.copy(X[bx, :], mine)
+        for k in T.serial(3):
+            for i in T.Parallel(4):
+                X[bx, i] = mine[i] * 2
+            {first}
+            for i in T.Parallel(4):
+                mine[i] += X[(bx + 2) % 3, i]
+            {second}
+    """
+    x = RNG.integers(0, 9, (3, 4)).astype(np.int32)
+    expected = mine = x
+    for _ in range(3):
+        expected = mine * 2
+        mine = mine + np.roll(expected, 1, axis=0)
+    params = 'X: T.Tensor((3, 4), "int32")'
+    barriers = {"first": "T.sync_grid()", "second": "T.sync_grid()"}
+    np.testing.assert_array_equal(small(statements.format(**barriers), params, x, grid="3"), expected)
+    with pytest.raises(KernelFault, match="meet at an element of X"):
+        small(statements.format(**barriers | {"second": "pass"}), params, x, grid="3")
+
+
+def test_lanes_match() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        Y[tx] = T.match_any_sync(X[tx])
+        Z[tx] = T.call_extern(T.uint32, "__match_any_sync", 0xFFFFFFFF, X[tx])
+    """
+    x = RNG.integers(0, 5, 64).astype(np.int32)
+    params = ", ".join(
+        f'{name}: T.Tensor((64,), "{dtype}")' for name, dtype in zip("XYZ", ("int32", "uint32", "uint32"), strict=True)
+    )
+    empty = np.zeros(64, np.uint32)
+    program = small_program(statements, params, threads=64)
+    found = interpret(program, {"X": x, "Y": empty, "Z": empty})
+    warps = x.reshape(2, 32)
+    expected = ((warps[:, :, None] == warps[:, None, :]) << np.arange(32)).sum(axis=2).ravel()
+    np.testing.assert_array_equal(found["Y"], expected)
+    np.testing.assert_array_equal(found["Z"], expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "numbers"),
+    [
+        ("decode_i2u_to_i8s", "int8", [3, 2, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 2, 3]),
+        ("decode_i4u_to_f16", "float16", [3, 1, 1, 8, 2, 4, 4, 12]),
+        ("decode_fp4_to_bf16_twiddling", "bfloat16", [3, -0.0, -1, 0, -6, 0, 2, 0]),
+    ],
+)
+def test_decoders_are_known_by_name(function: str, dtype: str, numbers: list[float]) -> None:
+    """Bytes taken apart by hand: 0001.0011 0100.0010 1000.0001 1100.0100."""
+    statements = f"""
+        tx = T.get_thread_binding()
+        T.import_source("template <class T, class U> __device__ void {function}(T* packed, U* plain) {{}}")
+        packed = T.alloc_local((4,), "uint8")
+        plain = T.alloc_local(({len(numbers)},), "{dtype}")
+        for i in T.serial(4):
+            packed[i] = X[tx, i]
+        T.call_extern("handle", "{function}", T.access_ptr(packed, "r"), T.access_ptr(plain, "w"))
+        for i in T.serial({len(numbers)}):
+            Y[tx, i] = plain[i]
+    """
+    x = np.array([[0x13, 0x42, 0x81, 0xC4]] * 32, np.uint8)
+    params = f'X: T.Tensor((32, 4), "uint8"), Y: T.Tensor((32, {len(numbers)}), "{dtype}")'
+    found = small(statements, params, x, np.zeros((32, len(numbers)), np.float32), threads=32)
+    np.testing.assert_array_equal(found[7], numbers)
+
+
+def test_four_products_of_bytes_are_added_up() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        total = T.alloc_local((1,), "int32")
+        total[0] = 1
+        for i in T.serial(2):
+            T.dp4a(A[tx, i * 4], B[tx, i * 4], total[0])
+        Y[tx] = total[0]
+    """
+    a, b = RNG.integers(-128, 128, (2, 32, 8)).astype(np.int8)
+    params = 'A: T.Tensor((32, 8), "int8"), B: T.Tensor((32, 8), "int8"), Y: T.Tensor((32,), "int32")'
+    found = small(statements, params, a, b, np.zeros(32, np.int32), threads=32)
+    np.testing.assert_array_equal(found, 1 + (a.astype(np.int32) * b).sum(axis=1))
+
+
 def test_random_numbers_are_those_of_philox() -> None:
     """Of its paper's test vector; each thread goes its own way, and a block's only thread from element to element."""
     np.testing.assert_array_equal(philox.numbers(0, 0, np.arange(4)), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])

@@ -20,7 +20,7 @@ for _bits in (8, 16, 32, 64):
     TYPES |= {f"s{_bits}": getattr(np, f"int{_bits}"), f"u{_bits}": getattr(np, f"uint{_bits}")}
     TYPES |= {f"b{_bits}": getattr(np, f"uint{_bits}")}
 
-_INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)U?$")
+_INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
 _FLOAT = re.compile(r"0([fFdD])([0-9a-fA-F]+)$")
 _ADDRESS = re.compile(r"\[([%\w$@]+)?(?:\+?(-?\d+))?\]$")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,7 +21,20 @@ from tests.conformance.reference.numbers import (
 )
 from tests.conformance.reference.philox import Generators
 from tile2cu.core.dtype import BOOL, DType
-from tile2cu.core.expr import OF_THREAD, ROUNDINGS, Binary, Call, Const, Expr, Load, Named, Unary, Var, result_dtype
+from tile2cu.core.expr import (
+    OF_THREAD,
+    ROUNDINGS,
+    Address,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Named,
+    Unary,
+    Var,
+    result_dtype,
+)
 from tile2cu.core.program import Buffer
 
 _ERF = np.vectorize(__import__("math").erf, otypes=[np.float64])
@@ -72,9 +85,9 @@ class Values:
         self.thread: Array | None = None
         self.random: Generators | None = None  # of the block's threads
 
-    def copy(self) -> Values:
-        """Variables of a group's own, of the same memory."""
-        found = Values(self.memory)
+    def copy(self, memory: Memory) -> Values:
+        """Variables of a block's or group's own, which sees this memory."""
+        found = Values(memory)
         found.variables, found.thread, found.random = dict(self.variables), self.thread, self.random
         return found
 
@@ -112,6 +125,13 @@ class Values:
             raise CannotInterpret("an operation on tiles at another place for each thread")
         return int(values[0])
 
+    def elements(self, at: Expr, mask: Array) -> Iterator[Array]:
+        """The elements from an address on, as many as it says."""
+        assert isinstance(at, Address) and isinstance(at.buffer, Buffer)
+        *of, first = (self.of(index, mask) for index in at.indices)
+        for step in range(at.extent):
+            yield np.broadcast_to(self.memory.load(at.buffer, [*of, first + step], mask), mask.shape)
+
     def _of(self, expr: Expr, mask: Array) -> Array:
         match expr:
             case Const() | Named():
@@ -130,6 +150,8 @@ class Values:
             case Call() if expr.function.partition("<")[0] in OF_THREAD and expr.args and self.thread is not None:
                 values = [self._of(arg, mask) for arg in expr.args]
                 return among_lanes(expr.function, values[0], values[-1], mask)
+            case Call(function="::__match_any_sync"):  # CUDA's own name of it
+                return among_lanes("match_any", self._of(expr.args[1], mask), np.zeros(1), mask)
             case Call():
                 return self._call(expr, mask)
         raise CannotInterpret(f"the expression {type(expr).__name__}")
@@ -185,6 +207,9 @@ class Values:
                 return np.unpackbits(bits[:, None].view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             case "if_then_else":
                 return self._select(expr, mask)
+            case "dot_4":  # T.dp4a
+                factors = [np.stack(list(self.elements(arg, mask))).astype(np.int32) for arg in args]
+                return np.asarray(np.prod(factors, axis=0).sum(axis=0))
             case "thread" if self.thread is not None:
                 return self.thread
             case "random.next" | "random.uniform" | "random.normal" if self.random is not None:

@@ -24,6 +24,9 @@ def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
     if function.startswith("shuffle"):
         return own[_from(function, np.arange(len(mask)), np.broadcast_to(operand, mask.shape), lanes)]
     groups = own.reshape(-1, lanes)
+    if function == "match_any":
+        alike = groups[:, :, None] == groups[:, None, :]
+        return (alike.astype(np.uint64) << np.arange(lanes, dtype=np.uint64)).sum(axis=2, dtype=np.uint64).reshape(-1)
     match function.partition("_of_")[0]:
         case "any":
             found = groups.astype(bool).any(axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -21,16 +22,17 @@ def _unknown_size(extent: Expr) -> int:
 class Memory:
     """The contents of all buffers that a block sees, floats as float64.
 
-    A private array (Scope.LOCAL, and a fragment that only single threads use) has a leading dimension: one copy for each
-    of the elements that are computed side by side, or a single one.
+    A private array (Scope.LOCAL, and a fragment that only single threads use) has a leading dimension: one copy for
+    each of the elements that are computed side by side, or a single one.
     """
 
     def __init__(self) -> None:
         self._data: dict[int, Array] = {}
         self.size_of: Callable[[Expr], int] = _unknown_size
-        # Which block wrote each element of a tensor in this launch; None where blocks may wait for one another.
-        self._writers: dict[int, Array] | None = None
-        self._block = 0
+        # Which block wrote each element of a tensor in this launch, since its blocks all waited for one another so many
+        # times; None where some may wait for others.
+        self._writers: dict[tuple[int, int], Array] | None = None
+        self._block = self._phase = 0
         # Of fragments in a loop over elements: what they held before it, and which turn wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
         self._of_threads: frozenset[int] = frozenset()  # fragments of which each thread has one of its own
@@ -52,9 +54,15 @@ class Memory:
     def _is_private(self, buffer: Buffer) -> bool:
         return buffer.scope is Scope.LOCAL or id(buffer) in self._of_threads
 
-    def begin_block(self, block: int) -> None:
-        """What follows is done by another block."""
-        self._block, self._seen_as = block, {}
+    def of_block(self, block: int) -> Memory:
+        """What a block sees: the tensors, and tiles of its own."""
+        found = copy(self)
+        found._data, found._block, found._before, found._seen_as = dict(self._data), block, {}, {}
+        return found
+
+    def begin_phase(self) -> None:
+        """All blocks have waited for one another: what they wrote is there for all."""
+        self._phase += 1
 
     def give(self, buffer: Buffer, data: Array) -> None:
         """The contents of a tensor."""
@@ -105,7 +113,8 @@ class Memory:
             self._seen_as[id(buffer.memory)] = buffer.dtype
         if self._writers is not None and buffer.scope is Scope.GLOBAL:
             base = self._of(buffer.memory)
-            writers = self._writers.setdefault(id(buffer.memory), np.full(base.shape, -1, np.int32))
+            key = self._phase, id(buffer.memory)
+            writers = self._writers.setdefault(key, np.full(base.shape, -1, np.int32))
             writers = writers.reshape(self._of(buffer).shape)
             self._check(buffer, writers[chosen])
             writers[chosen] = self._block
@@ -113,7 +122,9 @@ class Memory:
     def _is_read(self, buffer: Buffer, chosen: tuple[object, ...]) -> None:
         """Elements are read; of a tensor, no other block may have written them in this launch."""
         self._seen(buffer)
-        if self._writers is not None and (writers := self._writers.get(id(buffer.memory))) is not None:
+        if self._writers is None:
+            return
+        if (writers := self._writers.get((self._phase, id(buffer.memory)))) is not None:
             self._check(buffer, writers.reshape(self._of(buffer).shape)[chosen])
 
     def _check(self, buffer: Buffer, writers: Array) -> None:

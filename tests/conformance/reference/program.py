@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from tests.conformance.reference.expressions import Values
+from tests.conformance.reference.functions import DECODERS
 from tests.conformance.reference.groups import Barriers
 from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
@@ -18,6 +19,7 @@ from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.core.accesses import buffers_used, expressions
 from tile2cu.core.dtype import INT32
+from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,
@@ -99,14 +101,25 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     lanes = launch.threads if uses_threads else 1
     values.thread = np.arange(lanes, dtype=np.int32) if uses_threads else None
     memory.begin_launch(ordered=_orders_blocks(launch), of_threads=_of_threads(launch))
-    for block, place in enumerate(itertools.product(*reversed(grid))):  # x is the fastest
-        memory.begin_block(block)
-        values.random = None
-        for var, index in zip(launch.blocks, reversed(place), strict=True):
-            values.set(var, np.array([index]))
+    barriers = Barriers()  # of the grid
+    places = list(itertools.product(*reversed(grid)))  # x is the fastest
+
+    def run(number: int) -> None:
+        mine = memory.of_block(number)
+        own = values.copy(mine)
+        own.random = None
+        for var, index in zip(launch.blocks, reversed(places[number]), strict=True):
+            own.set(var, np.array([index]))
         for tile in launch.tiles:
-            memory.allocate(tile)
-        Block(memory, values, launch, lanes, deadline).run(launch.body, np.ones(lanes, bool))
+            mine.allocate(tile)
+        meet = partial(barriers.meet, ("", 0), 1, len(places))
+        Block(mine, own, launch, lanes, deadline, meet).run(launch.body, np.ones(lanes, bool))
+
+    if syncs_grid(launch.body):
+        barriers.side_by_side([partial(run, number) for number in range(len(places))])
+    else:
+        for number in range(len(places)):
+            run(number)
 
 
 def _with_meetings(launch: Launch) -> Launch:
@@ -139,7 +152,8 @@ def _of_threads(launch: Launch) -> frozenset[Buffer]:
     """The fragments that only statements of single threads use: each thread has one of its own."""
     alone = (Store, Let, Assign, Declare, Assert, Effect, Break, Continue)
     used = (buffers_used(stmt) for stmt in operations(launch.body) if not isinstance(stmt, alone))
-    shared = {tile.memory for tiles in (*used, {tile for tile in launch.tiles if tile.of is not None}) for tile in tiles}
+    views = {tile for tile in launch.tiles if tile.of is not None}
+    shared = {tile.memory for tiles in (*used, views) for tile in tiles}
     return frozenset(tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT) - shared
 
 
@@ -197,8 +211,16 @@ def _waits(stmt: Stmt) -> bool:
 class Block:
     """One block's run. A mask says for which of the elements side by side a statement runs."""
 
-    def __init__(self, memory: Memory, values: Values, launch: Launch, lanes: int, deadline: float) -> None:
-        self.memory, self.values, self.launch = memory, values, launch
+    def __init__(
+        self,
+        memory: Memory,
+        values: Values,
+        launch: Launch,
+        lanes: int,
+        deadline: float,
+        meet_others: Callable[[], None],
+    ) -> None:
+        self.memory, self.values, self.launch, self.meet_others = memory, values, launch, meet_others
         self.tiles = Tiles(memory, values)
         self.lanes, self.deadline = lanes, deadline
         # Elements that left the innermost loop, and those that left its current turn.
@@ -259,7 +281,8 @@ class Block:
 
     def _groups(self, arms: list[tuple[tuple[Stmt, ...], Array]]) -> None:
         """Runs the arms side by side, each with variables of its own; afterwards each thread has its group's."""
-        blocks = [Block(self.memory, self.values.copy(), self.launch, self.lanes, self.deadline) for _ in arms]
+        common = self.launch, self.lanes, self.deadline, self.meet_others
+        blocks = [Block(self.memory, self.values.copy(self.memory), *common) for _ in arms]
         for block in blocks:
             block.barriers, block.in_group = self.barriers, self.launch.threads
             block.broken, block.left = self.broken.copy(), self.left.copy()
@@ -336,9 +359,23 @@ class Block:
                 self._copy_async(call, mask)
             case "random.start":
                 self._start_random(call, mask)
+            case "sync_grid":
+                self.meet_others()
+                self.memory.begin_phase()
+            case name if name in DECODERS:
+                self._decode(DECODERS[name], call, mask)
             case _:
                 return False
         return True
+
+    def _decode(self, decode: Callable[[Array], Array], call: Call, mask: Array) -> None:
+        """Each thread has bytes of its own turned into numbers."""
+        src, dst = call.args[:2]
+        assert isinstance(dst, Address) and isinstance(dst.buffer, Buffer)
+        packed = np.stack(list(self.values.elements(src, mask)), axis=1).astype(np.int64) & 0xFF
+        *to, start = (self.values.of(index, mask) for index in dst.indices)
+        for step, found in enumerate(decode(packed).T):
+            self.memory.store(dst.buffer, [*to, start + step], found, mask)
 
     def _copy_async(self, call: Call, mask: Array) -> None:
         """Each thread copies elements that lie side by side; past the bytes that are given they are zero."""

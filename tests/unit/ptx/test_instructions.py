@@ -247,6 +247,12 @@ def test_pairs_of_halves() -> None:
     np.testing.assert_array_equal(found.view(np.float16).reshape(THREADS, 2), np.stack((y[:, 0], x[:, 0]), axis=1))
 
 
+def test_constants_are_decimal_hexadecimal_or_binary() -> None:
+    a, b, c = integers(32)
+    text = "and.b32 %d, %a, 0b10000001110000001000000111000000;\n xor.b32 %d, %d, 0x7E;\n add.u32 %d, %d, 9;"
+    np.testing.assert_array_equal(execute(text, a, b, c, np.uint32), ((a & 0x81C081C0) ^ 0x7E) + np.uint32(9))
+
+
 def test_shuffles() -> None:
     a = np.arange(THREADS, dtype=np.uint32) + 100
     lane, warp = np.arange(THREADS) % 32, np.arange(THREADS) // 32 * 32 + 100
