@@ -33,6 +33,7 @@ from tile2cu.core.expr import (
     Named,
     Unary,
     Var,
+    is_weak,
     result_dtype,
 )
 from tile2cu.core.program import Buffer
@@ -159,10 +160,17 @@ class Values:
     def _as(self, expr: Expr, dtype: DType, mask: Array) -> Array:
         return converted(self._of(expr, mask), dtype)
 
+    def _operand(self, expr: Expr, dtype: DType, mask: Array) -> Array:
+        """A value as an operand: narrow integers are taken as int, as in C++, and what is kept of a result wraps."""
+        if not dtype.is_int or dtype is BOOL or dtype.bits >= 32:
+            return self._as(expr, dtype, mask)
+        same = expr.dtype == dtype or is_weak(expr)
+        return (self._of(expr, mask) if same else self._as(expr, dtype, mask)).astype(np.int32)
+
     def _unary(self, expr: Unary, mask: Array) -> Array:
         if expr.op == "not":
             return ~self._as(expr.operand, BOOL, mask)
-        operand = self._as(expr.operand, expr.dtype, mask)
+        operand = self._operand(expr.operand, expr.dtype, mask)
         return np.negative(operand) if expr.op == "-" else np.invert(operand)
 
     def _binary(self, expr: Binary, mask: Array) -> Array:
@@ -172,7 +180,7 @@ class Values:
             rhs = self._as(expr.rhs, BOOL, rest) if rest.any() else np.zeros(1, bool)
             return lhs & rhs if expr.op == "and" else lhs | rhs
         dtype = result_dtype(expr.lhs, expr.rhs) if expr.dtype is BOOL else expr.dtype
-        lhs, rhs = self._as(expr.lhs, dtype, mask), self._as(expr.rhs, dtype, mask)
+        lhs, rhs = self._operand(expr.lhs, dtype, mask), self._operand(expr.rhs, dtype, mask)
         if expr.op in _DIVISION:
             return _DIVISION[expr.op](lhs, rhs if dtype.is_float else _divisor(rhs, mask))
         if expr.op == "/":
@@ -189,7 +197,7 @@ class Values:
             case "cast":
                 return rounded(self._of(args[0], mask), expr.dtype)
             case "reinterpret":
-                return reinterpreted(self._of(args[0], mask), args[0].dtype, expr.dtype)
+                return reinterpreted(self._as(args[0], args[0].dtype, mask), args[0].dtype, expr.dtype)
             case _ if name.rpartition("_")[0] in _STATED and name.rpartition("_")[2] in ROUNDINGS:
                 function, _, mode = name.rpartition("_")
                 return rounded_as(
@@ -198,7 +206,7 @@ class Values:
             case "infinity":
                 return np.array([np.inf])
             case _ if name in _OF_TWO:
-                return _OF_TWO[name](*(self._as(arg, expr.dtype, mask) for arg in args))
+                return _OF_TWO[name](*(self._operand(arg, expr.dtype, mask) for arg in args))
             case _ if name in _QUOTIENTS:
                 lhs, rhs = (self._as(arg, expr.dtype, mask) for arg in args)
                 return _QUOTIENTS[name](lhs, _divisor(rhs, mask))
@@ -221,5 +229,6 @@ class Values:
         condition = self._as(expr.args[0], BOOL, mask)
         arms = []
         for arm, taken in ((expr.args[1], mask & condition), (expr.args[2], mask & ~condition)):
-            arms.append(self._as(arm, expr.dtype, taken) if taken.any() else np.zeros(1, working_dtype(expr.dtype)))
+            none = np.zeros(1, working_dtype(expr.dtype))
+            arms.append(self._operand(arm, expr.dtype, taken) if taken.any() else none)
         return np.where(condition, *arms)

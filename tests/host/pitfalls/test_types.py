@@ -130,3 +130,40 @@ def test_a_block_looks_back_until_it_finds_what_another_published(tmp_path: Path
     params = 'S: T.Tensor((6,), "int32"), Y: T.Tensor((6,), "int32")'
     kernel = load_body(tmp_path, statements, params, grid="6", threads=32)
     np.testing.assert_array_equal(kernel(np.array([0, 3, 0, 0, 5, 0], np.int32)), [0, 0, 3, 3, 3, 5])
+
+
+def test_narrow_integers_are_computed_in_int_and_wrap_where_they_are_kept(tmp_path: Path) -> None:
+    """As C++ does it; a sum of two bytes is no byte, and none of the small numbers that convert in a shorter way."""
+    statements = """
+        kept = T.alloc_var("uint8")
+        for i in T.Parallel(256):
+            W[0, i] = X[i] + X[i]
+            W[1, i] = T.cast(X[i] * X[i], "float16")
+            W[2, i] = T.cast(T.shift_left(1, X[i] & 15), "float16")
+            W[3, i] = T.if_then_else(X[i] + X[i] > 300, X[i] - 7, (X[i] + X[i]) >> 1)
+            W[4, i] = ~X[i] + T.cast(S[i] * S[i], "int32")
+            W[6, i] = T.cast(X[i], "uint16") + S[i]
+            Y[i] = X[i] + X[i]
+        for i in T.serial(256):
+            kept = X[i] + X[i]
+            W[5, i] = kept
+    """
+    params = ", ".join(
+        ('X: T.Tensor((256,), "uint8")', 'S: T.Tensor((256,), "int8")', 'W: T.Tensor((7, 256), "float32")')
+        + ('Y: T.Tensor((256,), "uint8")',)
+    )
+    kernel = load_body(tmp_path, statements, params, threads=32)
+    x = np.arange(256)
+    s, wide, narrow = x - 128, np.zeros((7, 256), np.float32), np.zeros(256, np.uint8)
+    kernel(x.astype(np.uint8), s.astype(np.int8), wide, narrow)
+    expected = [
+        2 * x,
+        (x * x).astype(np.float16),
+        1 << (x & 15),
+        np.where(2 * x > 300, x - 7, x),
+        ~x + s * s,
+        2 * x % 256,
+        s % 2**16 + x,
+    ]
+    np.testing.assert_array_equal(wide, expected)
+    np.testing.assert_array_equal(narrow, 2 * x % 256)

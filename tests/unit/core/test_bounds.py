@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile2cu.core.bounds import Bounds
-from tile2cu.core.dtype import BOOL, INT32, UINT32
+from tile2cu.core.dtype import BOOL, INT32, UINT8, UINT32
 from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Unary, Var, binary, int_const
-from tile2cu.core.program import Assign, Declare, Launch, Loop, LoopKind
+from tile2cu.core.program import Assign, Declare, Launch, Let, Loop, LoopKind
 from tile2cu.core.span import Span
 
 SPAN = Span("k.py", 1, 1, 2)
@@ -93,6 +93,14 @@ def test_conditions_on_numbers_that_wrap_bound_nothing() -> None:
     wraps = Var(UINT32, "u", Role.LET)
     assert not bounds(BATCH).inside(binary("-", wraps, BX), int_const(1), SIZE, (binary("<", wraps, SIZE),))
     assert not bounds(BATCH).inside(wraps, int_const(1), SIZE, (binary("<", wraps, SIZE),))
+
+
+def test_sums_of_narrow_numbers_are_no_narrow_numbers() -> None:
+    byte, kept = Var(UINT8, "b", Role.MUTABLE), Var(UINT8, "k", Role.LET)
+    double = binary("+", byte, byte)
+    body = (Let(var=kept, value=double, span=SPAN),)
+    known = Bounds(Launch(grid=(TURNS,), blocks=(BX,), threads=128, tiles=(), body=body, span=SPAN))
+    assert (known.interval(byte).high, known.interval(double).high, known.interval(kept).high) == (255, 510, 255)
 
 
 def test_multiples() -> None:

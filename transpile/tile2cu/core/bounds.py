@@ -167,6 +167,8 @@ class Bounds:
         if value is not None:
             return Interval(int(value), int(value))
         found, narrow = self._interval(expr), _range_of(expr.dtype)
+        if isinstance(expr, Binary | Unary):  # C++ computes with narrow integers in int, and only what is kept wraps
+            return found
         return narrow if narrow is not None and not _within(found, narrow) else found
 
     def _interval(self, expr: Expr) -> Interval:

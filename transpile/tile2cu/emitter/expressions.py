@@ -391,6 +391,8 @@ def _same_in_cpp(a: DType, b: DType) -> bool:
         return False
     if a.is_float and not b.is_float:
         return False
+    if a.kind == "int" and b.kind == "uint" and b.bits < 32:
+        return False  # a negative number would stay one: C++ computes with narrow integers in int
     if a.kind == "uint" and b.kind == "int" and a.bits == b.bits:
         return False  # C++ takes the unsigned type for both sides of an operator: `>>` and `<` mean another thing
     return b.is_float or a.bits <= b.bits or a is BOOL
