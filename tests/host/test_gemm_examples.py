@@ -99,11 +99,12 @@ def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
         assert_clean(kernel)
 
 
-def test_a_result_leaves_half_of_its_columns_at_a_time() -> None:
-    """Five slots of 40 KB leave 27 KB for a result of 32."""
-    tiles = {"block_M": 64, "block_N": 256, "threads": 128, "num_stages": 5}
+@pytest.mark.parametrize(("rows", "columns", "staged"), [(64, 256, 192), (128, 192, 64)])
+def test_a_result_leaves_some_of_its_columns_at_a_time(rows: int, columns: int, staged: int) -> None:
+    """Five slots of 40 KB leave 27 KB for a result of 32, or of 48."""
+    tiles = {"block_M": rows, "block_N": columns, "threads": 128, "num_stages": 5}
     kernel = load("gemm_persistent.py", programs=2, target="cuda:sm_90a", **tiles)
-    assert "tl::StagingTile<tl::half, block_M, 128, tl::Swizzle128B> C_local_staging;" in kernel.source
+    assert f"tl::StagingTile<tl::half, block_M, {staged}, tl::Swizzle128B> C_local_staging;" in kernel.source
     data = inputs.small_integers(random(0), [(152, 136), (136, 520)])
     np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
     assert_clean(kernel)

@@ -55,24 +55,32 @@ def test_it_is_staged_in_the_slots_of_a_ring_instead(case: str) -> None:
 
 # A persistent block's slots are never free: what is left beside them may hold some of the columns.
 OVER_TILES = """
-A_shared = T.alloc_shared((64, 64), "float16")
+A_shared = T.alloc_shared(({rows}, 64), "float16")
 B_shared = T.alloc_shared((64, 256), "float16")
-C_local = T.alloc_fragment((64, 256), "float32")
+C_local = T.alloc_fragment(({rows}, 256), "float32")
 rest = T.alloc_shared(({rest}, 256), "float16")
 for i, j in T.Parallel({rest}, 256):
     rest[i, j] = 0
 for tile in T.serial(4):
     T.clear(C_local)
-    for k in T.Pipelined(4, num_stages=5):
-        T.copy(Z[tile * 64, k * 64], A_shared)
+    for k in T.Pipelined(4, num_stages={stages}):
+        T.copy(Z[tile * {rows}, k * 64], A_shared)
         T.copy(Z[k * 64, 0], B_shared)
         T.gemm(A_shared, B_shared, C_local)
-    T.copy(C_local, Y[tile * 64, 0])
+    T.copy(C_local, Y[tile * {rows}, 0])
 """
+ROOMS = {  # rows, stages, rest: columns
+    "three of four panels": (64, 5, 2, [192]),
+    "two panels": (64, 5, 8, [128]),
+    "just two": (64, 5, 16, [128]),
+    "one, in which a warp has one box": (64, 5, 24, []),
+    "one, in which it has two": (128, 4, 16, [64]),
+    "none": (128, 4, 48, []),
+}
 
 
-@pytest.mark.parametrize(("rest", "columns"), [(8, [128]), (16, [128]), (24, [])], ids=["half", "just half", "none"])
-def test_where_there_is_room_for_some_columns_they_are_staged_in_turns(rest: int, columns: list[int]) -> None:
-    context = settled(OVER_TILES.format(rest=rest), target="cuda:sm_90a")
+@pytest.mark.parametrize(("rows", "stages", "rest", "columns"), ROOMS.values(), ids=ROOMS)
+def test_as_many_columns_as_fit_are_staged_at_a_time(rows: int, stages: int, rest: int, columns: list[int]) -> None:
+    context = settled(OVER_TILES.format(rows=rows, stages=stages, rest=rest), target="cuda:sm_90a")
     tiles = context.facts.get(context.launch, "staging")
     assert [each.layout.extents[-1] for each in tiles] == columns

@@ -43,6 +43,7 @@ for k in T.Pipelined(4, num_stages=2):
     T.atomic_add(X[k * 64, 0], C_local)
 """
 _BOX_ROWS = 256  # that TMA moves at a time
+_BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 a warp
 _PANEL_FLOATS = 32  # the columns of a swizzle's span
 
 
@@ -63,10 +64,11 @@ _PANEL_FLOATS = 32  # the columns of a swizzle's span
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
     """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
 
-    There is where a tile lies that nobody needs any more; and room for some of the columns, two panels or more, is
-    enough: TMA reads a panel while the next is staged, and the first is filled again. In a loop over tiles nobody waits
-    for TMA to read a tile before the next one is staged. A loop that stores a result's transpose, and nothing else, is
-    such a copy; so is one that stores a result under a condition, as `row < length`, where that holds for all of it.
+    There is where a tile lies that nobody needs any more; and room for some of the columns, whole panels, is enough
+    where a warp has two boxes of them: TMA reads one while the next is staged, and the first is filled again. In a
+    loop over tiles nobody waits for TMA to read a tile before the next one is staged. A loop that stores a result's
+    transpose, and nothing else, is such a copy; so is one that stores a result under a condition, as `row <
+    length`, where that holds for all of it.
     A shared tile of the user's that only takes a result to a tensor is left out: blocks may stay then, and TMA's store
     needs no barrier of the block. All is then decided anew.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
@@ -224,13 +226,14 @@ def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context)
 
 
 def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
-    """Staging tiles of half the columns, a quarter and so on, whole panels, where a warp has whole rows."""
+    """Staging tiles of ever fewer columns, whole panels, where a warp has whole rows, and two boxes or more of them."""
     layout: WgmmaAccumulator = context.facts[staging.like, "layout"]
     rows, cols = staging.layout.extents
     panel = staging.layout.swizzle // staging.dtype.bytes
-    while layout.along_n == 1 and not staging.transposed and cols % (2 * panel) == 0 and cols > 2 * panel:
-        cols //= 2
-        yield replace(staging, layout=replace(staging.layout, extents=(rows, cols)))
+    least = panel if rows > _BOX_OF_WARPGROUP * layout.along_m else 2 * panel
+    if layout.along_n == 1 and not staging.transposed:
+        for fewer in range(cols - panel, least - 1, -panel):
+            yield replace(staging, layout=replace(staging.layout, extents=(rows, fewer)))
 
 
 def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buffer]:

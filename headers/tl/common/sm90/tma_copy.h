@@ -187,38 +187,37 @@ TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   }
 }
 
-// Stages this warp's rows of one panel, and starts to store them, or to add them to what is there. A tile of fewer
-// columns than the fragment is filled again from its first panel on, as soon as TMA has read that.
-template <class Along, int first, bool adds, class T, class Layout, class Tile, int rank>
-TL_DEVICE void store_panel(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
+// Stages a box, the rows of this warp in one m tile and one panel, and starts to store it, or to add it to what is
+// there; then those behind it. A tile of fewer columns than the fragment is filled again from its first panel on: each
+// box as soon as TMA has read the one before it there.
+template <class Along, int box, bool adds, class T, class Layout, class Tile, int rank>
+TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
   static_assert(Tile::cols == Layout::N || Layout::own_cols == Layout::N,
                 "warpgroups that share a row stage all of it");
+  static_assert(Layout::own_cols % Tile::panel_cols == 0, "a warpgroup stages whole panels");
+  constexpr int m = box % Layout::m_tiles, first = box / Layout::m_tiles * Tile::panel_cols;
   constexpr int before = first / Tile::cols * Tile::cols;
   if constexpr (before > 0) {
-    if (lane() == 0) tma_store_wait_read<Tile::cols / Tile::panel_cols - 1>();
+    constexpr int boxes = Tile::cols / Tile::panel_cols * Layout::m_tiles;  // of a warp, in the tile
+    if (lane() == 0) tma_store_wait_read<boxes - 1>();
     sync_warp();
   }
-  TL_UNROLL
-  for (int m = 0; m < Layout::m_tiles; ++m) stage_rows<first, Tile::panel_cols, before>(from, staging, m);
+  stage_rows<first, Tile::panel_cols, before>(from, staging, m);
   fence_async_proxy();  // TMA sees what this lane wrote,
   sync_warp();          // and what the others wrote
   if (lane() == 0) {
-    TL_UNROLL
-    for (int m = 0; m < Layout::m_tiles; ++m) {
-      At<rank> box = to;
-      box.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
-      box.coordinate[rank - 1] += Layout::first_col() + first;
-      const void* const rows = staging.at(Layout::warp_row(m), Layout::first_col() + first - before);
-      if constexpr (adds)
-        tma_add_box(map, box.coordinate, rows);
-      else
-        tma_store_box(map, box.coordinate, rows);
-    }
+    At<rank> corner = to;
+    corner.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
+    corner.coordinate[rank - 1] += Layout::first_col() + first;
+    const void* const rows = staging.at(Layout::warp_row(m), Layout::first_col() + first - before);
+    if constexpr (adds)
+      tma_add_box(map, corner.coordinate, rows);
+    else
+      tma_store_box(map, corner.coordinate, rows);
     tma_store_commit();
   }
-  static_assert(Layout::own_cols % Tile::panel_cols == 0, "a warpgroup stages whole panels");
-  if constexpr (first + Tile::panel_cols < Layout::own_cols)
-    store_panel<Along, first + Tile::panel_cols, adds>(from, staging, map, to);
+  if constexpr ((box + 1) / Layout::m_tiles * Tile::panel_cols < Layout::own_cols)
+    store_boxes<Along, box + 1, adds>(from, staging, map, to);
 }
 
 // Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole
@@ -239,14 +238,14 @@ template <class Along = LastDims, class T, class Layout, class U, int cols, clas
 TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                                const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
-  store_panel<Along, 0, false>(from, staging, map, to);
+  store_boxes<Along, 0, false>(from, staging, map, to);
 }
 // The same, but adds a fragment of floats to the tile, each element atomically.
 template <class Along = LastDims, class Layout, int cols, class Swizzle, int rank>
 TL_DEVICE void tma_add_start(const Fragment<float, Layout>& from, StagingTile<float, Layout::M, cols, Swizzle>& staging,
                              const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA adds has the layout of a WgmmaAccumulator");
-  store_panel<Along, 0, true>(from, staging, map, to);
+  store_boxes<Along, 0, true>(from, staging, map, to);
 }
 // The same, and waits until TMA has read `staging`: it may be written again.
 template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
