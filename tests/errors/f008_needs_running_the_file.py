@@ -17,7 +17,7 @@ def kernel(M, N):
     return main
 
 # ---- expected ----
-# error[T2C-F008]: T.ceildiv needs `os.environ["BLOCK_M"]`, which is known only by running the file
+# error[T2C-F008]: an argument of T.ceildiv needs `os.environ["BLOCK_M"]`, which is known only by running the file
 #   --> f008_needs_running_the_file.py:13:23
 #    |
 # 13 |         with T.Kernel(T.ceildiv(M, block_M)) as bx:

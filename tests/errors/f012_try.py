@@ -20,3 +20,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 10 |             try:
 #    |             ^^^^
+#   = help: nothing is raised here that could be caught: leave the `try` out, or ask with `if` before

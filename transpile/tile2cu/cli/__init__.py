@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
@@ -34,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(verb)
     module.add_arguments(parser)
     failed = int(getattr(module, "FAILED", 1))
-    options = parser.parse_args(given)
+    options, others = parser.parse_known_args(given)
     try:
+        _expect_no_more(parser, options, others)
         return int(module.run(options))
     except Tile2CuError as error:
         print(error.render(), file=sys.stderr)
@@ -48,6 +50,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         traceback.print_exc()
         return failed
+
+
+def _expect_no_more(parser: argparse.ArgumentParser, options: argparse.Namespace, others: list[str]) -> None:
+    """Ends the command where words are left over. The first one may have been meant for a verb."""
+    if not others:
+        return
+    file = getattr(options, "file", None)
+    if isinstance(file, Path) and not file.exists():
+        raise no_such_file(file)
+    parser.error(f"{' '.join(others)}: not known here; one file is taken at a time")
+
+
+def no_such_file(path: Path) -> Tile2CuError:
+    """What is given is no file, but may have been meant for a verb, or for another file."""
+    import difflib
+
+    verbs = [f"tile2cu {verb}" for verb in difflib.get_close_matches(str(path), VERBS, n=1)]
+    files = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    near = verbs or [str(path.with_name(name)) for name in difflib.get_close_matches(path.name, files, n=1)]
+    help = f"did you mean `{near[0]}`?" if near else ""
+    return Tile2CuError("T2C-C001", f"cannot read `{path}`: there is no such file", help=help)
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:

@@ -1,13 +1,12 @@
 """`tile2cu kernel.py`: one file's kernels, written into a folder or printed."""
 
 import argparse
-import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile2cu.cli import VERBS
+from tile2cu.cli import no_such_file
 from tile2cu.cli.request import add_request_arguments, bindings, look
 from tile2cu.core.errors import Tile2CuError
 
@@ -52,7 +51,8 @@ def _emit(options: argparse.Namespace) -> int:
     from tile2cu.files import write_files
     from tile2cu.targets import find
 
-    _expect_file(options.file)
+    if not options.file.exists():
+        raise no_such_file(options.file)
     emitted = emit_text(
         options.file,
         kernel=options.kernel,
@@ -77,17 +77,6 @@ def _emit(options: argparse.Namespace) -> int:
         written = write_files(files, folder)
     print("\n".join(str(path) for path in written))
     return 0
-
-
-def _expect_file(path: Path) -> None:
-    """Raises T2C-C001 where what is given is no file, with what it may have been meant for: a verb, or another file."""
-    if path.exists():
-        return
-    verbs = [f"tile2cu {verb}" for verb in difflib.get_close_matches(str(path), VERBS, n=1)]
-    files = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    near = verbs or [str(path.with_name(name)) for name in difflib.get_close_matches(path.name, files, n=1)]
-    help = f"did you mean `{near[0]}`?" if near else ""
-    raise Tile2CuError("T2C-C001", f"cannot read `{path}`: there is no such file", help=help)
 
 
 def _print_one(emitted: Sequence["Emitted"]) -> None:

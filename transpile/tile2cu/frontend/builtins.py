@@ -11,7 +11,7 @@ from tile2cu.core.expr import Call, Expr, Role, Var, result_dtype
 from tile2cu.core.program import Buffer
 from tile2cu.frontend import operators
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.fault import Demand, Fault
+from tile2cu.frontend.fault import Demand, Fault, did_you_mean
 from tile2cu.frontend.operators import static, static_int, truth
 from tile2cu.frontend.values import Arguments, Builtin, Function, Opaque, TorchTensor, as_expr, describe, from_expr
 
@@ -23,11 +23,18 @@ def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
     try:
         bound = inspect.signature(function.run).bind(cx, *arguments.positional, **arguments.named)
     except TypeError as error:
-        raise Fault("T2C-F017", f"{function.name}: {error}") from None
+        _, *takes = inspect.signature(function.run).parameters
+        raise Fault("T2C-F017", f"{function.name}: {error}", help=_meant(arguments, takes)) from None
     try:
         return function.run(*bound.args, **bound.kwargs)
     except (ArithmeticError, ValueError, LookupError) as error:
         raise Fault("T2C-F014", f"{function.name} fails here: {error.args[-1] if error.args else error}") from None
+
+
+def _meant(arguments: Arguments, takes: list[str]) -> str:
+    """What a name may be meant for that is no parameter's."""
+    unknown = next((name for name in arguments.named if name not in takes), None)
+    return did_you_mean(unknown, takes) if unknown is not None else ""
 
 
 def invoke_with(cx: Context, function: Builtin, positional: tuple[object, ...]) -> object:

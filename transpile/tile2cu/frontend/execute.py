@@ -10,7 +10,7 @@ from tile2cu.frontend import builtins, imports, modules, operators
 from tile2cu.frontend.assign import bind_target, unpack
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_defaults, subscript_items
-from tile2cu.frontend.fault import Exhausted, Fault
+from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
 from tile2cu.frontend.limits import MAX_CALLS
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.parse import trailing_comment
@@ -32,9 +32,10 @@ from tile2cu.frontend.values import (
 
 @dataclass(frozen=True)
 class Return:
-    """A `return` statement was reached."""
+    """A `return` statement was reached; `place` is that of one in a kernel."""
 
     value: object
+    place: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def run_statement(cx: Context, node: cst.CSTNode, env: Env) -> Flow:
 def unsupported(node: cst.CSTNode) -> Fault:
     """The fault of a form of statement that is not supported."""
     word = _WORDS.get(type(node).__name__, type(node).__name__)
-    return Fault("T2C-F012", f"`{word}` is not supported here")
+    return Fault("T2C-F012", f"`{word}` is not supported here", help=_WAYS_OUT.get(word, ""))
 
 
 _WORDS = {
@@ -100,6 +101,14 @@ _WORDS = {
     "Global": "global", "Nonlocal": "nonlocal", "Raise": "raise", "Break": "break", "For": "for",
     "Continue": "continue", "Return": "return", "Import": "import", "ImportFrom": "import", "FunctionDef": "def",
 }  # fmt: skip
+_WAYS_OUT = {
+    "try": "nothing is raised here that could be caught: leave the `try` out, or ask with `if` before",
+    "raise": "`assert` stops the transpiler, T.device_assert the kernel",
+    "global": "return the value, or take it as an argument",
+    "nonlocal": "return the value, or take it as an argument",
+    "import": "import at the top of the file",
+    "match": "write `if` and `elif`",
+}
 
 
 def _run_line(cx: Context, line: cst.SimpleStatementLine, env: Env) -> Flow:
@@ -420,7 +429,8 @@ def bind_parameters(cx: Context, function: Function, arguments: Arguments) -> di
         elif params.star_kwarg is not None:
             others[name] = value
         else:
-            raise Fault("T2C-F017", f"{function.name}() has no parameter `{name}`")
+            known = did_you_mean(name, [*listed, *keyword_only])
+            raise Fault("T2C-F017", f"{function.name}() has no parameter `{name}`", help=known)
     if params.star_kwarg is not None:
         found[params.star_kwarg.name.value] = others
     return _with_defaults(function, [*listed, *keyword_only], found)
@@ -467,4 +477,5 @@ def enter_call(cx: Context, function: Function) -> None:
     """Count a call of the user's functions; the caller leaves with `cx.budget.calls -= 1`."""
     cx.budget.calls += 1
     if cx.budget.calls > MAX_CALLS:
-        raise Fault("T2C-F015", f"{function.name}() is called more than {MAX_CALLS} levels deep")
+        help = "calls run at transpile time: a function that calls itself has to end by a number that is known then"
+        raise Fault("T2C-F015", f"{function.name}() is called more than {MAX_CALLS} levels deep", help=help)

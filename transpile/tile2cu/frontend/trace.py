@@ -115,7 +115,7 @@ def _trace_small(cx: Context, node: cst.BaseSmallStatement, env: Env) -> Return 
         case cst.AugAssign():
             augmented(cx, node, env)
         case cst.Return():
-            return Return(None if node.value is None else evaluate(cx, node.value, env))
+            return Return(None if node.value is None else evaluate(cx, node.value, env), cx.source.span(node))
         case cst.Assert():
             _trace_assert(cx, node, env)
         case cst.Pass() | cst.Del() | cst.Import() | cst.ImportFrom():
@@ -217,7 +217,12 @@ def _trace_arms(
 
 def _no_return(flow: Return | None) -> None:
     if flow is not None:
-        raise Fault("T2C-F031", "`return` stands inside T.Kernel, a loop or a branch")
+        fault = Fault(
+            "T2C-F031",
+            "`return` stands inside T.Kernel, a loop or a branch",
+            help="write what follows into an `else`; results leave a kernel through its tensors",
+        )
+        raise fault if flow.place is None else fault.at(flow.place)
 
 
 def _trace_while(cx: Context, node: cst.While, env: Env) -> None:

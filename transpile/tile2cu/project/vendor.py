@@ -11,7 +11,7 @@ from textwrap import fill
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.project.headers import Headers, amalgamated, beside, in_namespace, vendored, version_of
 from tile2cu.project.job import Outcome
-from tile2cu.project.vendor_cmake import cmake_lists
+from tile2cu.project.vendor_cmake import cmake_lists, libraries_of
 from tile2cu.version import VERSION
 
 _PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # what launchers' headers include
@@ -62,7 +62,7 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
         "CMakeLists.txt": cmake_lists(kernels, sorted(engine)),
         "LICENSE": _licence(),
     }
-    files["README.md"] = _readme(files, targets, version, options)
+    files["README.md"] = _readme(files, targets, version, options, kernels)
     return dict(sorted(files.items()))
 
 
@@ -113,7 +113,9 @@ def _commands(targets: Sequence[str]) -> str:
     return "\n".join(calls)
 
 
-def _readme(files: dict[str, str], targets: Sequence[str], version: str, options: Options) -> str:
+def _readme(
+    files: dict[str, str], targets: Sequence[str], version: str, options: Options, kernels: dict[str, str]
+) -> str:
     manifests = (json.loads(text) for name, text in files.items() if name.endswith(".json"))
     sources = ", ".join(dict.fromkeys(manifest["source"]["file"] for manifest in manifests))
     headers = "the one header" if options.single_header else "the headers"
@@ -122,7 +124,14 @@ def _readme(files: dict[str, str], targets: Sequence[str], version: str, options
         f"for {', '.join(targets)}. `include/tl` holds {headers} that they include: C++17, nothing else is needed."
         + (" `engine/` runs the kernels on a CPU." if options.with_cpu else "")
     )
-    return _README.format(version=VERSION, about=fill(about, 120), commands=_commands(targets), namespace=version)
+    return _README.format(
+        version=VERSION,
+        about=fill(about, 120),
+        library=libraries_of(kernels)[-1],
+        header=max((name for name in kernels if name.endswith(".h")), key=lambda name: name.endswith("_dispatch.h")),
+        commands=_commands(targets),
+        namespace=version,
+    )
 
 
 _README = """\
@@ -130,12 +139,17 @@ _README = """\
 
 {about}
 
-Build: `add_subdirectory()` this folder (CMakeLists.txt says what to link), or compile each `.cu` by itself:
+Build with CMake; the first lines of CMakeLists.txt name all libraries:
+
+    add_subdirectory(path/to/this/folder)
+    target_link_libraries(your_program PRIVATE {library})
+
+Or compile each `.cu` by itself:
 
 {commands}
 
-Call: the `.h` of a kernel is plain C and says what it takes. A launcher starts the kernel on the stream that it is
-given and returns a `tl_status`; it never throws, exits, allocates or synchronises.
+Call: `#include "{header}"`. The `.h` of a kernel is plain C and says what it takes. A launcher starts the kernel on the
+stream that it is given and returns a `tl_status`; it never throws, exits, allocates or synchronises.
 
 Copies of several versions of these headers may be in one binary: all of `tl` is in the inline namespace
 `{namespace}`, which is named for its content.

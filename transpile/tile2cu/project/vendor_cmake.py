@@ -73,8 +73,7 @@ def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
     """The text: a static library for each folder of `kernels`, for a GPU or, with `engine`'s sources, for a CPU."""
     libraries = _libraries(kernels)
     tables = [name for name in kernels if name.endswith("_dispatch.cpp")]
-    linked = [*(library.name for library in libraries), *(f"tile2cu_{PurePosixPath(table).stem}" for table in tables)]
-    names = "".join(f"#   {name}\n" for name in linked)
+    names = "".join(f"#   {name}\n" for name in libraries_of(kernels))
     text = (
         f"# The kernels of this folder: add_subdirectory() it and link\n{names}"
         "# Their headers are included as they lie below kernels/. Written by tile2cu vendor.\n"
@@ -96,6 +95,12 @@ def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
         name = PurePosixPath(table).stem
         text += _filled(_TABLE, library=f"tile2cu_{name}", table=table, kernels=_names_beside(table, libraries))
     return text
+
+
+def libraries_of(kernels: Mapping[str, str]) -> list[str]:
+    """The names of the libraries: of folders, then of dispatches."""
+    tables = [PurePosixPath(name).stem for name in kernels if name.endswith("_dispatch.cpp")]
+    return [*(library.name for library in _libraries(kernels)), *(f"tile2cu_{table}" for table in tables)]
 
 
 def _names_beside(table: str, libraries: Sequence[_Library]) -> str:

@@ -35,7 +35,7 @@ def cast(cx: Context, value: object, dtype: object, **options: object) -> object
 
 def ceildiv(cx: Context, a: object, b: object) -> object:
     """`T.ceildiv(a, b)`: the quotient rounded up."""
-    left, right = as_number(a, "T.ceildiv"), as_number(b, "T.ceildiv")
+    left, right = as_number(a, "an argument of T.ceildiv"), as_number(b, "an argument of T.ceildiv")
     if static_value(right) == 0:
         raise Fault("T2C-F014", "T.ceildiv divides by zero")
     if left.dtype.is_float or right.dtype.is_float:
@@ -104,7 +104,7 @@ def align_up(cx: Context, value: object, alignment: object) -> object:
 def _connective(name: str, word: str) -> Callable[..., object]:
     def run(cx: Context, a: object, b: object) -> object:
         """`T.And(a, b)` and `T.Or(a, b)`: a part that is known now leaves the other, or decides."""
-        left, right = as_number(a, f"T.{name}"), as_number(b, f"T.{name}")
+        left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
         for known, other in ((left, right), (right, left)):
             value = static_value(known)
             if value is not None:
@@ -124,8 +124,8 @@ def negation(cx: Context, value: object) -> object:
 def _operator(name: str, op: str) -> Callable[..., object]:
     def run(cx: Context, a: object, b: object) -> object:
         """A function that is the same as an operator."""
-        as_number(a, f"T.{name}")
-        as_number(b, f"T.{name}")
+        as_number(a, f"an argument of T.{name}")
+        as_number(b, f"an argument of T.{name}")
         return operators.binary(cx.budget, op, a, b)
 
     return run
@@ -134,7 +134,7 @@ def _operator(name: str, op: str) -> Callable[..., object]:
 def _function(name: str) -> Callable[..., object]:
     def run(cx: Context, value: object) -> object:
         """A function of one number; integers are converted to float32 first."""
-        argument = as_number(value, f"T.{name}")
+        argument = as_number(value, f"an argument of T.{name}")
         dtype = argument.dtype if argument.dtype.is_float else FLOAT32
         if not argument.dtype.is_float and not is_weak(argument):
             argument = Call(FLOAT32, "cast", (argument,))
@@ -146,7 +146,7 @@ def _function(name: str) -> Callable[..., object]:
 def _function_of_two(name: str) -> Callable[..., object]:
     def run(cx: Context, a: object, b: object) -> object:
         """A function of two floating-point numbers."""
-        left, right = as_number(a, f"T.{name}"), as_number(b, f"T.{name}")
+        left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
         dtype = result_dtype(left, right)
         return cx.expression(Call(dtype if dtype.is_float else FLOAT32, name, (left, right)))
 
@@ -156,7 +156,7 @@ def _function_of_two(name: str) -> Callable[..., object]:
 def _test(name: str) -> Callable[..., object]:
     def run(cx: Context, value: object) -> object:
         """A question about a floating-point number."""
-        return cx.expression(Call(BOOL, name, (as_number(value, f"T.{name}"),)))
+        return cx.expression(Call(BOOL, name, (as_number(value, f"an argument of T.{name}"),)))
 
     return run
 
@@ -175,13 +175,13 @@ def reinterpret(cx: Context, value: object, dtype: object) -> object:
 
 def _power(cx: Context, base: object, exponent: object) -> object:
     """`T.pow(x, y)`; of integers, an integer."""
-    left, right = as_number(base, "T.pow"), as_number(exponent, "T.pow")
+    left, right = as_number(base, "an argument of T.pow"), as_number(exponent, "an argument of T.pow")
     return operators.binary(cx.budget, "**", left, right)
 
 
 def absolute(cx: Context, value: object) -> object:
     """`T.abs(x)`."""
-    argument = as_number(value, "T.abs")
+    argument = as_number(value, "an argument of T.abs")
     return cx.expression(Call(argument.dtype, "abs", (argument,)))
 
 

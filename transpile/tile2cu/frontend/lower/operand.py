@@ -95,6 +95,10 @@ def as_count(value: object, what: str, least: int = 0) -> int:
     return number
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Expr)
+
+
 def as_buffer(cx: Context, value: object, what: str) -> Buffer:
     """A whole buffer; a slice that covers all of it counts as whole."""
     if isinstance(value, View) and all(item == Interval(None, None) for item in value.items):
@@ -102,7 +106,8 @@ def as_buffer(cx: Context, value: object, what: str) -> Buffer:
     if isinstance(value, Opaque):
         raise unknown(value, what)
     if not isinstance(value, Buffer):
-        raise Fault("T2C-F023", f"{what} must be a buffer, not {describe(value)}")
+        help = "T.fill(tile, value) fills a tile; `=` only gives the name another meaning" if _is_number(value) else ""
+        raise Fault("T2C-F023", f"{what} must be a buffer, not {describe(value)}", help=help)
     if not cx.recorder.owns(value):
         raise Fault("T2C-F025", f"`{value.name}` belongs to a `with T.Kernel(...)` that has ended")
     return value
