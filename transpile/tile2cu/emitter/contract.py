@@ -9,6 +9,7 @@ from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
+from tile2cu.core.undefined import read_unwritten
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
@@ -52,6 +53,7 @@ def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]
         *_paragraph(_parts(launches)),
         *_paragraph(_edges(launches, printer)),
         *_paragraph(_numerics(launches)),
+        *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
             "Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written "
             "tensor overlaps no other." + _addresses(launches)
@@ -171,6 +173,13 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
+
+
+def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
+    """Which tiles the kernel reads before it writes to them."""
+    found = (each for launch in launches[0].program.launches for each in read_unwritten(launch).items())
+    names = listed([f"{printer.names(tile.name)} (line {span.line})" for tile, span in found])
+    return f"Read before anything is written to it, so that results hang on what was there: {names}." if names else ""
 
 
 def _addresses(launches: tuple[Settled, ...]) -> str:
