@@ -7,11 +7,8 @@ the kernel.
 import math
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions, used_by_itself
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
-from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import (
-    ROUNDINGS,
     Binary,
     Call,
     Const,
@@ -21,9 +18,7 @@ from tile2cu.core.expr import (
     Number,
     Unary,
     Var,
-    is_of_thread,
     static_value,
-    walk,
 )
 from tile2cu.core.program import (
     Assert,
@@ -36,13 +31,11 @@ from tile2cu.core.program import (
     Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
     Launch,
     Let,
-    Locate,
     Loop,
     Parallel,
     Print,
@@ -57,17 +50,13 @@ from tile2cu.core.program import (
     Swizzle,
     Sync,
     While,
-    asked_warpgroups,
-    walk_stmts,
 )
 from tile2cu.emitter.expressions import PRECEDENCE, SPELLING
 from tile2cu.emitter.names import Names
 
-_OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
 _RANKS = 8
-_ROUNDINGS = tuple(f"_{each}" for each in ROUNDINGS)
 _OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, *PACKED))))
 
 
@@ -85,70 +74,6 @@ def value_type(dtype: DType) -> str:
 
 def _native(dtype: DType) -> str:
     return "int32_t" if dtype.name == "int32" or dtype.is_packed else dtype.cpp
-
-
-def require_reference(program: Program) -> None:
-    """Raises T2C-E030 for what plain C++ does not follow: single threads, and tensors shown in other shapes."""
-    for launch in program.launches:
-        for stmt in walk_stmts(launch.body):
-            shown = next((each for each in used_by_itself(stmt) if each.of is not None), None)
-            if shown is not None:
-                raise Tile2CuError(
-                    "T2C-E030",
-                    f"`{shown.name}` shows `{shown.memory.name}` in another shape: `{program.name}` has no reference",
-                    stmt.span,
-                    help="emit it without --with-test",
-                )
-            if isinstance(stmt, Gemm) and stmt.metadata is not None:
-                raise Tile2CuError(
-                    "T2C-E030",
-                    f"the product in line {stmt.span.line} is sparse, which the reference does not follow",
-                    stmt.span,
-                    help="emit it without --with-test",
-                )
-            if isinstance(stmt, Locate):
-                raise Tile2CuError(
-                    "T2C-E030",
-                    f"`{stmt.tensor.name}` lies where an address says, so that `{program.name}` has no reference",
-                    stmt.span,
-                    help="emit it without --with-test",
-                )
-            if isinstance(stmt, Reduce) and stmt.keeps_nan:
-                raise Tile2CuError(
-                    "T2C-E030",
-                    f"a NaN wins the reduction in line {stmt.span.line}, which the reference does not follow",
-                    stmt.span,
-                    help="emit it without --with-test",
-                )
-            if isinstance(stmt, Atomic) and (stmt.previous is not None or stmt.kind is None):
-                raise Tile2CuError(
-                    "T2C-E030",
-                    f"what line {stmt.span.line} does depends on which thread comes first, so that `{program.name}` "
-                    "has no reference",
-                    stmt.span,
-                    help="emit it without --with-test",
-                )
-            _require_functions(stmt)
-            for expr in expressions(stmt):
-                if isinstance(stmt, Effect) or asked_warpgroups(stmt) is not None or is_of_thread(expr):
-                    raise Tile2CuError(
-                        "T2C-E030",
-                        f"`{program.name}` speaks of single threads, so it has no reference",
-                        stmt.span,
-                        help="emit it without --with-test, or write the loop with T.Parallel",
-                    )
-
-
-def _require_functions(stmt: Stmt) -> None:
-    """Raises T2C-E030 for functions that a reference in double does not have: of a stated rounding, and of bits."""
-    for part in (part for expr in expressions(stmt) for part in walk(expr)):
-        if isinstance(part, Call) and (part.function[-3:] in _ROUNDINGS or part.function in _OF_BITS):
-            raise Tile2CuError(
-                "T2C-E030",
-                f"line {stmt.span.line} is about single bits, which the reference does not follow",
-                stmt.span,
-                help="emit it without --with-test",
-            )
 
 
 class Reference:

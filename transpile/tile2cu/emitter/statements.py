@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tile2cu.core.accesses import moved_index
-from tile2cu.core.dtype import BOOL, FLOAT32
-from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Binary, Call, Const, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.prelude import around, hoisted
 from tile2cu.core.program import (
     Assert,
@@ -16,7 +13,6 @@ from tile2cu.core.program import (
     AtomicTile,
     Await,
     Break,
-    Buffer,
     Continue,
     Copy,
     Declare,
@@ -55,18 +51,14 @@ from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, loads_alone
-from tile2cu.emitter.sections import block_indices, located, touched
+from tile2cu.emitter.scalars import effect, scalar
+from tile2cu.emitter.sections import block_indices, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles, store_dims
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import asks_memory, each_taken, visit, visits, walk_in
 
-_KERNELS = {
-    WAIT_FOR_KERNELS: "until here the kernel may run beside those before it on its stream, whose results it reads now",
-    START_KERNELS: "a kernel after this one that waits for it by itself may start",
-}
-_OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid"))
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 
 
@@ -251,9 +243,9 @@ class Statements:
             case Copy() | Fill() | Gemm() | Reduce() | AtomicTile() | Scan():
                 return self._operation(stmt)
             case Store() | Let() | Locate() | Declare() | Assign() | Atomic():
-                return StatementView("line", {"text": self._scalar(stmt)})
+                return StatementView("line", {"text": scalar(stmt, self)})
             case Effect():
-                return self._effect(stmt)
+                return effect(stmt, self)
             case Assert() | Print():
                 return StatementView("line", {"text": said(stmt, self.printer)})
             case Break() | Continue():
@@ -348,35 +340,6 @@ class Statements:
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
         return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
 
-    def _about_reader(self, stmt: Effect) -> tuple[str, ...]:
-        """Why an arrival at another block's barrier shows nothing that was written."""
-        if self.facts.get(stmt, "function") is None or stmt.call.function == "mbarrier_wait_cluster":
-            return ()
-        rule = self.facts.rule(stmt, "function")
-        return (f"it tells that tiles were read; other blocks read nothing that threads wrote  [{rule}]",)
-
-    def _effect(self, stmt: Effect) -> StatementView:
-        """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
-        places = [part for part in walk(stmt.call) if isinstance(part, Address) and self._may_lie_outside(part)]
-        condition = " && ".join(f"tl::inside({self.printer.last_element(place)})" for place in places)
-        text = self.printer.text(replace(stmt.call, function=self.facts.get(stmt, "function") or stmt.call.function))
-        if is_grid_barrier(stmt):
-            about = "all blocks of the grid come here before any goes on, and see what all have written"
-            return StatementView("line", {"text": f"{text};"}, stmt.span.line, (about,))
-        if stmt.call.function in _KERNELS:
-            return StatementView("line", {"text": f"{text};"}, stmt.span.line, (_KERNELS[stmt.call.function],))
-        if places and stmt.call.function.startswith("cp_async<"):  # fills with zeros what it does not read
-            *given, count = (self.printer.argument(arg, arg.dtype) for arg in stmt.call.args)
-            text, places = f"tl::{stmt.call.function}({', '.join(given)}, {condition} ? {count} : 0)", []
-        line = StatementView("line", {"text": f"{text};"}, stmt.span.line, self._about_reader(stmt))
-        if not places:
-            return line
-        return StatementView("branch", {"condition": condition}, 0, (), (line,))
-
-    def _may_lie_outside(self, place: Address) -> bool:
-        assert isinstance(place.buffer, Buffer)
-        return place.buffer.scope is Scope.GLOBAL and any(self.facts[place.buffer, "ragged"])
-
     def _scan(self, op: Scan) -> Mapping[str, str]:
         name = "cummax" if op.kind is Reduction.MAX else "cumsum"
         arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
@@ -384,56 +347,6 @@ class Statements:
             arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
         name = f"{name}_reversed" if op.reverse else name
         return {"name": name, "template": f"{op.dim}, {self.threads}", "arguments": arguments}
-
-    def _scalar(self, stmt: Store | Let | Locate | Declare | Assign | Atomic) -> str:
-        """An assignment or declaration of one value."""
-        text, names = self.printer.text, self.printer.names
-        match stmt:
-            case Store():
-                target = self.printer.element(stmt.buffer, stmt.indices)
-                return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
-            case Atomic():
-                name = "atomic_store" if stmt.kind is None else stmt.kind.atomic
-                parts = [self.printer.element(stmt.buffer, stmt.indices), text(stmt.value, stmt.buffer.dtype)]
-                parts += [f"tl::{stmt.order}"] * bool(stmt.order)
-                given = (
-                    f"const {stmt.previous.dtype.cpp} {names(stmt.previous.name)} = "
-                    if stmt.previous is not None
-                    else ""
-                )
-                return f"{given}tl::{name}({', '.join(parts)});"
-            case Let():
-                return self._let(stmt)
-            case Locate():
-                return located(stmt.tensor, self.settled, self.printer).text
-            case Declare():
-                init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
-                return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
-            case _:
-                return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
-
-    def _let(self, stmt: Let) -> str:
-        """A value with a name; in a loop over packets it is one of each element, or of all."""
-        name, dtype = self.printer.names(stmt.var.name), stmt.var.dtype.cpp
-        if stmt.var.dtype is BOOL:
-            return f"const bool {name} = {self.printer.condition(stmt.value)};"
-        value = self.printer.text(stmt.value, stmt.var.dtype)
-        if self.printer.packet is None or not self._varies(stmt):
-            return f"const {dtype} {name} = {value};"
-        if moved_index(stmt, self.printer.packet):
-            self.printer.ramps.append(stmt.var)
-            return f"const auto {name} = {self.printer.index(stmt.value)};"
-        if _has_its_type(stmt):
-            return f"const auto {name} = {value};"
-        return f"const auto {name} = tl::cast<{dtype}>({value});"
-
-    def _varies(self, stmt: Let) -> bool:
-        """Whether a value may differ from element to element of a packet."""
-        if not self.printer.ramps:
-            return True
-        varies = not self.of_packets.isdisjoint(walk(stmt.value))
-        self.of_packets |= {stmt.var} if varies else set()
-        return varies
 
     def _fill(self, op: Fill) -> Mapping[str, str]:
         buffer = op.dst.buffer
@@ -501,14 +414,6 @@ class Statements:
                 count = self.printer.index(part.extent)
                 text = f"tl::{name}<{count}{known}>({text}, {self.printer.index(part.start)})"
         return text
-
-
-def _has_its_type(stmt: Let) -> bool:
-    """Whether the C++ of a value says the type of its packets already."""
-    value = stmt.value
-    if not isinstance(value, Call) or value.dtype != stmt.var.dtype:
-        return False
-    return value.function == "cast" or (value.function in _OF_FLOATS and value.dtype == FLOAT32)
 
 
 def _is_long(stop: Expr) -> bool:
