@@ -14,11 +14,11 @@ from tile2cu.rules.hopper import (
     TMA_RANK,
     box_refusal,
     is_specialised,
-    product_refusal,
     rows_refusal,
     rows_when,
 )
 from tile2cu.rules.layout.operands import swizzled
+from tile2cu.rules.wgmma_products import product_refusal
 
 _BY_HAND = """\
 S = T.alloc_shared((64, 64), "float16")

@@ -33,10 +33,11 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import Dealt, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.factors import row_factor
-from tile2cu.rules.hopper import on_wgmma, split_of, warpgroups
+from tile2cu.rules.hopper import on_wgmma, warpgroups
 from tile2cu.rules.late_sums import running_sums
 from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
+from tile2cu.rules.wgmma_products import split_of
 
 _LATENT = """
 Q_shared = T.alloc_shared((64, 128), "float16")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_used, expressions, seen_in_other_rows, touches
+from tile2cu.core.accesses import buffers_used, expressions, touches
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
@@ -16,7 +16,6 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     LoopKind,
-    Policy,
     Region,
     Scan,
     Scope,
@@ -28,9 +27,8 @@ from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
-from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.rules.warps import gathers_on_mma, mma_of
-from tile2cu.targets import Wgmma
+from tile2cu.rules.wgmma_products import WARPGROUP, instruction_of, product_refusal, registers_refusal, split_of
 
 GEMM = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -76,12 +74,8 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
     return (Example(GEMM, about, what, value, target="cuda:sm_90a"),)
 
 
-_WARPGROUP = 128
 PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
 TMA_RANK = 5
-_MOST_COLUMNS = 256  # of one wgmma
-_REGISTERS = 64 * 1024  # of a multiprocessor
-_BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
 LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 
 
@@ -151,7 +145,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if multiplies_on_wgmma(op, context):
         columns = min(op.mnk[1] // context.facts[op, "warps"].n, _MOST_COLUMNS)
-        row = _instruction(op, context)
+        row = instruction_of(op, context)
         assert row is not None, "a product that wgmma does not take runs on mma.sync"
         yield op, "instruction", f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
 
@@ -172,7 +166,7 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
         m, n, k = op.mnk
         warps: Warps = context.facts[op, "warps"]
         groups = warps.m // 4
-        each = context.threads // _WARPGROUP // _sharing(op, context)
+        each = context.threads // WARPGROUP // _sharing(op, context)
         yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n, copies=each)
         if op.a.buffer.scope is Scope.FRAGMENT:
             yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n * each)
@@ -241,12 +235,12 @@ def rows_when(tensor: Buffer) -> Multiple:
 def _sharing(op: Gemm, context: Context) -> int:
     """How many warpgroups share a product."""
     dealt = dealt_of(context)
-    return 1 if dealt is not None and op in dealt.products else context.threads // _WARPGROUP
+    return 1 if dealt is not None and op in dealt.products else context.threads // WARPGROUP
 
 
 def warpgroups(launch: Launch) -> int:
     """How many warpgroups use the tiles; the producer is not among them."""
-    return launch.threads // _WARPGROUP
+    return launch.threads // WARPGROUP
 
 
 def _why_not(launch: Launch, context: Context) -> str:
@@ -260,7 +254,7 @@ def _why_not(launch: Launch, context: Context) -> str:
         return refusal
     if not _same_in_all_threads(loops[0], launch):
         return f"not all threads come to the loop in line {loops[0].span.line} alike"
-    if context.target.wgmma and launch.threads % _WARPGROUP:
+    if context.target.wgmma and launch.threads % WARPGROUP:
         return f"{launch.threads} threads are no whole warpgroups"
     if launch.threads + 32 > context.target.max_threads:
         return f"{launch.threads} threads leave no room for one warp more"
@@ -274,7 +268,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     refusals = [why_no_way(loops[0], pipeline.loads, launch)]
     refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
     refusals += [refuses(op, context) for op in products]
-    refusals += [_registers_refusal(op, launch) for op in products if context.target.wgmma]
+    refusals += [registers_refusal(op, launch) for op in products if context.target.wgmma]
     refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
     refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, refusals), "")
@@ -302,16 +296,6 @@ def _is_load(stmt: Stmt) -> bool:
     return isinstance(stmt, Copy) and (stmt.src.buffer.scope, stmt.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
 
 
-def _types_refusal(op: Gemm, context: Context) -> str:
-    """Of a product for whose types the target's table of wgmma has no row, which of them there is none for."""
-    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    sums = [str(row.accumulator) for row in context.target.wgmma if row.operand == a == b]
-    if sums:
-        return f"adds up in {c}, and wgmma is used for sums of {' or '.join(sums)}"
-    types = f"{a} operands" if a == b else f"operands of {a} and {b}"
-    return f"has {types}, for which wgmma is not used"
-
-
 def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
     """Why tiles cannot be filled from the kernel's first moment on; empty if they can."""
     for stmt in walk_stmts(above):
@@ -327,80 +311,9 @@ def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
     return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
 
 
-def _registers_refusal(op: Gemm, launch: Launch) -> str:
-    """Why one instruction of a product takes more registers than a thread starts with; empty if it does not.
-
-    ptxas allots what it needs by the block's threads, whatever setmaxnreg gives them later.
-    """
-    groups = warpgroups(launch)
-    split = split_of(op, groups)
-    if split is None:
-        return ""
-    sums = 64 * min(op.mnk[1] // split.n, _MOST_COLUMNS)
-    needed = op.c.buffer.dtype.bytes_of(sums) // (4 * _WARPGROUP) + _BESIDE_RESULTS
-    start = _REGISTERS // (_WARPGROUP * (groups + 1)) // 8 * 8
-    return (
-        ""
-        if needed <= start
-        else (
-            f"the product in line {op.span.line} needs {needed} registers a thread, and {launch.threads} threads and a "
-            f"producer's start with {start}"
-        )
-    )
-
-
 def _scan_refusal(op: Scan) -> str:
     """Why a scan needs a barrier of the whole block, which a producer does not come to; empty if it needs none."""
     return f"the scan in line {op.span.line} is shared by several warps" if op.src.scope is Scope.FRAGMENT else ""
-
-
-def product_refusal(op: Gemm, context: Context) -> str:
-    """Why a product cannot run on wgmma; empty if it can."""
-    m, n, k = op.mnk
-    groups = context.threads // _WARPGROUP
-    line = f"the product in line {op.span.line}"
-    row = _instruction(op, context)
-    if op.metadata is not None:
-        return f"{line} is sparse, and runs on mma.sync"
-    if row is None:
-        return f"{line} {_types_refusal(op, context)}"
-    if k % row.k or split_of(op, groups) is None:
-        return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
-    bits = row.operand.bits
-    if bits != 16 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
-        return f"{line} has {bits}-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
-    if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
-        return f"{line} has an operand in registers that wgmma wants in shared memory"
-    refusals = (_operand_refusal(op, region, context) for region in (op.a, op.b, op.c))
-    return next((f"{line} {refusal}" for refusal in refusals if refusal), "")
-
-
-def _operand_refusal(op: Gemm, region: Region, context: Context) -> str:
-    """Why wgmma cannot read an operand, or write a result; empty if it can."""
-    tile = region.buffer
-    if tile.scope is not Scope.SHARED:
-        return "" if region.whole else f"uses a part of `{tile.name}`, which is in registers"
-    if seen_in_other_rows(tile, context.launch):
-        return f"reads `{tile.memory.name}`, which is seen in another shape, so that its rows are not swizzled"
-    if addressed_in_rows(tile, context):
-        return f"reads `{tile.name}`, of which a function of the user's gets an address, so that it is not swizzled"
-    if not _wgmma_reads(tile):
-        return f"reads `{tile.name}`, whose rows are no multiple of 32 bytes, or no multiple of 8"
-    k_along_rows = op.transpose_b if region is op.b else not op.transpose_a
-    if not _starts_a_panel(region, context, k_along_rows=k_along_rows):
-        return f"reads a part of `{tile.name}` that starts inside of 8 rows, or of what a swizzle spans"
-    return ""
-
-
-def _starts_a_panel(region: Region, context: Context, *, k_along_rows: bool) -> bool:
-    """Whether a part of a shared tile starts where descriptors can: headers/tl/common/sm90/wgmma_gemm.h."""
-    tile = region.buffer
-    rows, columns = region.ranges[-2:]
-    extent, bytes_ = int(static_value(columns.extent) or 0), tile.dtype.bytes
-    panel = widest_swizzle_of(tile.static_shape[-1] * bytes_) // bytes_
-    at_once = extent if k_along_rows and panel % extent == 0 else panel
-    starts = context.bounds.multiple_of
-    return starts(rows.start) % 8 == 0 and starts(columns.start) % at_once == 0
 
 
 def _mma_refusal(op: Gemm, context: Context) -> str:
@@ -414,40 +327,6 @@ def _mma_refusal(op: Gemm, context: Context) -> str:
         if region.buffer.scope is Scope.SHARED and gathers_on_mma(op, is_a=region is op.a):
             return f"{line} reads `{region.buffer.name}` element by element, from padded rows"
     return ""
-
-
-def _instruction(op: Gemm, context: Context) -> Wgmma | None:
-    """The row of the target's table for the product's types; None when there is none."""
-    a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
-    return next((row for row in context.target.wgmma if a == b == row.operand and c == row.accumulator), None)
-
-
-def split_of(op: Gemm, groups: int) -> Warps | None:
-    """How warpgroups share a product, in warps along M and along N; None where none of the ways fits."""
-    m, n, _ = op.mnk
-    ways = [
-        Warps(4 * along_m, groups // along_m)
-        for along_m in range(1, groups + 1)
-        if groups % along_m == 0 and m % (64 * along_m) == 0 and _columns_fit(op, n, groups // along_m)
-    ]
-    prefers = (lambda way: way.n) if op.policy is Policy.FULL_COL else (lambda way: way.m)
-    return max(ways, key=prefers, default=None)
-
-
-def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
-    """Whether each of the warpgroups along N gets columns that instructions cover, from where B's rows can be cut."""
-    own = n // along_n
-    if n % (8 * along_n) or (own > _MOST_COLUMNS and own % _MOST_COLUMNS):
-        return False
-    bytes_ = op.b.buffer.dtype.bytes
-    cut = max(widest_swizzle_of(op.b.buffer.static_shape[-1] * bytes_) // bytes_, 1)
-    return along_n == 1 or op.transpose_b or own % cut == 0
-
-
-def _wgmma_reads(tile: Buffer) -> bool:
-    """Whether wgmma's descriptor can name the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
-    rows, columns = tile.static_shape[-2:]
-    return rows % 8 == 0 and widest_swizzle_of(tile.dtype.bytes_of(columns)) > 0
 
 
 def has_swizzle(tile: Buffer) -> bool:
