@@ -28,7 +28,14 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
 from tile2cu.rules.warps import gathers_on_mma, mma_of
-from tile2cu.rules.wgmma_products import WARPGROUP, instruction_of, product_refusal, registers_refusal, split_of
+from tile2cu.rules.wgmma_products import (
+    MOST_COLUMNS,
+    WARPGROUP,
+    instruction_of,
+    product_refusal,
+    registers_refusal,
+    split_of,
+)
 
 GEMM = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -144,7 +151,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the instruction.
     """
     if multiplies_on_wgmma(op, context):
-        columns = min(op.mnk[1] // context.facts[op, "warps"].n, _MOST_COLUMNS)
+        columns = min(op.mnk[1] // context.facts[op, "warps"].n, MOST_COLUMNS)
         row = instruction_of(op, context)
         assert row is not None, "a product that wgmma does not take runs on mma.sync"
         yield op, "instruction", f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"

@@ -9,7 +9,7 @@ from tile2cu.rules.threads import addressed_in_rows
 from tile2cu.targets import Wgmma
 
 WARPGROUP = 128
-_MOST_COLUMNS = 256  # of one wgmma
+MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of a multiprocessor
 _BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
 
@@ -82,7 +82,7 @@ def registers_refusal(op: Gemm, launch: Launch) -> str:
     split = split_of(op, groups)
     if split is None:
         return ""
-    sums = 64 * min(op.mnk[1] // split.n, _MOST_COLUMNS)
+    sums = 64 * min(op.mnk[1] // split.n, MOST_COLUMNS)
     needed = op.c.buffer.dtype.bytes_of(sums) // (4 * WARPGROUP) + _BESIDE_RESULTS
     start = _REGISTERS // (WARPGROUP * (groups + 1)) // 8 * 8
     return (
@@ -116,7 +116,7 @@ def split_of(op: Gemm, groups: int) -> Warps | None:
 def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
     """Whether each of the warpgroups along N gets columns that instructions cover, from where B's rows can be cut."""
     own = n // along_n
-    if n % (8 * along_n) or (own > _MOST_COLUMNS and own % _MOST_COLUMNS):
+    if n % (8 * along_n) or (own > MOST_COLUMNS and own % MOST_COLUMNS):
         return False
     bytes_ = op.b.buffer.dtype.bytes
     cut = max(widest_swizzle_of(op.b.buffer.static_shape[-1] * bytes_) // bytes_, 1)
