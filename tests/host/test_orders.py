@@ -36,6 +36,28 @@ def test_a_tensor_that_other_threads_read_again(tmp_path: Path) -> None:
     assert "// Between was written by other threads: a barrier before it is used again" in kernel.source
 
 
+def test_a_tensor_that_other_threads_write_again(tmp_path: Path) -> None:
+    """Zeros, then sums, then single elements: three layouts."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for i, j in T.Parallel(16, 96):
+            Y[bx * 16 + i, j] = 0
+        for i, j in T.Parallel(16, 96):
+            T.atomic_add(Y[bx * 16 + i, (j + 5) % 96], X[bx * 16 + i, j])
+        for i in T.Parallel(16):
+            Y[bx * 16 + i, At[i]] = 9
+        """,
+        'X: T.Tensor((32, 96), "float32"), At: T.Tensor((16,), "int32"), Y: T.Tensor((32, 96), "float32")',
+        grid="2",
+    )
+    x, at = RNG.integers(-9, 10, (32, 96)).astype(np.float32), RNG.permutation(96)[:16].astype(np.int32)
+    expected = np.roll(x, 5, axis=1)
+    expected[np.arange(32), np.tile(at, 2)] = 9
+    np.testing.assert_array_equal(kernel(x, at), expected)
+    assert kernel.source.count("tl::sync_threads();") == 2
+
+
 def test_threads_that_come_back_to_their_own_elements_of_a_tensor_need_no_barrier(tmp_path: Path) -> None:
     kernel = load_body(
         tmp_path,

@@ -167,7 +167,7 @@ CHOSEN = """
         C_local = T.alloc_fragment((64, 64), "float32")
         T.clear(C_local)
         for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
-            first = T.if_then_else(k == 0, 1, 0)
+            first = {first}
             if first != 0:
                 T.copy(A[bx * 64, 0], A_shared)
             else:
@@ -178,15 +178,18 @@ CHOSEN = """
 """
 
 
-@pytest.mark.parametrize(("other", "ahead"), [("A", True), ("D", False)])
-def test_one_of_two_places_is_loaded_ahead(other: str, ahead: bool, tmp_path: Path) -> None:
-    """Of one tensor; ragged, and the second block's first tile lies past the end of A."""
+@pytest.mark.parametrize(
+    ("other", "first", "ahead"),
+    [("A", "T.if_then_else(k == 0, 1, 0)", True), ("A", "First[k]", True), ("D", "First[k]", False)],
+)
+def test_one_of_two_places_is_loaded_ahead(other: str, first: str, ahead: bool, tmp_path: Path) -> None:
+    """Of one tensor, a condition or another tensor says which; ragged, and a first tile lies past the end of A."""
     params = (
         'A: T.Tensor((M, K), "float16"), D: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), '
-        'C: T.Tensor((64, N), "float32")'
+        'First: T.Tensor((4,), "int32"), C: T.Tensor((64, N), "float32")'
     )
     launch = {"grid": "T.ceildiv(N, 64)", "arguments": "M, N, K", "target": "cuda:sm_90a"}
-    kernel = load_body(tmp_path, CHOSEN.format(other=other), params, **launch)
+    kernel = load_body(tmp_path, CHOSEN.format(other=other, first=first), params, **launch)
     assert ("rewrite.copy.chosen-place" in kernel.source) == ahead == ("tl::tma_load(A_map" in kernel.source)
     a, d, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((90, 200), (90, 200), (200, 136)))
     from_second = (a if other == "A" else d)[:64, 64:].astype(np.float64)
@@ -196,4 +199,4 @@ def test_one_of_two_places_is_loaded_ahead(other: str, ahead: bool, tmp_path: Pa
         rows[: len(a[column : column + 64])] = a[column : column + 64, :64]
         part = b[:, column : column + 64].astype(np.float64)
         expected[:, column : column + 64] = rows @ part[:64] + from_second @ part[64:]
-    np.testing.assert_array_equal(kernel(a, d, b), expected)
+    np.testing.assert_array_equal(kernel(a, d, b, np.array([1, 0, 0, 0], np.int32)), expected)

@@ -1,5 +1,6 @@
 """Which elements a statement reads and writes."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -251,15 +252,23 @@ def used_by_itself(stmt: Stmt) -> frozenset[Buffer]:
     return read_by_itself(stmt) | _written_by_itself(stmt)
 
 
-def tensors_both_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
-    """The tensors that a body reads as well as writes, otherwise than in single steps."""
-    read = {buffer.memory for op in steps(body) for buffer in read_by_itself(op) - atomic_only(op)}
-    written = {buffer.memory for stmt in body for buffer in buffers_written(stmt)}
-    return frozenset(buffer for buffer in read & written if buffer.scope is Scope.GLOBAL)
+def tensors_met_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    """The tensors that a body reads as well as writes, or writes in several statements, not in single steps alone."""
+    used = [(read_by_itself(stmt), _written_by_itself(stmt), atomic_only(stmt)) for stmt in steps(body)]
+    read = {buffer.memory for reads, _, atomic in used for buffer in reads - atomic}
+    written = Counter(memory for _, writes, _ in used for memory in {buffer.memory for buffer in writes})
+    plainly = {buffer.memory for _, writes, atomic in used for buffer in writes - atomic}
+    return frozenset(
+        buffer
+        for buffer, count in written.items()
+        if buffer.scope is Scope.GLOBAL and (buffer in read or (count > 1 and buffer in plainly))
+    )
 
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements a statement reads and writes by itself, and in single steps only."""
+    if isinstance(stmt, AtomicTile):
+        return frozenset((stmt.dst.buffer,)) - {stmt.src.buffer}
     accesses = _accesses_by_itself(stmt)
     plain = {access.buffer for access in accesses if not access.atomic}
     return frozenset(access.buffer for access in accesses if access.buffer not in plain)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, expressions, loads
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, own_accesses, used_by_itself
 from tile2cu.core.dtype import DType
 from tile2cu.core.effects import is_cluster_barrier
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
@@ -14,12 +14,9 @@ from tile2cu.core.program import (
     AtomicTile,
     Buffer,
     Copy,
-    If,
-    Loop,
     Pasted,
     Scope,
     Swizzle,
-    While,
     walk_stmts,
 )
 from tile2cu.core.schedule import LongestFirst, Multiple, strictest
@@ -115,12 +112,10 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
 @functools.lru_cache(maxsize=8)  # asked for every tensor
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    facts, all_stmts = settled.facts, walk_stmts(settled.launch.body)
-    stmts = [op for op in all_stmts if facts.get(op, "call") not in BY_TMA or facts.get(op, "tma_when") is not None]
-    plain = [stmt for stmt in stmts if not isinstance(stmt, Loop | If | While)]
-    names = {buffer.name for stmt in plain for buffer in buffers_used(stmt)}
-    conditions = [expr for stmt in stmts if isinstance(stmt, Loop | If | While) for expr in expressions(stmt)]
-    names |= {access.buffer.name for expr in conditions for access in loads(expr, settled.launch.span)}
+    facts, stmts = settled.facts, tuple(walk_stmts(settled.launch.body))
+    plain = [op for op in stmts if facts.get(op, "call") not in BY_TMA or facts.get(op, "tma_when") is not None]
+    names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
+    names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}
     return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
 
 

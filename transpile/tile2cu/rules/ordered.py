@@ -1,6 +1,6 @@
 """Whose barriers order what: tiles that the user's barriers order, or those of products; tensors that ours do, too."""
 
-from tile2cu.core.accesses import buffers_used, shared, tensors_both_ways
+from tile2cu.core.accesses import buffers_used, shared, tensors_met_again
 from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
 from tile2cu.rules.engine import Context
 from tile2cu.rules.pipeline import dealt_of
@@ -24,13 +24,13 @@ def dealt_tile(context: Context) -> frozenset[str]:
 
 
 def tensors_read_again(context: Context) -> frozenset[Buffer]:
-    """The tensors that the launch both writes and reads, element by element or tile by tile.
+    """The tensors that the launch both writes and reads, or writes again, element by element or tile by tile.
 
     Where groups of threads have barriers of the user's, those order tensors, too.
     """
     if context.launch.groups > 1 or context.program.own_barriers:
         return frozenset()
-    return tensors_both_ways(context.launch.body)
+    return tensors_met_again(context.launch.body)
 
 
 def handed_over(context: Context) -> frozenset[str]:

@@ -24,7 +24,21 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.layout import Blocked, FragmentLayout
-from tile2cu.core.program import Assign, Buffer, Copy, Declare, If, Let, Loop, Parallel, Scope, Stmt, Store, While
+from tile2cu.core.program import (
+    Assign,
+    Buffer,
+    Copy,
+    Declare,
+    If,
+    Let,
+    Loop,
+    Parallel,
+    Range,
+    Scope,
+    Stmt,
+    Store,
+    While,
+)
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context
 from tile2cu.rules.rewrite.mask import conjuncts
@@ -46,14 +60,36 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Side:
+    """Of a box, along one dimension: its start, as terms that no loop moves and a constant, and its extent."""
+
+    terms: frozenset[tuple[Expr, int]]
+    constant: int
+    extent: int
+
+    def is_beside(self, other: "Side") -> bool:
+        """Whether the one ends where the other begins, or before."""
+        (first, second) = (self, other) if self.constant <= other.constant else (other, self)
+        return first.terms == second.terms and first.constant + first.extent <= second.constant
+
+
+@dataclass(frozen=True)
 class Tiled:
     """A tensor is touched in tiles of a layout's shape that start at multiples of it: each element has its thread.
 
-    `places` says which dimension of the layout an index of the tensor runs along, None for a fixed one.
+    `places` says which dimension of the layout an index of the tensor runs along, None for a fixed one. Or, without a
+    layout, in a `box` of it by any threads; nothing is known of dimensions without a side.
     """
 
-    layout: FragmentLayout
+    layout: FragmentLayout | None
     places: tuple[int | None, ...]
+    box: tuple[Side | None, ...] = ()
+
+    def is_apart(self, other: "Tiled") -> bool:
+        """Whether each thread comes back to its own elements, or the boxes have none in common."""
+        alike = self.layout is not None and (self.layout, self.places) == (other.layout, other.places)
+        sides = zip(self.box, other.box, strict=False)
+        return alike or any(one is not None and two is not None and one.is_beside(two) for one, two in sides)
 
 
 @dataclass(frozen=True)
@@ -79,6 +115,8 @@ Touch = Spread | Tiled | Alone | frozenset[Listed] | None  # None: nothing is kn
 
 def apart(one: Touch, other: Touch) -> bool:
     """Whether no element that a thread touches in the one way is touched by another thread in the other."""
+    if isinstance(one, Tiled) and isinstance(other, Tiled):
+        return one.is_apart(other)
     if isinstance(one, Alone) and isinstance(other, frozenset):
         return apart(other, one)
     if isinstance(one, frozenset) and isinstance(other, Alone):
@@ -129,12 +167,23 @@ class Owners:
         """Between a tensor and a whole fragment whose threads hold runs of a row: those move what they hold."""
         region, fragment = (op.src, op.dst) if op.src.buffer is tile else (op.dst, op.src)
         layout = self.context.facts.get(fragment.buffer, "layout") if fragment.buffer.scope is Scope.FRAGMENT else None
-        if tile.scope is not Scope.GLOBAL or not isinstance(layout, Blocked) or not fragment.whole or op.transposed:
+        if tile.scope is not Scope.GLOBAL or region.buffer is not tile:
             return None
+        box = tuple(map(self._side, region.ranges))
+        if not isinstance(layout, Blocked) or not fragment.whole or op.transposed:
+            return Tiled(None, (), box)
         places = tuple(region.kept.index(dim) if dim in region.kept else None for dim in range(tile.rank))
         starts = tuple(self.context.bounds.linear(part.start) for part in region.ranges)
         same = tuple(map(static_value, region.extents)) == layout.shape
-        return Tiled(layout, places) if same and self._in_tiles(layout, places, starts) else None
+        fits = same and self._in_tiles(layout, places, starts)
+        return Tiled(layout, places, box) if fits else Tiled(None, (), box)
+
+    def _side(self, part: Range) -> Side | None:
+        """Where a box lies along a dimension, in all turns of the loops around."""
+        start, extent = self.context.bounds.linear(part.start), static_value(part.extent)
+        stays = all(isinstance(atom, Var) and atom.role in (Role.BLOCK, Role.SIZE) for atom in start.terms)
+        known = stays and isinstance(extent, int)
+        return Side(frozenset(start.terms.items()), start.constant, int(extent or 0)) if known else None
 
     def _tiled(self, op: Parallel, tensor: Buffer, accesses: tuple[Access, ...]) -> Tiled | None:
         layout = self._whole_layout(op)

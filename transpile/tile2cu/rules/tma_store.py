@@ -3,12 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, expressions, touches, used_by_itself
+from tile2cu.core.accesses import buffers_read, buffers_written, expressions, touches, used_by_itself
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.prelude import around, producer_loop
-from tile2cu.core.program import AtomicTile, Buffer, Copy, If, Launch, Parallel, Reduction, Scope, Stmt
+from tile2cu.core.program import (
+    AtomicTile,
+    Buffer,
+    Copy,
+    If,
+    Launch,
+    Parallel,
+    Reduction,
+    Scope,
+    Stmt,
+    operations,
+    walk_stmts,
+)
 from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
 from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -95,7 +107,7 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
 def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
     """The additions of each turn that leave by TMA; their staging tiles become part of `staged`."""
     for update in _added_in_turns(context):
-        placed = _placed(_staging(update), update, staged, context)
+        placed = _placed(_staging(update, staged), update, staged, context)
         if placed is not None:
             staged.append(placed)
             yield update, "call", "tma_add_start"
@@ -109,7 +121,7 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
     for op in _beside_the_loop(context):
         copy, instead = _copied_by(op, context)
         if copy is not None and _leaves_by_tma(copy, context):
-            staging = _placed(_staging(copy), op, staged, context)
+            staging = _placed(_staging(copy, staged), op, staged, context)
             if staging is None:
                 continue
             if instead is not None:
@@ -195,7 +207,7 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
-    if _read_again(op, context):
+    if _read_again(op, context) or _written_again(op, context):
         return False
     layout: WgmmaAccumulator = context.facts[src, "layout"]
     cols = src.static_shape[1]
@@ -210,6 +222,26 @@ def _read_again(op: Copy, context: Context) -> bool:
     readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
     at_top = any(stmt.span == op.span for stmt in context.launch.body)
     return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
+
+
+def _written_again(op: Copy, context: Context) -> bool:
+    """Whether another statement may write what a copy stores: nothing orders that and TMA's writes.
+
+    Copies that start elsewhere do not, nor does the other arm of a branch, nor a loop that does what the copy does.
+    """
+    for stmt in operations(context.launch.body):
+        if not touches(buffers_written(stmt), op.dst.buffer) or stmt.span == op.span:
+            continue
+        elsewhere = isinstance(stmt, Copy) and stmt.dst.ranges != op.dst.ranges
+        branches = (each for each in around(context.launch.body, stmt) if isinstance(each, If))
+        if not elsewhere and not any(_in_other_arms(op, stmt, branch) for branch in branches):
+            return True
+    return False
+
+
+def _in_other_arms(one: Stmt, other: Stmt, branch: If) -> bool:
+    inside = [[each.span for each in walk_stmts(arm)] for arm in (branch.then, branch.orelse)]
+    return any(one.span in here and other.span in there for here, there in (inside, inside[::-1]))
 
 
 def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
@@ -257,9 +289,11 @@ def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buff
             yield tile
 
 
-def _staging(op: Copy | AtomicTile) -> Staging:
+def _staging(op: Copy | AtomicTile, staged: list[Staging]) -> Staging:
     tile, dtype = op.src.buffer, op.dst.buffer.dtype
     transposed = isinstance(op, Copy) and op.transposed
     shape = tile.static_shape[::-1] if transposed else tile.static_shape
     layout = SharedLayout(shape, dtype.bits, swizzle=128)
-    return Staging(f"{tile.name}_staging", tile, dtype, layout, transposed=transposed)
+    others = sum(staging.like is tile for staging in staged)
+    name = f"{tile.name}_staging{f'_{others + 1}' if others else ''}"
+    return Staging(name, tile, dtype, layout, transposed=transposed)

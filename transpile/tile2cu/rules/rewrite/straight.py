@@ -5,10 +5,8 @@ from math import prod
 
 from tile2cu.core.accesses import (
     buffers_read,
-    buffers_used,
     buffers_written,
     element_accesses,
-    tensors_both_ways,
     used_by_itself,
     viewed,
 )
@@ -44,20 +42,18 @@ def with_straight_copies(launch: Launch) -> Launch:
 
     Two barriers less, and nobody waits for the slowest load of the block. That needs registers that lie as memory wants
     them, so launches with products are left alone. Of more than 128 bytes a thread that are read twice, loads wait for
-    registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without). So do
-    those of a tensor that is read and written: their barriers may be what keeps the one before the other.
+    registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without).
     """
     if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
         return launch
-    both_ways = tensors_both_ways(launch.body)
     for tile in launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is None and not viewed(launch, tile):
-            launch = _without(tile, launch, both_ways) or launch
+            launch = _without(tile, launch) or launch
     return launch
 
 
-def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Launch | None:
-    """The launch without the tile; None where it does more than to carry, or a tensor is among those `both_ways`."""
+def _without(tile: Buffer, launch: Launch) -> Launch | None:
+    """The launch without the tile; None where it does more than to carry."""
     staged = tile.dtype.bytes_of(prod(tile.static_shape)) > _MOST_BYTES * launch.threads and _is_kept(tile, launch)
     instead: dict[int, Body] = {}
     joined: list[Stmt] = []
@@ -65,7 +61,7 @@ def _without(tile: Buffer, launch: Launch, both_ways: frozenset[Buffer]) -> Laun
     def change(body: Body, place: int) -> Body | None:
         here = body[place : place + 2]
         both = _straight(*here, tile) if len(here) == 2 else None
-        if both is not None and both_ways.isdisjoint(buffer.memory for buffer in buffers_used(both)):
+        if both is not None:
             joined.extend(here)
             if not (staged and here[0].src.buffer.scope is Scope.GLOBAL):  # type: ignore[attr-defined]
                 instead[id(here[0])], instead[id(here[1])] = (both,), ()

@@ -1,0 +1,47 @@
+"""Tensors that several statements write: what orders them, and what leaves by TMA."""
+
+import pytest
+
+from tests.unit.rules.kernels import settled
+from tile2cu.core.program import Copy, walk_stmts
+
+KERNEL = """
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Y[k * 64, 0], A_shared)
+    T.gemm(A_shared, A_shared, C_local)
+{stores}
+"""
+STORE = "T.copy(C_local, Z[bx * 64, 0])"
+OTHER = "T.copy(C_local, Z[bx * 64, 64])"
+BESIDE = "for i in T.Parallel(64):\n    Z[bx * 64 + i, i] = 0.0"
+
+
+def stored(*stores: str, target: str = "cuda:sm_90a") -> tuple[list[str], int]:
+    """How the copies to a tensor are done, and how many statements have a barrier in front of them."""
+    context = settled(KERNEL.format(stores="\n".join(stores)), target=target)
+    statements = tuple(walk_stmts(context.launch.body))
+    calls = [context.facts[op, "call"] for op in statements if isinstance(op, Copy) and op.dst.buffer.name == "Z"]
+    return calls, sum(context.facts.get(op, "barrier") is not None for op in statements)
+
+
+def test_parts_of_a_tensor_leave_by_tma_side_by_side() -> None:
+    """Each has a staging tile of its own, though it is one fragment's."""
+    assert stored(STORE, OTHER) == (["tma_store", "tma_store"], 0)
+    branch = f"if bx > 3:\n    {STORE}\nelse:\n    {STORE}"
+    assert stored(branch) == (["tma_store", "tma_store"], 0)
+
+
+@pytest.mark.parametrize("stores", [(STORE, STORE), (STORE, BESIDE), (BESIDE, STORE)], ids=str)
+def test_what_is_written_again_waits_for_a_barrier(stores: tuple[str, ...]) -> None:
+    """Barriers do not know when TMA has written."""
+    calls, barriers = stored(*stores)
+    assert "tma_store" not in calls and barriers == 1
+
+
+def test_copies_side_by_side_need_no_barrier() -> None:
+    assert stored(STORE, OTHER, target="cuda:sm_80")[1] == stored(STORE, target="cuda:sm_80")[1]
+    moving = "for k in T.serial(4):\n    T.copy(C_local, Z[k * 64, 0])\n    T.copy(C_local, Z[k * 64 + 64, 0])"
+    assert stored(moving, target="cuda:sm_80")[1] > stored(STORE, target="cuda:sm_80")[1]
