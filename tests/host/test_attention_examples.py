@@ -66,6 +66,40 @@ def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, 
         assert_clean(kernel)
 
 
+def test_queries_behind_cached_keys(tmp_path: Path) -> None:
+    """Query i sees keys up to i and as many as there are more keys than queries; where there are fewer, some see none.
+
+    Those are left out here: a maximum of nothing is minus infinity, and their results are no numbers.
+    """
+    text = (EXAMPLES / "attention.py").read_text()
+    visible = "bx * block_M + i >= k * block_N + j"
+    mask = f"acc_s[i, j] = T.if_then_else({visible}, 0, -T.infinity(accum_dtype))"
+    indent = "\n" + 24 * " "
+    changes = {
+        "    seq_len,\n": "    seq_len,\n    seq_kv,\n",
+        "kv_shape = (batch, seq_len,": "kv_shape = (batch, seq_kv,",
+        "ceildiv(seq_len, block_N), T.ceildiv((bx + 1) * block_M,": (
+            "ceildiv(seq_kv, block_N), T.ceildiv((bx + 1) * block_M + seq_kv - seq_len,"
+        ),
+        mask: "q_idx = bx * block_M + i + seq_kv - seq_len" + indent + mask.replace("bx * block_M + i", "q_idx"),
+    }
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (tmp_path / "attention_cached.py").write_text(text)
+    tile = {"block_M": 192, "block_N": 80, "threads": 384}
+    kernel = load(str(tmp_path / "attention_cached.py"), kernel="attention", dim=64, is_causal=True, **HOPPER | tile)
+    assert "const int q_idx" in kernel.source, "names that a mask gives to what it compares are kept"
+    assert "columns_seen < 64 ? " in kernel.source
+    for queries, keys in ((200, 300), (200, 130)):
+        q, k, v = halves(inputs.normals(random(keys), [(1, queries, 1, 64), *[(1, keys, 1, 64)] * 2]))
+        cached, see_none = max(0, keys - queries), max(0, queries - keys)
+        all_queries = np.concatenate([np.zeros((1, cached, 1, 64)), q[:, see_none:]], axis=1)
+        expected = references.attention([all_queries, k, v], {"is_causal": True})[:, cached:]
+        assert_close(run(kernel, [q, k, v])[0][:, see_none:], expected, 2e-3)
+        assert_clean(kernel)
+
+
 BLOCKS = [
     (False, {}, 0),
     (True, HOPPER | {"block_N": 128}, 1),

@@ -6,10 +6,11 @@ import pytest
 
 from tests.unit.rules.kernels import settled
 from tests.unit.rules.test_held import BODY, LOAD
+from tile2cu.core.accesses import variables
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
-from tile2cu.core.program import Gemm, If, Loop, Parallel
+from tile2cu.core.program import Gemm, If, Let, Loop, Parallel, Store
 from tile2cu.rules.rewrite.mask import negated, some_fails
 
 MASKED = """
@@ -18,14 +19,14 @@ S = T.alloc_fragment((64, 64), "float32")
 for k in T.serial(4):
     T.copy(Z[bx * 64, k * 32], A_shared)
     for i, j in T.Parallel(64, 64):
-        S[i, j] = {value}
+        {names} = {value}
     T.gemm(A_shared, A_shared, S, transpose_B=True{clear})
 """
 
 
-def turn(value: str, clear: str = "") -> tuple[object, ...]:
+def turn(value: str, clear: str = "", names: str = "S[i, j]") -> tuple[object, ...]:
     """The statements of the loop, as they are decided about."""
-    context = settled(MASKED.format(value=value, clear=clear))
+    context = settled(MASKED.format(value=value, clear=clear, names=names))
     return next(op.body for op in context.launch.body if isinstance(op, Loop))
 
 
@@ -44,7 +45,7 @@ def test_a_mask_comes_after_its_product_for_tiles_that_need_it(value: str) -> No
 
 
 def test_a_mask_comes_after_all_products_that_add_to_the_same_tile() -> None:
-    body = MASKED.format(value="T.if_then_else(k * 64 + j < m, 0, -T.infinity('float32'))", clear="")
+    body = MASKED.format(value="T.if_then_else(k * 64 + j < m, 0, -T.infinity('float32'))", clear="", names="S[i, j]")
     body += "    T.gemm(A_shared, A_shared, S, transpose_B=True)\n    T.copy(S, X[0, 0])\n"
     *_, first, second, mask, _ = next(op.body for op in settled(body).launch.body if isinstance(op, Loop))
     assert isinstance(first, Gemm) and first.clear and isinstance(second, Gemm) and not second.clear
@@ -56,9 +57,19 @@ def test_a_mask_whose_tiles_are_not_known_comes_after_its_product_always() -> No
     assert isinstance(product, Gemm) and product.clear and isinstance(mask, Parallel)
 
 
+def test_a_mask_may_name_what_it_compares() -> None:
+    names = "row = bx * 64 + i\n        last = row + 8\n        S[i, j]"
+    value = "T.if_then_else(last >= k * 64 + j, 0, -T.infinity('float32'))"
+    _, product, mask = turn(value, names=names)
+    assert isinstance(product, Gemm) and product.clear and isinstance(mask, If)
+    assert not {"row", "last"} & {var.name for var in variables(mask.condition)}
+    assert isinstance(mask.then[0], Parallel) and [*map(type, mask.then[0].body)] == [Let, Let, Store]
+
+
 @pytest.mark.parametrize(
     ("value", "clear"),
     [
+        ("T.if_then_else(S[i, j] > 0, 0, -T.infinity('float32'))", ""),
         ("T.if_then_else(i >= j, 0, -1)", ""),
         ("T.if_then_else(i >= j, 1, -T.infinity('float32'))", ""),
         ("T.if_then_else(i >= j, 0, -T.infinity('float32'))", ", clear_accum=True"),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, substitute, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -138,6 +138,14 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
         if let.var in needed:
             needed = needed | variables(let.value)
     return tuple(let for let in lets if let.var in needed)
+
+
+def with_values(expr: Expr, lets: Sequence[Stmt]) -> Expr:
+    """The expression with the immutable names that `lets` define, each after those it stands on, replaced by values."""
+    for let in reversed(lets):
+        assert isinstance(let, Let), "what names a value is a Let"
+        expr = substitute(expr, {let.var: let.value})
+    return expr
 
 
 def without_unused_lets(body: tuple[Stmt, ...], *, but: tuple[Stmt, ...] = ()) -> tuple[Stmt, ...]:

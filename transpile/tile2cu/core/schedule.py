@@ -112,13 +112,16 @@ class PlainTurns:
 class OwnTurns:
     """Overlapping turns that end, in each warpgroup, with the last one that its own rows need.
 
-    Rows of a block start at `start`, and are stored below `end`. Row r needs the turns that begin at its place or
-    before, with `columns` each.
+    Rows of a block start at `start`, and are stored below `end`. The first one's last unmasked column is `last`, each
+    other's one more than that of the row above; a turn has `columns`. Where it is not known that `last` is 0 or more,
+    rows `may_see_none`: a warpgroup with such a row has the block's turns.
     """
 
     start: Expr
     end: Expr
+    last: Expr
     columns: Expr
+    may_see_none: bool
 
     def __str__(self) -> str:
         return "to the last with an unmasked element of its rows"

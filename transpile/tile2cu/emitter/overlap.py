@@ -109,13 +109,22 @@ def _own_turns(loop: Loop, tile: str, turns: str, statements: "Statements") -> d
         f"nothing. Rows from {text(own.end)} on are not stored, and need no turn  "
         f"[{statements.facts.rule(loop, 'own_turns')}]"
     )
-    stop = f"tl::min({turns}, tl::ceildiv({row} + 64, {text(own.columns)}))"
-    lines = [
-        *(f"// {line}" for line in wrapped(about, BODY_WIDTH)),
-        f"const int {row} = {text(own.start)} + 64 * tl::warpgroup();",
-        f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;",
-    ]
+    lines = [*_comment(about), f"const int {row} = {text(own.start)} + 64 * tl::warpgroup();"]
+    seen = f"{row} + 64"
+    if own.last != own.start:
+        seen = fresh("columns_seen")
+        lines += _comment("how many columns the last of these rows sees")
+        lines.append(f"const int {seen} = {text(own.last)} + 64 * (tl::warpgroup() + 1);")
+    stop = f"tl::min({turns}, tl::ceildiv({seen}, {text(own.columns)}))"
+    if own.may_see_none:
+        lines += _comment("With a row that sees no column it has all turns: they change what has no maximum yet")
+        stop = f"({seen} < 64 ? {turns} : {stop})"
+    lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
     return {"own_turns": "\n".join(lines), "turns": name, "all_turns": turns}
+
+
+def _comment(text: str) -> list[str]:
+    return [f"// {line}" for line in wrapped(text, BODY_WIDTH)]
 
 
 def _late_sum(loop: Loop, statements: "Statements") -> str:

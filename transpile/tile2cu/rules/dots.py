@@ -1,7 +1,7 @@
 """Loops whose body is a sum of four products of bytes: one operation does them."""
 
-from tile2cu.core.accesses import read_by_itself, viewed
-from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, substitute, uncast
+from tile2cu.core.accesses import read_by_itself, viewed, with_values
+from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast
 from tile2cu.core.program import (
     Buffer,
     Let,
@@ -34,10 +34,7 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
         return None
     if store.buffer.scope is not Scope.FRAGMENT or store.buffer.dtype.name != "int32":
         return None
-    value = store.value
-    for let in reversed(lets):
-        assert isinstance(let, Let)
-        value = substitute(value, {let.var: let.value})
+    value = with_values(store.value, lets)
     if not (isinstance(value, Binary) and value.op == "*"):  # of loads that the pattern names, none of them the sum
         return None
     for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):

@@ -1,12 +1,26 @@
 """Hopper: overlapping turns that a warpgroup leaves out, as they change none of its rows, or none that is stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from tile2cu.core.accesses import buffers_used, buffers_written, element_accesses, viewed
+from tile2cu.core.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
 from tile2cu.core.bounds import Linear
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Var, int_const, negated, static_value, substitute
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Role,
+    Var,
+    binary,
+    int_const,
+    negated,
+    static_value,
+    substitute,
+    walk,
+)
 from tile2cu.core.layout import Warps
 from tile2cu.core.program import (
     Buffer,
@@ -22,8 +36,10 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
+    walk_stmts,
 )
 from tile2cu.core.schedule import Overlap, OwnTurns, Pipeline
+from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import warpgroups
@@ -70,9 +86,10 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
     Later ones would change nothing: of minus infinity a maximum leaves what was found before, which is finite from turn
     0 on, as that masks no row whole; its exponential is zero, and adds nothing. Rows past the end of the tensors that
     they are stored to need no turn at all: no row depends on another. The tiles of the turns that a warpgroup leaves
-    out are released as they arrive, since the other ones need them. Products are finite, as for all masks.
+    out are released as they arrive, since the other ones need them. Products are finite, as for all masks. Rows may see
+    some columns more than their number, as queries that come behind cached keys do, or fewer.
 
-    Gives: where a block's rows start and end, and how many columns a turn has.
+    Gives: where a block's rows start and end, the last column that the first one sees, and how many a turn has.
     """
     overlap: Overlap | None = context.facts.get(op, "overlap")
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
@@ -85,12 +102,11 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
     rows = _stored_rows(after)
     if rows is None or not _one_warpgroup_a_row(overlap, context):
         return
-    start, end = rows
-    columns = _columns_a_turn(overlap, op, start, context)
-    if columns is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
+    own = _staircase(overlap, op, *rows, context)
+    if own is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
         return
-    if _some_end_sooner(overlap, columns) and _masked_turns_change_nothing(pipeline.body, overlap, after, context):
-        yield op, "own_turns", OwnTurns(start, end, columns)
+    if _some_end_sooner(overlap, own, context) and _masked_turns_change_nothing(pipeline.body, overlap, after, context):
+        yield op, "own_turns", own
 
 
 def _one_warpgroup_a_row(overlap: Overlap, context: Context) -> bool:
@@ -101,10 +117,16 @@ def _one_warpgroup_a_row(overlap: Overlap, context: Context) -> bool:
     return groups > 1 and shared_out and all(tile.static_shape[0] == _ROWS * groups for tile in sums)
 
 
-def _some_end_sooner(overlap: Overlap, columns: Expr) -> bool:
-    """Whether in some block the first warpgroup's turns are fewer than the last one's."""
-    rows, width = overlap.first.c.buffer.static_shape[0], int(static_value(columns) or 1)
-    return any(-(-(at * rows + _ROWS) // width) < -(-(at + 1) * rows // width) for at in range(width))
+def _some_end_sooner(overlap: Overlap, own: OwnTurns, context: Context) -> bool:
+    """Whether in some block the first warpgroup's turns are fewer than the last one's.
+
+    How many columns a row sees beside its number counts where it is known; else it is taken to be whole tiles.
+    """
+    rows, width = overlap.first.c.buffer.static_shape[0], int(static_value(own.columns) or 1)
+    more = _difference(own.last, own.start, context)
+    columns = 0 if more.terms else more.constant
+    firsts = (at * rows + columns for at in range(width))
+    return any(-(-(first + _ROWS) // width) < -(-(first + rows) // width) for first in firsts)
 
 
 def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
@@ -119,8 +141,8 @@ def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _columns_a_turn(overlap: Overlap, loop: Loop, start: Expr, context: Context) -> Expr | None:
-    """How many columns a turn has, where the mask leaves row i of the block all up to column `start` + i, of all turns.
+def _staircase(overlap: Overlap, loop: Loop, start: Expr, end: Expr, context: Context) -> OwnTurns | None:
+    """The turns' ends, where the mask leaves each row of the block one column more than the one above, of all turns.
 
     None for other masks, and where the first row might be masked whole.
     """
@@ -131,19 +153,37 @@ def _columns_a_turn(overlap: Overlap, loop: Loop, start: Expr, context: Context)
     if not isinstance(visible, Binary) or visible.op not in ("<=", ">="):
         return None
     row, column = (visible.lhs, visible.rhs) if visible.op == ">=" else (visible.rhs, visible.lhs)
-    columns = substitute(column, {loop.var: int_const(1), j: int_const(0)})
-    width, linear = static_value(columns), context.bounds.linear
-    low = context.bounds.interval(start).low
-    if width is None or width <= 0 or low is None or low < 0:
+    none = int_const(0)
+    turn, next_turn = (substitute(column, {loop.var: int_const(at), j: none}) for at in (0, 1))
+    columns = next_turn if static_value(turn) == 0 else binary("-", next_turn, turn)
+    last = binary("-", substitute(row, {i: none}), turn)
+    width, steps = static_value(columns), _difference(row, column, context).plus(context.bounds.linear(last), -1)
+    if not width or width < 0 or not _equal(steps, Linear({i: 1, j: -1, loop.var: -int(width)}, 0)):
         return None
-    expected = Linear({j: 1, loop.var: int(width)}, 0)
-    here = linear(start).plus(Linear({i: 1}, 0))
-    return columns if _equal(linear(column), expected) and _equal(linear(row), here) else None
+    low, more = context.bounds.interval(last).low, _difference(last, start, context)
+    may_see_none = low is None or low < 0
+    if not _is_known_before(last, loop, context) or (may_see_none and not more.terms):
+        return None
+    return OwnTurns(start, end, last, columns, may_see_none)
+
+
+def _difference(one: Expr, other: Expr, context: Context) -> Linear:
+    return context.bounds.linear(one).plus(context.bounds.linear(other), -1)
 
 
 def _equal(one: Linear, other: Linear) -> bool:
     difference = one.plus(other, -1)
     return not difference.terms and difference.constant == 0
+
+
+def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
+    """Whether all threads of a block can compute a value before a loop at its top, and none of the turns changes it."""
+    body = context.launch.body
+    before = body[: next(at for at, stmt in enumerate(body) if stmt is loop)]
+    later = {loop.var, *(let.var for let in walk_stmts(body) if isinstance(let, Let) and let not in before)}
+    parts = tuple(walk(value))
+    named = not any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in parts)
+    return named and not later.intersection(parts) and Uniformity(context.launch).holds(value)
 
 
 def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
@@ -152,13 +192,16 @@ def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
     if not isinstance(branch, If) or branch.orelse or len(branch.then) != 1:
         return None
     loop = branch.then[0]
-    store = loop.body[0] if isinstance(loop, Parallel) and len(loop.body) == 1 else None
-    if not isinstance(loop, Parallel) or not isinstance(store, Store) or store.buffer is not overlap.first.c.buffer:
+    if not isinstance(loop, Parallel):
+        return None
+    *names, store = loop.body
+    if not isinstance(store, Store) or store.buffer is not overlap.first.c.buffer or not _are_names(names):
         return None
     choice, element = store.value, Load(store.buffer.dtype, store.buffer, loop.vars)
     if store.op or store.indices != loop.vars or not isinstance(choice, Call) or choice.function != "if_then_else":
         return None
     condition, yes, no = choice.args
+    condition = with_values(condition, names)
     if yes == element and static_value(no) == -inf:
         return loop.vars, condition
     return (loop.vars, negated(condition)) if no == element and static_value(yes) == -inf else None
@@ -225,8 +268,7 @@ def _follow(stmt: Stmt, overlap: Overlap, values: dict[Buffer, object]) -> None:
         case Parallel(body=(*lets, Store() as store)) if _is_whole(stmt, store) and _are_names(lets):
             own = Load(store.buffer.dtype, store.buffer, store.indices)
             value = Binary(own.dtype, store.op, own, store.value) if store.op else store.value
-            named: dict[Expr, Expr] = {let.var: let.value for let in lets if isinstance(let, Let)}
-            values[store.buffer] = _as(own.dtype, value.dtype, _value(substitute(value, named), values))
+            values[store.buffer] = _as(own.dtype, value.dtype, _value(with_values(value, lets), values))
         case _:
             values |= {tile: object() for tile in buffers_written(stmt)}
 
@@ -236,7 +278,7 @@ def _is_whole(loop: Parallel, store: Store) -> bool:
     return store.indices == loop.vars and extents == list(store.buffer.static_shape)
 
 
-def _are_names(body: list[Stmt]) -> bool:
+def _are_names(body: Sequence[Stmt]) -> bool:
     return all(isinstance(stmt, Let) for stmt in body)
 
 

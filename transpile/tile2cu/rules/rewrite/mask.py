@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
 
+from tile2cu.core.accesses import buffers_read, with_values
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import (
     Binary,
@@ -21,7 +22,7 @@ from tile2cu.core.expr import (
     substitute,
     walk,
 )
-from tile2cu.core.program import Gemm, If, Launch, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 MASK = "rewrite.mask.after-product"
@@ -31,9 +32,9 @@ def masks_after_products(launch: Launch) -> Launch:
     """The launch with its masks after their products: a product then starts from zero by itself, and only the tiles
     that a mask touches pay for it.
 
-    A mask is a loop that sets a fragment to 0 or minus infinity, directly before products that add to it. Minus
-    infinity plus a finite product is minus infinity, so the order is the same to the bit; where a product is not
-    finite, a masked element becomes minus infinity instead of NaN.
+    A mask is a loop that sets a fragment to 0 or minus infinity, directly before products that add to it, whatever the
+    fragment held; it may name what it compares. Minus infinity plus a finite product is minus infinity, so the order is
+    the same to the bit; where a product is not finite, a masked element becomes minus infinity instead of NaN.
     """
     bounds = Bounds(launch)
 
@@ -57,8 +58,8 @@ class _Mask:
 
     loop: Parallel
     product: Gemm
-    visible: Expr
-    masked: Store
+    visible: Expr  # without the names that the loop gives to values
+    masked: tuple[Stmt, ...]
 
     def after_products(self, further: Body, bounds: Bounds) -> Body:
         """The product, which starts from zero, `further` ones that add to it, and the mask."""
@@ -68,9 +69,9 @@ class _Mask:
         """The mask, in tiles that have a masked element."""
         needed = some_fails(self.visible, dict(zip(self.loop.vars, self.loop.extents, strict=True)), bounds)
         if needed is None:
-            return replace(self.loop, body=(self.masked,))
+            return replace(self.loop, body=self.masked)
         about = f"After the product, and in tiles with a masked element only  [{MASK}]"
-        loop = replace(self.loop, body=(self.masked,), comments=())
+        loop = replace(self.loop, body=self.masked, comments=())
         return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
 
 
@@ -86,12 +87,14 @@ def _further(mask: _Mask, behind: Body) -> Body:
 
 def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
     """The mask that `loop` is for the product after it, or None."""
-    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or len(loop.body) != 1:
+    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or not loop.body:
         return None
     if product.begun:  # the mask would stand between it and the wait for it
         return None
-    store, result = loop.body[0], product.c
+    (*names, store), result = loop.body, product.c
     if not isinstance(store, Store) or store.op or store.buffer is not result.buffer or not result.whole:
+        return None
+    if not all(isinstance(name, Let) for name in names) or result.buffer in buffers_read(loop):
         return None
     whole = [static_value(n) for n in loop.extents] == list(result.buffer.static_shape)
     if store.indices != loop.vars or not whole or result.buffer.scope is not Scope.FRAGMENT:
@@ -108,7 +111,8 @@ def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
             condition, args = negated(visible), (visible, yes, element)
         case _:
             return None
-    return _Mask(loop, product, condition, replace(store, value=replace(choice, args=args)))
+    masked = (*names, replace(store, value=replace(choice, args=args)))
+    return _Mask(loop, product, with_values(condition, names), masked)
 
 
 def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
