@@ -45,12 +45,12 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 99,328 of 232,448 bytes a block may use (872 are padding) ---------------------------------------
 // Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
 struct WorkTile {
   int bx, by, bz, last;
 };
 
+// ---- shared memory: 99,328 of 232,448 bytes a block may use (872 are padding) ---------------------------------------
 struct Shared {
   // 16,384 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;

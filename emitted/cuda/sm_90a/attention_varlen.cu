@@ -49,12 +49,12 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (840 are padding) --------------------------------------
 // Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
 struct WorkTile {
   int bx, by, start, length, start_k, length_k, diagonal, loop_range;
 };
 
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (840 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
