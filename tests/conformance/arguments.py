@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.conformance.chosen import CHOSEN, Chosen
 from tests.conformance.reference import KernelFault, numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
@@ -62,8 +63,11 @@ class Choice:
     seed: int = 0
     fractions: bool = False  # floats are 0 to 1/32: small parts of a whole; iterations converge
     first: int = 0  # the dimension of a large tensor that is made small before others
+    by_hand: bool = False  # sizes and tables of chosen.py
 
     def __str__(self) -> str:
+        if self.by_hand:
+            return f"sizes and tables by hand, seed {self.seed}"
         floats = ", floats below 1/32" if self.fractions else ""
         first = f", dimension {self.first} small first" if self.first else ""
         sizes = " and ".join(map(str, self.sizes))
@@ -72,6 +76,9 @@ class Choice:
 
 def choices(program: Program) -> Iterator[Choice]:
     """All choices, the likeliest first; where tensors are large, with other dimensions of theirs small."""
+    if _chosen(program) is not None:
+        yield Choice((), "random", by_hand=True)
+        return
     seen: set[tuple[str, ...]] = set()
     ranks = [param.rank for param in program.params if isinstance(param, Buffer)]
     for integers, first, sizes in itertools.product(INTEGERS, range(max(ranks, default=1)), CHOICES):
@@ -80,6 +87,11 @@ def choices(program: Program) -> Iterator[Choice]:
         if key not in seen:
             seen.add(key)
             yield choice
+
+
+def _chosen(program: Program) -> Callable[[np.random.Generator], Chosen] | None:
+    """What makes the arguments that a person chose for the program."""
+    return CHOSEN.get((program.source.name, program.alias_of or program.name))
 
 
 def sizes_of(program: Program, choice: Choice) -> dict[str, int]:
@@ -162,7 +174,8 @@ def _outside_of_ceildiv(expr: Expr) -> Iterator[Expr]:
 def make(program: Program, choice: Choice) -> dict[str, object]:
     """All arguments by name, sizes included. Errors: TooLarge, KernelFault."""
     rng = np.random.default_rng(choice.seed)
-    sizes = sizes_of(program, choice)
+    chosen = _chosen(program) if choice.by_hand else None
+    sizes, tables = (sizes_of(program, choice), {}) if chosen is None else chosen(rng)
     values = _values(program, sizes)
     bounds = index_bounds(program, values)
     arguments: dict[str, object] = dict(sizes)
@@ -180,6 +193,10 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
         if param.strides is not None:
             strides_of(param, shape, values, sizes)
             arguments |= sizes
+        if param.name in tables:
+            assert tables[param.name].shape == shape
+            arguments[param.name] = tables[param.name].astype(numpy_dtype(param.dtype))
+            continue
         if param.name in metadata_of(program):
             arguments[param.name] = metadata(param, shape, rng)
             continue

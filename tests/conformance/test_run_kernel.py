@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conformance import arguments
 from tests.conformance.arguments import Choice, choices, make, sizes_of, with_smaller_numbers
 from tests.conformance.comparison import Tolerance, tolerance
 from tests.conformance.kernels import small_program
@@ -85,6 +86,21 @@ def test_integers_that_index_stay_within_what_they_index() -> None:
     assert found.status == "correct" and "random" in found.choice
     table = make(small_program(gather, params), Choice((2, 136), "random"))["table"]
     assert np.min(table) >= 0 and np.max(table) < 8 and len(np.unique(table)) > 1
+
+
+def test_arguments_by_hand_are_the_only_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = 'at: T.Tensor((N,), "int32"), X: T.Tensor((N, 8), "float32"), Y: T.Tensor((N, 8), "float32")'
+    program = small_program("T.copy(X[at[bx], :], Y[bx, :])", params, grid="N", head='N = T.dynamic("N")')
+    monkeypatch.setattr(arguments, "CHOSEN", {})
+    assert len(list(choices(program))) > 1
+    by_hand = {
+        (program.source.name, program.alias_of or program.name): lambda rng: ({"N": 5}, {"at": rng.permutation(5)})
+    }
+    monkeypatch.setattr(arguments, "CHOSEN", by_hand)
+    (choice,) = choices(program)
+    made = make(program, choice)
+    assert "by hand" in str(choice) and made["N"] == 5 and np.shape(made["X"]) == (5, 8)
+    assert np.asarray(made["at"]).dtype == np.int32 and set(np.asarray(made["at"])) == set(range(5))
 
 
 def test_sizes_that_the_grid_counts_are_small() -> None:

@@ -170,3 +170,42 @@ __device__ unsigned mixed(unsigned a, unsigned b, int which) {
     ]  # fmt: skip
     actual = load(tmp_path, statements, params=params, head=head)(x)
     np.testing.assert_array_equal(actual, np.array(expected, dtype=np.uint32).T)
+
+
+def test_lanes_by_cudas_own_names(tmp_path: Path) -> None:
+    head = """
+source = '''
+__device__ int told(int x, int which) {
+  switch (which) {
+    case 0: return __shfl_sync(~0u, x, 3);
+    case 1: return __shfl_xor_sync(~0u, x, 5, 8);
+    case 2: return __shfl_up_sync(~0u, x, 2);
+    case 3: return __shfl_down_sync(~0u, x, 2);
+    case 4: return __ballot_sync(~0u, x > 2);
+    case 5: return __any_sync(~0u, x == 9) + 2 * __all_sync(~0u, x < 9);
+    default: return __match_any_sync(~0u, x);
+  }
+}
+'''
+"""
+    statements = """
+        T.import_source(source)
+        row = bx * 32 + T.get_thread_binding()
+        for i in T.serial(7):
+            Y[row, i] = T.call_extern("int32", "told", X[row], i)
+    """
+    x = RNG.integers(0, 6, 64).astype(np.int32)
+    x[40] = 9
+    kernel = load(
+        tmp_path, statements, rows=64, head=head, params='X: T.Tensor((M,), "int32"), Y: T.Tensor((M, 7), "int32")'
+    )
+    warps, lane = x.reshape(2, 32), np.arange(32)
+    bits = np.uint32(1) << lane.astype(np.uint32)
+    expected = [
+        np.repeat(warps[:, 3:4], 32, axis=1), warps[:, lane ^ 5], warps[:, np.where(lane < 2, lane, lane - 2)],
+        warps[:, np.where(lane < 30, lane + 2, lane)],
+        np.repeat(((warps > 2) * bits).sum(axis=1, keepdims=True).astype(np.uint32).view(np.int32), 32, axis=1),
+        np.repeat([[2], [1]], 32, axis=1),
+        ((warps[:, :, None] == warps[:, None, :]) * bits).sum(axis=2).astype(np.uint32).view(np.int32),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(kernel(x), np.stack([each.reshape(-1) for each in expected], axis=1))

@@ -59,3 +59,21 @@ TL_DEVICE uint32_t popcount(uint32_t bits) { return static_cast<uint32_t>(__buil
 TL_DEVICE uint64_t popcount(uint64_t bits) { return static_cast<uint64_t>(__builtin_popcountll(bits)); }
 
 }  // namespace tl
+
+// CUDA's own names, for C++ of the user's own.  [CUDA C++ Programming Guide, Warp Vote, Match and Shuffle Functions]
+inline unsigned __ballot_sync(unsigned lanes, int predicate) { return unsigned(tl::ballot(predicate != 0, lanes)); }
+inline int __any_sync(unsigned lanes, int predicate) { return __ballot_sync(lanes, predicate) != 0; }
+inline int __all_sync(unsigned lanes, int predicate) { return __ballot_sync(lanes, !predicate) == 0; }
+template <class T> unsigned __match_any_sync(unsigned lanes, T value) { return unsigned(tl::match_any(value, lanes)); }
+template <class T> T __shfl_sync(unsigned lanes, T value, int lane, int width = 32) {
+  return tl::host::shuffle(value, TL_ENGINE_SHUFFLE_INDEX, lane, width, lanes);
+}
+template <class T> T __shfl_xor_sync(unsigned lanes, T value, int mask, int width = 32) {
+  return tl::host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, width, lanes);
+}
+template <class T> T __shfl_up_sync(unsigned lanes, T value, unsigned delta, int width = 32) {
+  return tl::host::shuffle(value, TL_ENGINE_SHUFFLE_UP, int(delta), width, lanes);
+}
+template <class T> T __shfl_down_sync(unsigned lanes, T value, unsigned delta, int width = 32) {
+  return tl::host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, int(delta), width, lanes);
+}
