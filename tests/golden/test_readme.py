@@ -39,6 +39,16 @@ def test_excerpts_are_what_the_files_have(update_emitted: bool) -> None:
             assert shown == now, "run: pytest tests/golden --update-emitted"
 
 
+def test_how_long_the_text_is_said_to_be(update_emitted: bool) -> None:
+    said = re.search(r"within the (\d+) lines of", first_screens())
+    lines = len(SOURCES["cuda"].read_text().splitlines())
+    assert said is not None
+    if update_emitted:
+        README.write_text(README.read_text().replace(said[0], f"within the {lines} lines of"))
+    else:
+        assert int(said[1]) == lines, "run: pytest tests/golden --update-emitted"
+
+
 def test_commands_name_files_that_exist() -> None:
     for name in ("examples/quickstart.py", "examples/gemm_relu.py", "test", "docs/errors.md", "docs/architecture.md"):
         assert name in README.read_text()

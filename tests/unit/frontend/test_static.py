@@ -16,6 +16,7 @@ STATIC = {
     "1 < 3 < 2": "False",
     "5 if M is None else 6": "6",
     "len((1, 2, 3)) + max(4, 5) - min([6, 7])": "2",
+    "max([], default=3) + min((5,), default=9)": "8",
     "sum(x * x for x in range(4) if x % 2)": "10",
     "[a + b for a in (1, 2) for b in (10, 20)]": "[11, 21, 12, 22]",
     "{k: v for k, v in zip('ab', (1, 2))}['b']": "2",

@@ -134,9 +134,11 @@ def text_of(cx: Context, value: object) -> str:
             raise Fault("T2C-F007", f"{describe(value)} cannot be made into text at transpile time")
 
 
-def _fold(cx: Context, name: str, values: tuple[object, ...]) -> object:
+def _fold(cx: Context, name: str, values: tuple[object, ...], default: object = MISSING) -> object:
     """min or max: Python's on numbers, the program's when one is known only at run time."""
     parts = items(cx, values[0]) if len(values) == 1 else list(values)
+    if not parts and len(values) == 1 and default is not MISSING:
+        return default
     if not parts:
         raise Fault("T2C-F014", f"{name}() of nothing")
     opaque = next((part for part in parts if isinstance(part, Opaque)), None)
@@ -158,14 +160,14 @@ def extreme(cx: Context, name: str, parts: list[object]) -> object:
     return found
 
 
-def _min(cx: Context, *values: object, key: object = None, default: object = None) -> object:
+def _min(cx: Context, *values: object, key: object = None, default: object = MISSING) -> object:
     _refuse(key, "min() with `key`")
-    return _fold(cx, "min", values)
+    return _fold(cx, "min", values, default)
 
 
-def _max(cx: Context, *values: object, key: object = None, default: object = None) -> object:
+def _max(cx: Context, *values: object, key: object = None, default: object = MISSING) -> object:
     _refuse(key, "max() with `key`")
-    return _fold(cx, "max", values)
+    return _fold(cx, "max", values, default)
 
 
 def _refuse(value: object, what: str) -> None:
