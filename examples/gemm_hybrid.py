@@ -23,19 +23,19 @@ def gemm_hybrid(
 ):
     """C = relu(A @ B). Parts of a tile are summed by a second kernel, always in the same order."""
 
-    def first_part_of(left, k_tiles):
-        """The turns of a tile's first part, where `left` tiles are cut so that all blocks have about as many.
-
-        With two blocks a tile or more each has an equal part of one. Else each tile has a block for its first part, and
-        the other blocks take the ends of several.
-        """
-        ends = T.ceildiv(left, programs - left)
-        equal = T.ceildiv(k_tiles, programs // T.max(left, 1))
-        return T.if_then_else(2 * left <= programs, equal, k_tiles - k_tiles // (ends + 1))
-
     def cut_of(left, k_tiles):
         """How many tiles are cut: none, if that saves little."""
         return T.if_then_else(k_tiles * (programs - left) >= least * programs, left, 0)
+
+    @T.macro
+    def part_of(cut, k_tiles):
+        # Each cut tile has as many blocks of its own as there are for all, with a part each; the others take what is
+        # left of several tiles, which comes to about as many turns. Where nothing is cut nothing is divided: the first
+        # loads would wait, 1 % of a single wave.
+        own = T.if_then_else(cut > 0, programs // T.max(cut, 1), 0)
+        others = programs - own * cut
+        several = T.if_then_else(cut > 0, T.ceildiv(cut, T.max(others, 1)), 0)
+        return T.if_then_else(cut > 0, T.ceildiv(k_tiles * several, own * several + T.min(others, 1)), 0)
 
     @T.macro
     def place_of(tile, rows, columns):
@@ -71,18 +71,16 @@ def gemm_hybrid(
             left = rows * columns % programs
             cut = cut_of(left, k_tiles)
             waves = T.ceildiv(rows * columns - cut, programs)
-            # Where nothing is cut nothing is divided for it: the first loads would wait, 1 % of a single wave.
-            part = T.if_then_else(cut > 0, first_part_of(left, k_tiles), 0)
+            part = part_of(cut, k_tiles)
             # Blocks whose parts are their tiles' first, second, ... run on the same K at the same time, as those of
             # a whole wave do: their operands meet in L2.
             number = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
-            own = T.if_then_else(cut > 0, block % T.max(cut, 1), 0)
-            ends = T.if_then_else(number == 1, T.ceildiv(cut, programs - cut), 1)
+            takers = programs - number * cut  # of parts with this number or later ones
+            ends = T.if_then_else(cut > 0, T.ceildiv(cut, takers), 0)
 
             for wave in T.serial(waves + ends):
                 whole = wave < waves
-                end = block - cut + (wave - waves) * (programs - cut)
-                place = T.if_then_else(number == 1, end, own)
+                place = block - number * cut + (wave - waves) * takers
                 tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + place)
                 start = T.if_then_else(whole, 0, number * part)
                 count = T.if_then_else(whole, k_tiles, T.min(part, k_tiles - start))
@@ -121,10 +119,11 @@ def gemm_hybrid(
             number = index // strips
             row = index % strips * strip
             by, bx = place_of(rows * columns - cut + number, rows, columns)
+            part = part_of(cut, k_tiles)
 
             T.clear(total)
             T.pdl_sync()
-            for each in T.serial(T.ceildiv(k_tiles, first_part_of(cut, k_tiles))):
+            for each in T.serial(T.ceildiv(k_tiles, part)):
                 for i, j in T.Parallel(strip, block_N):
                     total[i, j] += parts[each * cut + number, row + i, j]
             for i, j in T.Parallel(strip, block_N):
