@@ -249,11 +249,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention.py:120-124  One division a row, not one an element.
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
-    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-    // has read them  [epilogue.copy.tma-store]
-    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.bx * block_M, work.by, 0));
+    tl::staging_is_free();  // before it is written again
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
+    // while the block goes on  [epilogue.copy.tma-store]
+    tl::tma_store_start<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map,
+                                        tl::at(work.bz, work.bx * block_M, work.by, 0));
     before += work.loop_range;
   }
+  tl::staging_is_free();  // before the block ends
 }
 
 }  // namespace attention_kernel

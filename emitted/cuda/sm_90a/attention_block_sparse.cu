@@ -49,7 +49,16 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (952 are padding) --------------------------------------
+// Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
+struct WorkTile {
+  int bx, by, bz, loop_range;
+};
+// A turn that is not skipped: the producer finds those, and hands each on with its tile
+struct Turn {
+  int k;
+};
+
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (856 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -61,8 +70,12 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
+  tl::TmaBarriers<1> first_tiles_barriers;
+  // 16 bytes; which turn the tile in a slot of K_shared_ring is of
+  tl::TakenTurns<num_stages, Turn> taken_turns;
+  // 72 bytes; the work of tiles that the producer has drawn, and barriers
+  tl::DrawnTiles<WorkTile> drawn_tiles;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -87,7 +100,7 @@ using scores_max_layout = tl::RowsOf<acc_s_layout>;
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
            const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
-           const bool* __restrict__ Kept_data, int batch, int heads, int seq_len) {
+           const bool* __restrict__ Kept_data, dim3 tiles, int* next_tile, int batch, int heads, int seq_len) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   const auto Kept = tl::tensor<tl::RowStart<16>>(Kept_data, batch, heads, tl::ceildiv(seq_len, block_M),
@@ -96,63 +109,70 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
-  // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
-  // [schedule.grid.longest-first]
-  const auto block = tl::longest_first<4>();
-  const int bx = block.x, by = block.y, bz = block.z;
 
-  // attention_block_sparse.py:64  A causal block stops at its last query: all later keys are masked.
-  const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
-
-  // The turns that are not skipped: who loads and who computes go the same way, and visit each.
-  struct Turn {
-    int k;
+  const auto work_tile = [&](int tile) {
+    // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
+    // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+    // [schedule.grid.longest-first]
+    const auto block = tl::longest_first<4>(tile, tiles);
+    const int bx = block.x, by = block.y, bz = block.z;
+    // attention_block_sparse.py:64  A causal block stops at its last query: all later keys are masked.
+    const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
+    return WorkTile{bx, by, bz, loop_range};
   };
-  const auto each_turn = [&](const auto& visit) {
+
+  // The turns of a tile that are not skipped: who loads visits each, and hands it to the others.
+  const auto each_turn = [&](const WorkTile& work, const auto& visit) {
     // Turns that do not take the branch are skipped, by those who load, too  [rewrite.turns.skipped]
     // attention_block_sparse.py:68  for k in T.Pipelined(loop_range, num_stages=num_stages):
     // Each lane of a warp asks about one turn: what decides about 32 of them arrives at once
     tl::each_taken(
-        0, loop_range,
+        0, work.loop_range,
         [&](int k) {
           // attention_block_sparse.py:69  if Kept[bz, by, bx, k] != 0:
-          return Kept(bz, by, bx, k);
+          return Kept(work.bz, work.by, work.bx, k);
         },
         [&](int k) {
           visit(Turn{k});
         });
   };
 
-  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
-  // shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // attention_block_sparse.py:56  T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
-    tl::tma_load(Q_map, tl::at(bz, by, bx * block_M, 0), Q_shared, full);
-  };
-
+  const tl::TileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
+  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
+  const tl::TakenTurnsRing<num_stages, threads, Turn> K_shared_ring(
+      tl::shared<Shared>().K_shared_barriers, tl::shared<Shared>().taken_turns, tl::bytes(K_shared[0]));
   const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
-  // up to 2 turns ahead, as slots are freed. No barrier of the whole block follows  [pipeline.loop.tma]. Most of
-  // its registers go to the consumers  [launch.hopper.register-shares]
+  // Blocks stay, one a multiprocessor, and take tile after tile, drawn from a queue, so that blocks end together:
+  // a tile's first loads run under the end of the tile before  [schedule.grid.persistent]. One warpgroup more than
+  // the 256 consumer threads: one thread of it only loads, up to 2 turns ahead, as slots are freed
+  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    first_tiles.produce(load_first);
-    int k_turn = 0;  // of those that are not skipped: rings count them
-    each_turn([&](const Turn& turn) {
-      if (tl::thread() == threads) {  // one thread loads, as slots are freed
-        // attention_block_sparse.py:70-71
-        tl::tma_load(K_map, tl::at(bz, by, turn.k * block_N, 0), K_shared[k_turn % num_stages],
-                     K_shared_ring.acquire(k_turn));
-        tl::tma_load(V_map, tl::at(bz, by, turn.k * block_N, 0), V_shared[k_turn % num_stages],
-                     V_shared_ring.acquire(k_turn));
+    if (tl::warp() != threads / tl::warp_size) return;  // its first warp asks about turns, and one thread of it loads
+    // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile,
+    // K_shared_ring by one slot more, which ends a tile
+    WorkTile work;
+    for (int round = 0, before = 0; queue.draw_for_warp(round, work, work_tile); ++round) {
+      if (tl::thread() == threads) {
+        tl::Barrier& full = first_tiles_ring.acquire(round);
+        // attention_block_sparse.py:56  T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
+        tl::tma_load(Q_map, tl::at(work.bz, work.by, work.bx * block_M, 0), Q_shared, full);
       }
-      ++k_turn;
-    });
+
+      each_turn(work, [&](const Turn& turn) {
+        if (tl::thread() == threads) {  // one thread loads, as slots are freed
+          // attention_block_sparse.py:70-71
+          tl::tma_load(K_map, tl::at(work.bz, work.by, turn.k * block_N, 0), K_shared[(before + round) % num_stages],
+                       K_shared_ring.acquire(before + round, turn));
+          tl::tma_load(V_map, tl::at(work.bz, work.by, turn.k * block_N, 0), V_shared[before % num_stages],
+                       V_shared_ring.acquire(before));
+        }
+        ++before;
+      });
+      if (tl::thread() == threads) K_shared_ring.end(before + round);
+    }
     return;
   }
   tl::take_registers<consumer_registers>();
@@ -163,112 +183,118 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<tl::half, acc_o_layout> Q_local;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, row_sum;
 
-  // attention_block_sparse.py:57-58
-  tl::fill(acc_o, 0.0f);
-  tl::fill(row_sum, 0.0f);
+  WorkTile work;
+  for (int round = 0, before = 0; queue.drawn(round, work); ++round) {
+    // attention_block_sparse.py:57-58
+    tl::fill(acc_o, 0.0f);
+    tl::fill(row_sum, 0.0f);
 
-  // attention_block_sparse.py:60  A row may see no key of a block that is kept. Less than any score, and finite:
-  // never inf - inf.
-  tl::fill(scores_max, -1e+30f);
+    // attention_block_sparse.py:60  A row may see no key of a block that is kept. Less than any score, and finite:
+    // never inf - inf.
+    tl::fill(scores_max, -1e+30f);
 
-  first_tiles.wait();  // until TMA has filled Q_shared
-  // attention_block_sparse.py:56  Every turn multiplies the same Q_shared: read once, and kept in registers
-  // [pipeline.gemm.held-operand]
-  tl::copy(Q_shared, Q_local);
+    first_tiles_ring.wait(round);  // until TMA has filled Q_shared
+    // attention_block_sparse.py:56  Every turn multiplies the same Q_shared: read once, and kept in registers
+    // [pipeline.gemm.held-operand]
+    tl::copy(Q_shared, Q_local);
+    first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have
 
-  auto start_acc_s = [&](int k_turn) {
-    // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
-    // policy=T.GemmWarpPolicy.FullRow)
-    K_shared_ring.wait(k_turn);  // until TMA has filled its slot
-    tl::gemm_start(Q_local, tl::transposed(K_shared[k_turn % num_stages]), acc_s, tl::overwrite);
-  };
-  auto between = [&](const Turn& turn) {
-    // Masked scores are minus infinity, whatever the product adds, as products of finite values are
-    // finite. Keys past the end of the sequence come after every query of a causal block.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
-    if (bx * block_M < turn.k * block_N + block_N - 1) {
-      // attention_block_sparse.py:76  for i, j in T.Parallel(block_M, block_N):
-      tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
-        acc_s(i, j) = bx * block_M + i >= turn.k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
+    auto start_acc_s = [&](int k_turn) {
+      // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
+      // policy=T.GemmWarpPolicy.FullRow)
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(before + round + k_turn) % num_stages]), acc_s, tl::overwrite);
+    };
+    auto between = [&](const Turn& turn) {
+      // Masked scores are minus infinity, whatever the product adds, as products of finite values are
+      // finite. Keys past the end of the sequence come after every query of a causal block.
+      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      if (work.bx * block_M < turn.k * block_N + block_N - 1) {
+        // attention_block_sparse.py:76  for i, j in T.Parallel(block_M, block_N):
+        tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
+          acc_s(i, j) = work.bx * block_M + i >= turn.k * block_N + j ? acc_s(i, j) : -tl::infinity<float>;
+        });
+      }
+
+      // attention_block_sparse.py:86-87  Online softmax: rescale what was summed so far when a row's maximum grows.
+      tl::copy(scores_max, scores_max_prev);
+      tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
+
+      // attention_block_sparse.py:90  Any reference near the maximum will do: where few turns change it, few rescale.
+      tl::parallel(scores_max_layout{}, [&](auto i) {
+        const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
+        scores_max(i) = grown ? scores_max(i) : scores_max_prev(i);
       });
+      const bool changed = tl::differ(scores_max_prev, scores_max);
+      // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
+      tl::fill(scores_scale, 1.0f);
+      if (changed) {
+        // attention_block_sparse.py:93  for i in T.Parallel(block_M):
+        tl::parallel(scores_max_layout{},
+                     [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
+      }
+      return changed;
+    };
+    auto prepare_acc_o = [&](bool changed) {
+      if (changed) {
+        // attention_block_sparse.py:102  for i, j in T.Parallel(block_M, dim):
+        tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+      }
+      // attention_block_sparse.py:95-99
+      tl::parallel(acc_s_layout{},
+                   [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
+      tl::reduce_sum_own<1>(acc_s, scores_sum);
+      tl::parallel(scores_max_layout{}, [&](auto i) { row_sum(i) = row_sum(i) * scores_scale(i) + scores_sum(i); });
+
+      // attention_block_sparse.py:101  T.copy(acc_s, acc_s_cast)
+      tl::copy(acc_s, acc_s_cast);
+    };
+    auto start_acc_o = [&](int k_turn) {
+      // attention_block_sparse.py:104  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+      V_shared_ring.wait(before + k_turn);  // until TMA has filled its slot
+      tl::gemm_start(acc_s_cast, V_shared[(before + k_turn) % num_stages], acc_o);
+    };
+
+    // Turns overlap: acc_o of turn k_turn - 1 is in flight beside acc_s of turn k_turn, and under what lies between
+    // the two in turn k_turn  [pipeline.loop.overlap]
+    //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
+    //   other units             between(0)            between(1)            between(2)  ...
+    int k_turn = 0;  // of those that are not skipped: rings count them
+    for (Turn turn; K_shared_ring.next(before + round + k_turn, turn);
+         ++k_turn) {  // waits until TMA has filled its slot
+      start_acc_s(k_turn);
+      if (k_turn == 0) {
+        tl::gemm_wait<0>(acc_s);
+        K_shared_ring.release(before + round);
+        prepare_acc_o(between(turn));
+      } else {
+        start_acc_o(k_turn - 1);
+        tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
+        const bool changed = between(turn);
+        // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
+        // the last arrival that depends on what was computed
+        K_shared_ring.release_knowing(changed, before + round + k_turn);
+        tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
+        V_shared_ring.release(before + k_turn - 1);
+        prepare_acc_o(changed);
+      }
     }
-
-    // attention_block_sparse.py:86-87  Online softmax: rescale what was summed so far when a row's maximum grows.
-    tl::copy(scores_max, scores_max_prev);
-    tl::reduce_max<1>(acc_s, scores_max, tl::accumulate);
-
-    // attention_block_sparse.py:90  Any reference near the maximum will do: where few turns change it, few rescale.
-    tl::parallel(scores_max_layout{}, [&](auto i) {
-      const bool grown = (scores_max(i) - scores_max_prev(i)) * scale > slack;
-      scores_max(i) = grown ? scores_max(i) : scores_max_prev(i);
-    });
-    const bool changed = tl::differ(scores_max_prev, scores_max);
-    // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
-    tl::fill(scores_scale, 1.0f);
-    if (changed) {
-      // attention_block_sparse.py:93  for i in T.Parallel(block_M):
-      tl::parallel(scores_max_layout{},
-                   [&](auto i) { scores_scale(i) = tl::exp2(scores_max_prev(i) * scale - scores_max(i) * scale); });
-    }
-    return changed;
-  };
-  auto prepare_acc_o = [&](bool changed) {
-    if (changed) {
-      // attention_block_sparse.py:102  for i, j in T.Parallel(block_M, dim):
-      tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    }
-    // attention_block_sparse.py:95-99
-    tl::parallel(acc_s_layout{},
-                 [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
-    tl::reduce_sum_own<1>(acc_s, scores_sum);
-    tl::parallel(scores_max_layout{}, [&](auto i) { row_sum(i) = row_sum(i) * scores_scale(i) + scores_sum(i); });
-
-    // attention_block_sparse.py:101  T.copy(acc_s, acc_s_cast)
-    tl::copy(acc_s, acc_s_cast);
-  };
-  auto start_acc_o = [&](int k_turn) {
-    // attention_block_sparse.py:104  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-    V_shared_ring.wait(k_turn);  // until TMA has filled its slot
-    tl::gemm_start(acc_s_cast, V_shared[k_turn % num_stages], acc_o);
-  };
-
-  // Turns overlap: acc_o of turn k_turn - 1 is in flight beside acc_s of turn k_turn, and under what lies between
-  // the two in turn k_turn  [pipeline.loop.overlap]
-  //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
-  //   other units             between(0)            between(1)            between(2)  ...
-  int k_turn = 0;  // of those that are not skipped: rings count them
-  each_turn([&](const Turn& turn) {
-    start_acc_s(k_turn);
-    if (k_turn == 0) {
-      tl::gemm_wait<0>(acc_s);
-      K_shared_ring.release(0);
-      prepare_acc_o(between(turn));
-    } else {
+    if (k_turn > 0) {
       start_acc_o(k_turn - 1);
-      tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-      const bool changed = between(turn);
-      // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
-      // the last arrival that depends on what was computed
-      K_shared_ring.release_knowing(changed, k_turn);
-      tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-      V_shared_ring.release(k_turn - 1);
-      prepare_acc_o(changed);
+      tl::gemm_wait<0>(acc_o);
+      V_shared_ring.release(before + k_turn - 1);
     }
-    ++k_turn;
-  });
-  if (k_turn > 0) {
-    start_acc_o(k_turn - 1);
-    tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(k_turn - 1);
-  }
-  tl::sum_lanes<acc_s_layout, 1>(row_sum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
+    tl::sum_lanes<acc_s_layout, 1>(row_sum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
-  // attention_block_sparse.py:107-111  One division a row, not one an element.
-  tl::parallel(scores_max_layout{}, [&](auto i) { row_sum(i) = row_sum(i) > 0.0f ? 1.0f / row_sum(i) : 0.0f; });
-  tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= row_sum(i); });
-  // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-  // has read them  [epilogue.copy.tma-store]
-  tl::tma_store(acc_o, acc_o_staging, Output_map, tl::at(bz, by, bx * block_M, 0));
+    // attention_block_sparse.py:107-111  One division a row, not one an element.
+    tl::parallel(scores_max_layout{}, [&](auto i) { row_sum(i) = row_sum(i) > 0.0f ? 1.0f / row_sum(i) : 0.0f; });
+    tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= row_sum(i); });
+    tl::staging_is_free();  // before it is written again
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
+    // while the block goes on  [epilogue.copy.tma-store]
+    tl::tma_store_start(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.by, work.bx * block_M, 0));
+    before += k_turn;
+  }
+  tl::staging_is_free();  // before the block ends
 }
 
 }  // namespace attention_block_sparse_kernel
@@ -277,30 +303,40 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 #ifndef __CUDACC_RTC__
 #include "attention_block_sparse.h"
 
-extern "C" size_t attention_block_sparse_workspace_size(int, int, int) { return 0; }
+extern "C" size_t attention_block_sparse_workspace_size(int, int, int) {
+  using namespace attention_block_sparse_kernel;
+  return tl::workspace_bytes<int>(1);
+}
 
 extern "C" tl_status attention_block_sparse_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_block_sparse_kernel;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
-  if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // Tiles are numbered by an int
+  if (!tl::countable(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 
 extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const void* V, const void* Kept, void* Output,
-                                            int batch, int heads, int seq_len, void* /*workspace*/,
-                                            size_t /*workspace_bytes*/, void* stream) {
+                                            int batch, int heads, int seq_len, void* workspace, size_t workspace_bytes,
+                                            void* stream) {
   using namespace attention_block_sparse_kernel;
   const tl_status status = attention_block_sparse_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, Kept, Output)) return TL_MISALIGNED;
-  const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
+  if (workspace_bytes < attention_block_sparse_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
+  if (!tl::aligned<16>(Q, K, V, Kept, Output, workspace)) return TL_MISALIGNED;
+  tl::Workspace tensors(workspace);
+  int* const next_tile = tensors.take<int>(1);
+  const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);
+  // One block a multiprocessor, which takes tile after tile  [schedule.grid.persistent]
+  const dim3 grid = tl::staying_blocks(tiles);
+  const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);
+  if (queue != TL_OK) return queue;
   return tl::launch<Shared>(kernel, grid, threads + tl::producer_warpgroup, stream,
                             tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, heads, seq_len, dim),
                             tl::tensor_map<decltype(Shared::K_shared[0])>(K, batch, heads, seq_len, dim),
                             tl::tensor_map<decltype(Shared::V_shared[0])>(V, batch, heads, seq_len, dim),
                             tl::tensor_map<decltype(Shared::acc_o_staging)>(Output, batch, heads, seq_len, dim),
-                            static_cast<const bool*>(Kept), batch, heads, seq_len);
+                            static_cast<const bool*>(Kept), tiles, next_tile, batch, heads, seq_len);
 }
 
 #endif  // __CUDACC_RTC__

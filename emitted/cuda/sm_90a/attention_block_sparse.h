@@ -34,7 +34,7 @@ extern "C" {
 // overlaps no other.
 //
 // Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
-// `workspace` is not used: NULL and 0 will do.
+// `workspace` is device memory that this call alone uses until it has run; it may hold anything.
 tl_status attention_block_sparse(const void* Q, const void* K, const void* V, const void* Kept, void* Output, int batch,
                                  int heads, int seq_len, void* workspace, size_t workspace_bytes, void* stream);
 

@@ -257,12 +257,15 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       logsum(i) = tl::log2(logsum(i)) + scores_max(i) * scale;
     });
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_sum(i); });
-    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; returns when TMA
-    // has read them  [epilogue.copy.tma-store]
-    tl::tma_store<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.bx * block_M, work.by, 0));
+    tl::staging_is_free();  // before it is written again
+    // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
+    // while the block goes on  [epilogue.copy.tma-store]
+    tl::tma_store_start<tl::Dims<1, 3>>(acc_o, acc_o_staging, Output_map,
+                                        tl::at(work.bz, work.bx * block_M, work.by, 0));
     tl::copy(logsum, Lse(work.bz, work.by, tl::all).tile(work.bx * block_M));
     before += turns;
   }
+  tl::staging_is_free();  // before the block ends
 }
 
 }  // namespace attention_forward_kernel

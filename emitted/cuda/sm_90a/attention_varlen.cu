@@ -54,7 +54,7 @@ struct WorkTile {
   int bx, by, start, length, start_k, length_k, diagonal, loop_range;
 };
 
-// ---- shared memory: 197,632 of 232,448 bytes a block may use (840 are padding) --------------------------------------
+// ---- shared memory: 197,632 of 232,448 bytes a block may use (824 are padding) --------------------------------------
 struct Shared {
   // 32,768 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
@@ -68,8 +68,8 @@ struct Shared {
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
   // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
   tl::TmaBarriers<1> first_tiles_barriers;
-  // 104 bytes; the work of tiles that the producer has drawn, and barriers
-  tl::DrawnTiles<WorkTile> drawn_tiles;
+  // 120 bytes; the work of tiles that the producer has drawn, and barriers
+  tl::DealtTiles<WorkTile> drawn_tiles;
 };
 static_assert(sizeof(Shared) == 197632, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   // Tiles that write nothing: the producer passes over them  [schedule.grid.persistent]
   const auto idle = [&](const WorkTile& work) { return work.bx * block_M >= work.length; };
-  const tl::TileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
+  const tl::BusyTileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
@@ -143,24 +143,24 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
+    // Its second warp draws tiles for all; the last two note which have work, each block a part
+    if (tl::warp() > threads / tl::warp_size) return queue.deal(work_tile, idle);
     if (tl::thread() != threads) return;  // its first thread loads
     // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
     WorkTile work;
-    for (int round = 0, before = 0; queue.draw(round, work, work_tile, idle); ++round) {
+    for (int round = 0, before = 0; queue.draw(round, work); ++round) {
       tl::Barrier& full = first_tiles_ring.acquire(round);
       // attention_varlen.py:67  Rows past the end of the sequence are the next one's: they are computed, and not
       // stored.
       tl::tma_load(Q_map, tl::at(work.start, work.by, 0), Q_shared, full);
 
-      // one turn at a time, as slots are freed
-      TL_NO_UNROLL
-      for (int k = 0; k < work.loop_range; ++k) {
+      queue.load_turns(work.loop_range, [&](int k) {  // one at a time, as slots are freed
         // attention_varlen.py:78-79
         tl::tma_load(K_map, tl::at(work.start_k + k * block_N, work.by / group, 0), K_shared[(before + k) % num_stages],
                      K_shared_ring.acquire(before + k));
         tl::tma_load(V_map, tl::at(work.start_k + k * block_N, work.by / group, 0), V_shared[(before + k) % num_stages],
                      V_shared_ring.acquire(before + k));
-      }
+      });
       before += work.loop_range;
     }
     return;
@@ -301,9 +301,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 #ifndef __CUDACC_RTC__
 #include "attention_varlen.h"
 
-extern "C" size_t attention_varlen_workspace_size(int, int, int, int, int) {
+extern "C" size_t attention_varlen_workspace_size(int, int heads, int, int batch, int max_seqlen) {
   using namespace attention_varlen_kernel;
-  return tl::workspace_bytes<int>(1);
+  return tl::workspace_bytes<int>(tl::busy_queue_ints(tl::ceildiv(max_seqlen, block_M), heads, batch));
 }
 
 extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
@@ -328,11 +328,11 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
     return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
-  int* const next_tile = tensors.take<int>(1);
+  int* const next_tile = tensors.take<int>(tl::busy_queue_ints(tl::ceildiv(max_seqlen, block_M), heads, batch));
   const dim3 tiles(tl::ceildiv(max_seqlen, block_M), heads, batch);
   // One block a multiprocessor, which takes tile after tile  [schedule.grid.persistent]
   const dim3 grid = tl::staying_blocks(tiles);
-  const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);
+  const tl_status queue = tl::start_busy_queue(next_tile, tiles, grid, stream);
   if (queue != TL_OK) return queue;
   return tl::launch<Shared>(
       kernel, grid, threads + tl::producer_warpgroup, stream,

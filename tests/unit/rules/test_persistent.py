@@ -81,6 +81,19 @@ def test_tiles_of_unequal_work_are_drawn_from_a_queue() -> None:
     assert dealt("8 - bx") == "from a queue"
 
 
+@pytest.mark.parametrize(("stored", "told"), [("", ", with the turns that are taken"), ("i < length - bx * 128", None)])
+def test_turns_that_are_taken_are_handed_on(stored: str, told: str | None) -> None:
+    """But not where tiles may be idle, too."""
+    turns = BODY.replace("\n    ", "\n        ").replace("num_stages=1):", "num_stages=1):\n    if A[k, 0] != 0:")
+    text = turns.format(
+        turns="8", above='length = T.cast(A[m, 0], "int32")', below=GUARDED.format(condition=stored) if stored else ""
+    )
+    text = text.replace("T.copy(O, X[bx * 128, 0])", "") if stored else text
+    context = settled(text, threads=256, target="cuda:sm_90a")
+    found = context.facts.get(context.launch, "persistent")
+    assert (str(found) if found is not None else None) == (told and f"from a queue{told}")
+
+
 @pytest.mark.parametrize(
     "turns",
     [

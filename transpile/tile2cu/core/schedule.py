@@ -259,24 +259,37 @@ class Persistent:
     """Blocks stay and take tile after tile: from a `queue`, or each at its turn.
 
     `work`: the values that say where a tile lies, and what follows for its turns; a producer that draws a tile hands
-    them to the others. It passes over tiles that write nothing, which are known by `idle`.
+    them to the others. It passes over tiles that write nothing, which are known by `idle`. Where turns are skipped,
+    `turn` are the values that tell one that is taken, which it hands on with the turn's tile.
     """
 
     queue: bool
     work: tuple[Var, ...] = ()
     idle: Expr | None = None
+    turn: tuple[Var, ...] = ()
 
     @property
     def drawn_bytes(self) -> int:
-        """The size of the `tl::DrawnTiles` of this work (headers/tl/common/sm90/persistent.h)."""
-        end, widest = 0, 1
-        for size in (var.dtype.bytes for var in self.work):
-            end, widest = round_up(end, size) + size, max(widest, size)
-        return round_up(2 * max(1, round_up(end, widest)) + 2, BARRIER_BYTES) + 4 * BARRIER_BYTES
+        """The size of the `tl::DrawnTiles` of this work, or `tl::DealtTiles` (headers/tl/common/sm90/persistent.h)."""
+        barriers = 4 if self.idle is None else 6
+        return _with_flags(self.work, 2) + barriers * BARRIER_BYTES
+
+    def taken_bytes(self, stages: int) -> int:
+        """The size of the `tl::TakenTurns` of a ring with so many slots (headers/tl/common/sm90/persistent.h)."""
+        return _with_flags(self.turn, stages)
 
     def __str__(self) -> str:
         passes = ", but for those that write nothing" if self.idle is not None else ""
-        return f"from a queue{passes}" if self.queue else "in turns"
+        told = ", with the turns that are taken" if self.turn else ""
+        return f"from a queue{passes}{told}" if self.queue else "in turns"
+
+
+def _with_flags(values: tuple[Var, ...], count: int) -> int:
+    """The bytes of so many structs of these values, and of as many flags, before a barrier."""
+    end, widest = 0, 1
+    for size in (var.dtype.bytes for var in values):
+        end, widest = round_up(end, size) + size, max(widest, size)
+    return round_up(count * (max(1, round_up(end, widest)) + 1), BARRIER_BYTES)
 
 
 @dataclass(frozen=True)
@@ -437,6 +450,7 @@ class Overlay:
 
 
 DRAWN = "drawn_tiles"  # the ledger's row for them
+TAKEN = "taken_turns"  # the same for the turns that a producer hands on
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
 
 

@@ -148,7 +148,7 @@ def _of_groups(settled: Settled) -> set[str]:
 
 def _of_tiles(settled: Settled) -> set[str]:
     """The names that a kernel needs besides whose blocks take tile after tile."""
-    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring idle"
+    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring idle taken_turns"
     return set(names.split()) if persistent_in(settled) is not None else set()
 
 

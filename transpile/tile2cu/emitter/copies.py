@@ -8,7 +8,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
-from tile2cu.emitter.tma import TensorMap, rings, store_dims
+from tile2cu.emitter.tma import TensorMap, rings, store_dims, tells_turns
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -158,7 +158,10 @@ def _by_tma(op: Copy, view: TensorMap, statements: "Statements") -> Mapping[str,
         return {"name": "copy_to_blocks" if op.awaited else "tma_copy", "template": "", "arguments": arguments}
     tile = statements.printer.tile(op.dst.buffer)
     own = [ring for ring in rings(statements.settled, statements.printer) if ring.tile is op.dst.buffer]
-    arrival = f"{own[0].name}.acquire({statements.printer.turn_of(op.dst.buffer)})" if own else "full"
+    arrival = "full"
+    if own:
+        told = f", {statements.printer.names('__turn')}" if tells_turns(own[0], statements.settled) else ""
+        arrival = f"{own[0].name}.acquire({statements.printer.turn_of(op.dst.buffer)}{told})"
     arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", statements.facts.get(op, "for_blocks")
     if shared is None:
         return {"name": call, "template": "", "arguments": arguments}

@@ -40,7 +40,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
         defined_params=(*params, *_workspace_params(program, settled), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
-        workspace_params=_workspace_sizes(program, first.printer),
+        workspace_params=_workspace_sizes(program, settled, first.printer),
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
@@ -91,7 +91,8 @@ def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     )
     if not persistent.queue:
         return found
-    started = Declaration("const tl_status queue = tl::start_queue(next_tile, tiles, grid, stream);")
+    start = "start_queue" if persistent.idle is None else "start_busy_queue"
+    started = Declaration(f"const tl_status queue = tl::{start}(next_tile, tiles, grid, stream);")
     return (*found, started, Declaration("if (queue != TL_OK) return queue;"))
 
 
@@ -113,6 +114,21 @@ def draws(launches: tuple[Settled, ...]) -> bool:
     return any(found.queue for each in launches if (found := persistent_in(each)) is not None)
 
 
+def noted_grids(launches: tuple[Settled, ...]) -> tuple[tuple[Expr, ...], ...]:
+    """The grids of which a queue notes, behind its counter, which tiles have work."""
+    return tuple(
+        each.launch.grid
+        for each in launches
+        if (found := persistent_in(each)) is not None and found.queue and found.idle is not None
+    )
+
+
+def _queue_ints(launches: tuple[Settled, ...], printer: Printer) -> str:
+    """How many ints a queue takes; launches, of which one runs at a time, have it in turns."""
+    noted = [f"tl::busy_queue_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)]
+    return " + ".join(noted) or "1"
+
+
 def _workspace_params(program: Program, launches: tuple[Settled, ...]) -> tuple[str, ...]:
     """As the launcher's definition has them: without names where it has no use for them."""
     if program.workspaces or draws(launches):
@@ -124,19 +140,21 @@ def workspace_bytes(launches: tuple[Settled, ...], printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
     tensors = launches[0].program.workspaces
     parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in tensors]
-    parts += ["tl::workspace_bytes<int>(1)"] * draws(launches)
+    parts += [f"tl::workspace_bytes<int>({_queue_ints(launches, printer)})"] * draws(launches)
     return " + ".join(parts) or "0"
 
 
-def _workspace_sizes(program: Program, printer: Printer) -> tuple[str, ...]:
+def _workspace_sizes(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
     """The sizes as the workspace's query takes them: named where its size depends on them."""
-    used = variables(*(extent for tensor in program.workspaces for extent in tensor.shape))
+    extents = (*(tensor.shape for tensor in program.workspaces), *noted_grids(launches))
+    used = variables(*(extent for each in extents for extent in each))
     return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
 
 def _take_workspace(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The tensors of the workspace, in the order in which their bytes were counted."""
-    drawn = [Declaration("int* const next_tile = tensors.take<int>(1);")] * draws(launches)
+    ints = _queue_ints(launches, printer)
+    drawn = [Declaration(f"int* const next_tile = tensors.take<int>({ints});")] * draws(launches)
     if not program.workspaces and not drawn:
         return ()
     names = [printer.names(tensor.name) for tensor in program.workspaces]

@@ -12,7 +12,7 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.host import draws
+from tile2cu.emitter.host import draws, noted_grids
 from tile2cu.emitter.layouts import tile_registers
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.settled import Settled
@@ -118,8 +118,10 @@ def _workspace(tensor: Buffer) -> dict[str, Any]:
 
 
 def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
-    """What counts the tiles that blocks have drawn, behind the tensors."""
-    return [{"name": "next_tile", "dtype": "int32", "shape": [1]}] if draws(launches) else []
+    """What counts the tiles that blocks have drawn, and notes which have work, behind the tensors."""
+    grids = (" * ".join(f"({_extent(extent)})" for extent in grid) for grid in noted_grids(launches))
+    ints = " + ".join(f"1 + ceildiv({tiles}, 31)" for tiles in grids) or 1
+    return [{"name": "next_tile", "dtype": "int32", "shape": [ints]}] if draws(launches) else []
 
 
 def _callers(dtype: DType) -> str:

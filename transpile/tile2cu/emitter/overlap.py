@@ -10,7 +10,7 @@ from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, OwnTurns, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
-from tile2cu.emitter.tma import Ring, rings
+from tile2cu.emitter.tma import Ring, rings, tells_turns
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import called
 
@@ -193,8 +193,10 @@ def _starts(name: str, body: tuple[Stmt, ...], given: _Given, statements: "State
     """The part that ends with the start of a product, as soon as its tile is there."""
     part, turns = _part(name, body, given, statements), given.turns
     product = part.body[-1]
-    text = f"{ring.name}.wait({turns['before']}{turns['turn']});  // until TMA has filled its slot"
-    wait = replace(product, kind="line", parts={"text": text})
     start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
     parts = {**part.parts, "argument": turns["turn"]}
+    if tells_turns(ring, statements.settled):  # who knows the turn has waited for its tile
+        return replace(part, parts=parts, body=(*part.body[:-1], replace(start, comments=product.comments)))
+    text = f"{ring.name}.wait({turns['before']}{turns['turn']});  // until TMA has filled its slot"
+    wait = replace(product, kind="line", parts={"text": text})
     return replace(part, parts=parts, body=(*part.body[:-1], wait, start))

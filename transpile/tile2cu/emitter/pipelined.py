@@ -23,7 +23,7 @@ from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
-from tile2cu.emitter.tma import persistent_in
+from tile2cu.emitter.tma import persistent_in, rings, tells_turns
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -178,12 +178,22 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     outside = dict(statements.printer.slots)
     tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
     stays = persistent_in(statements.settled) is not None
-    counted = f"(before + {turn})" if stays else turn  # a ring counts the turns of all tiles
+    own = rings(statements.settled, statements.printer)
+    told = [ring.tile for ring in own if tells_turns(ring, statements.settled)]
+    before = "before + " if stays else ""  # a ring counts the turns of all tiles
+    first_before = f"{before}round + " if told else before  # and a slot that ends a tile
+    if told and statements.is_loading:  # who finds the turns counts them there
+        turn, counted, first_counted = "before", "before", "(before + round)"
+    else:
+        counted, first_counted = (f"({each}{turn})" if stays else turn for each in (before, first_before))
     statements.printer.slots |= {tile.name: slot or f"{counted} % {stages}" for tile in tiles}
+    statements.printer.slots |= {tile.name: f"{first_counted} % {stages}" for tile in told}
     yield {
         "slot": slot,
         "turn": turn,
-        "before": "before + " if stays else "",
+        "before": before,
+        "first_before": first_before,
+        "told": "yes" if told else "",
         "load": _lambda_name("load", op, statements),
         "stages": stages,
         "direct": "" if pipeline.direct is None else f", {loads_name(statements.settled, pipeline.direct)}",

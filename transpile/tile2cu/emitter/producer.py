@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import expressions
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.prelude import around, before, for_loads_alone, is_one_turn, prelude, way_to
+from tile2cu.core.prelude import Walk, around, before, for_loads_alone, is_one_turn, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
@@ -13,7 +13,7 @@ from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
-from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
+from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, tells_turns
 from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
 
@@ -29,6 +29,9 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     if found is None:
         return ()
     loop, pipeline = found
+    persistent = persistent_in(statements.settled)
+    if persistent is not None:
+        return _staying(persistent, loop, pipeline, statements)
     if around(statements.settled.launch.body, loop):
         return _over_tiles(loop, pipeline, statements)
     settled, names = statements.settled, statements.printer.names
@@ -39,9 +42,6 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
-    persistent = persistent_in(settled)
-    if persistent is not None:
-        return _staying(persistent, loop, pipeline, statements)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
     dealt = dealt_in(settled)
     of_panels = _of_panels(dealt, pipeline, statements) if dealt is not None else {"panels": ""}
@@ -100,8 +100,17 @@ def _ring_views(pipeline: Pipeline, statements: "Statements") -> tuple[Statement
     """The declarations of the rings; none where a loop has one, in a pipeline."""
     names, stages = statements.printer.names, stages_name(statements.settled, pipeline.stages)
     return tuple(
-        StatementView("ring", {"stages": stages, "name": r.name, "barriers": r.barriers, "tile": names(r.tile.name)})
-        for r in rings(statements.settled, statements.printer)
+        StatementView(
+            "ring",
+            {
+                "stages": stages,
+                "name": ring.name,
+                "barriers": ring.barriers,
+                "tile": names(ring.tile.name),
+                "turn": names("__Turn") if tells_turns(ring, statements.settled) else "",
+            },
+        )
+        for ring in rings(statements.settled, statements.printer)
     )
 
 
@@ -111,21 +120,44 @@ def _staying(
     """The producer of a block that stays: the same for one tile after the other."""
     settled, names = statements.settled, statements.printer.names
     tile = tile_of_staying(persistent, statements.hoisted, statements)
+    first, walk = first_loads(settled), statements.walk
+    full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
+    begin: tuple[StatementView, ...] = (full, *statements.paragraphs(first))
+    if walk is None:
+        turns = _turns_of_loads(loop, pipeline, statements)
+    else:
+        begin = (StatementView("branch", {"condition": "tl::thread() == threads"}, body=begin),)
+        turns = _taken_turns(walk, loop, statements)
+    tiles = ", ".join(names(load.dst.buffer.name) for load in first)
+    parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), "place": names("__work_tile")}
+    parts |= _drawing(statements)
+    parts["told"] = rings(settled, statements.printer)[0].name if walk is not None else ""
+    body = (*each_tile(statements), *begin, *turns)
+    notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
+    own = _ring_views(pipeline, statements)
+    way = () if walk is None else (replace(walk_view(walk, statements), gap=True),)
+    return (tile, *way, StatementView("staying", parts, loop.span.line, body=own, orelse=body, notes=notes, gap=True))
+
+
+def _turns_of_loads(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
+    """What the producer of a block that stays loads in a tile's turns."""
     with turns_of(loop, pipeline, statements) as turns:
         loads = statements.body(pipeline.loads)
-    first = first_loads(settled)
+    done = StatementView("line", {"text": f"before += {turns['turns']};"})
+    persistent = persistent_in(statements.settled)
+    if persistent is not None and persistent.idle is not None:
+        return (StatementView("load_turns", turns, loop.span.line, body=loads, gap=True), done)
     given = [StatementView("line", {"text": turns["variable"]})] * bool(turns["variable"])
     each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": turns["turns"]}
     each |= {"end": "", "compare": "<", "move": f"++{turns['turn']}"}
-    loop_view = StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True)
-    full = StatementView("line", {"text": "tl::Barrier& full = first_tiles_ring.acquire(round);"})
-    done = StatementView("line", {"text": f"before += {turns['turns']};"})
-    tiles = ", ".join(names(load.dst.buffer.name) for load in first)
-    parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), **_drawing(statements)}
-    body = (*each_tile(statements), full, *statements.paragraphs(first), loop_view, done)
-    notes = tuple(wrapped(_staying_note(loop, pipeline, statements), BODY_WIDTH))
-    own = _ring_views(pipeline, statements)
-    return (tile, StatementView("staying", parts, loop.span.line, body=own, orelse=body, notes=notes, gap=True))
+    return (StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True), done)
+
+
+def _taken_turns(walk: Walk, loop: Loop, statements: "Statements") -> tuple[StatementView, ...]:
+    """The same where turns are skipped; the others are told which are taken, and behind the last that it was."""
+    ring, _ = rings(statements.settled, statements.printer)
+    end = StatementView("line", {"text": f"if (tl::thread() == threads) {ring.name}.end(before + round);"})
+    return (replace(visits(walk, loop.span.line, statements, loading=True), gap=True), end)
 
 
 def _drawing(statements: "Statements") -> dict[str, str]:
@@ -135,8 +167,9 @@ def _drawing(statements: "Statements") -> dict[str, str]:
     if persistent is None or not persistent.queue:
         return {"queue": "", "idle": "", "rule": ""}
     idle = statements.printer.text(persistent.idle) if persistent.idle is not None else ""
-    given = f"round, {names('__work')}, {names('__work_tile')}" + ", idle" * bool(idle)
-    return {"queue": f"queue.draw({given})", "idle": idle, "rule": settled.facts.rule(settled.launch, "persistent")}
+    given = f"round, {names('__work')}" + f", {names('__work_tile')}" * (not idle)
+    draw = "draw" if statements.walk is None else "draw_for_warp"
+    return {"queue": f"queue.{draw}({given})", "idle": idle, "rule": settled.facts.rule(settled.launch, "persistent")}
 
 
 def drawn(statements: "Statements") -> str:
@@ -151,6 +184,8 @@ def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
     found, persistent = producer_loop(statements.settled), persistent_in(statements.settled)
     if found is None or persistent is None:
         return ()
+    if statements.walk is not None:
+        return ()
     with turns_of(*found, statements) as turns:
         counted = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
     at = [] if persistent.queue else [staying_tile(statements)]
@@ -163,7 +198,7 @@ def turns_of_tile(statements: "Statements") -> str:
     if found is None or persistent_in(statements.settled) is None:
         return ""
     with turns_of(*found, statements) as turns:
-        return turns["turns"]
+        return turns["turns" if statements.walk is None else "turn"]
 
 
 def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:

@@ -6,7 +6,17 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
-from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS, InFlight, Ledger, Overlay, Pipeline, Staging, Workspace
+from tile2cu.core.schedule import (
+    BARRIER_BYTES,
+    BARRIERS,
+    TAKEN,
+    InFlight,
+    Ledger,
+    Overlay,
+    Pipeline,
+    Staging,
+    Workspace,
+)
 from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer
@@ -52,7 +62,7 @@ def shared(settled: Settled, printer: Printer) -> Section:
 
 
 def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: Printer) -> Iterator[Declaration]:
-    """The barriers of a producer's pipeline, of what it loads once, and of the tiles that it draws."""
+    """The barriers of a producer's pipeline, of what it loads once, and of the tiles and turns that it hands on."""
     stages = stages_name(settled, pipeline.stages)
     first = settled.facts.get(settled.launch, "first_tiles") is not None
     persistent = persistent_in(settled)
@@ -67,9 +77,15 @@ def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: 
     if persistent is not None:
         about = f"{of_first} bytes; the same of the tiles that are loaded once for all turns, in one slot"
         yield Declaration("tl::TmaBarriers<1> first_tiles_barriers;", tuple(wrapped(about)))
+        if persistent.turn:
+            ring, size = rings(settled, printer)[0].name, persistent.taken_bytes(pipeline.stages)
+            about = f"{size} bytes; which turn the tile in a slot of {ring} is of"
+            yield Declaration(f"tl::TakenTurns<{stages}, {printer.names('__Turn')}> {TAKEN};", (about,))
         if persistent.queue:
             about = f"{persistent.drawn_bytes} bytes; the work of tiles that the producer has drawn, and barriers"
-            yield Declaration(f"tl::DrawnTiles<{printer.names('__WorkTile')}> drawn_tiles;", (about,))
+            work = printer.names("__WorkTile")
+            kind = "DrawnTiles" if persistent.idle is None else "DealtTiles"
+            yield Declaration(f"tl::{kind}<{work}> drawn_tiles;", (about,))
     elif first:
         about = f"{BARRIER_BYTES} bytes; completes when the tiles that are loaded before the first turn are there"
         yield Declaration("tl::Barrier first_tiles_full;", tuple(wrapped(about)))

@@ -111,6 +111,17 @@ def persistent_in(settled: Settled) -> Persistent | None:
     return found
 
 
+def tells_turns(ring: Ring, settled: Settled) -> bool:
+    """Whether a producer tells with a tile of this ring which turn it is of: where blocks stay, and turns are skipped,
+    with the tile of a turn's first product.
+    """
+    found, persistent = producer_loop(settled), persistent_in(settled)
+    if found is None or persistent is None or not persistent.turn:
+        return False
+    overlap: Overlap = settled.facts[found[0], "overlap"]
+    return ring.tile is overlap.first.b.buffer
+
+
 def panels_in(settled: Settled) -> int:
     """How many panels the tiles that a producer loads have in all, in one slot."""
     found = producer_loop(settled)

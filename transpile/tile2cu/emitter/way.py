@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TILES = "The work of this block, one tile after the other: who loads and who computes go the same way, and visit each."
 _TURNS = "The turns that are not skipped: who loads and who computes go the same way, and visit each."
+_TAKEN = "The turns of a tile that are not skipped: who loads visits each, and hands it to the others."
 
 
 def walk_in(settled: Settled) -> Walk | None:
@@ -33,8 +34,9 @@ def walk_in(settled: Settled) -> Walk | None:
 
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
-    parts = {**called(statements), "fields": _members(walk.values, statements.printer)}
-    about = _TURNS if _visits_turns(statements) else _TILES
+    stays = persistent_in(statements.settled) is not None  # then shared memory holds turns: their type is outside
+    parts = {**called(statements), "fields": "" if stays else _members(walk.values, statements.printer)}
+    about = _TAKEN if stays else _TURNS if _visits_turns(statements) else _TILES
     statements.is_walking = True
     body = statements.loading(walk.way)
     statements.is_walking = False
@@ -69,7 +71,12 @@ def work_of_tile(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
         return ()
     about = "Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on"
     text = f"struct {printer.names('__WorkTile')} {{ {_members(persistent.work, printer)} }};"
-    return (Declaration(text, (about,)),)
+    tile = Declaration(text, (about,))
+    if not persistent.turn:
+        return (tile,)
+    about = "A turn that is not skipped: the producer finds those, and hands each on with its tile"
+    text = f"struct {printer.names('__Turn')} {{ {_members(persistent.turn, printer)} }};"
+    return (tile, Declaration(text, (about,)))
 
 
 def staying_tile(statements: "Statements") -> StatementView:
@@ -129,17 +136,19 @@ def visits(walk: Walk, line: int, statements: "Statements", *, loading: bool) ->
 def _fields(walk: Walk, work: str, statements: "Statements") -> Iterator[None]:
     """Prints what is done at a tile: what the way gives is a part of the tile."""
     printer = statements.printer
-    printer.fields = {var: f"{work}.{printer.names(var.name)}" for var in walk.values}
+    outside = printer.fields
+    printer.fields = outside | {var: f"{work}.{printer.names(var.name)}" for var in walk.values}
     yield
-    printer.fields = {}
+    printer.fields = outside
 
 
 def called(statements: "Statements") -> dict[str, str]:
-    """How the text calls a tile of the way, or a turn, its type, and the way."""
+    """How the text calls a tile of the way, or a turn, its type, the way, and the tile of which it is one."""
     names = statements.printer.names
-    if _visits_turns(statements):
-        return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn")}
-    return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work")}
+    if not _visits_turns(statements):
+        return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work"), "of": ""}
+    of = {"of": names("__work"), "of_type": names("__WorkTile")} if persistent_in(statements.settled) else {"of": ""}
+    return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn"), **of}
 
 
 def _visits_turns(statements: "Statements") -> bool:

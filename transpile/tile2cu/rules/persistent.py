@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.core.accesses import read_by_itself, viewed
-from tile2cu.core.prelude import around, before, producer_loop, values_of_tile
+from tile2cu.core.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
 from tile2cu.core.program import (
     Gemm,
     Launch,
@@ -37,6 +37,14 @@ T.copy(O, X[bx * 128, 0])
 """
 
 
+_SKIPPED = (
+    _ATTENTION.format(turns="8")
+    .replace("\n    ", "\n        ")
+    .replace("num_stages=1):", "num_stages=1):\n    if A[k, 0] != 0:")
+)
+_TOLD = "from a queue, with the turns that are taken"
+
+
 def _example(turns: str, value: str) -> Example:
     text = _ATTENTION.format(turns=turns)
     return Example(text, "launch", "persistent", value, target="cuda:sm_90a", threads=256)
@@ -47,7 +55,11 @@ def _example(turns: str, value: str) -> Example:
     phase=Phase.PIPELINE,
     on=Launch,
     source="measured on an H200: benchmarks/RESULTS.md, 2 to 10 % of attention",
-    examples=(_example("8", "in turns"), _example("bx + 1", "from a queue")),
+    examples=(
+        _example("8", "in turns"),
+        _example("bx + 1", "from a queue"),
+        Example(_SKIPPED, "launch", "persistent", _TOLD, target="cuda:sm_90a", threads=256),
+    ),
 )
 def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where a block fills a multiprocessor, blocks stay: a tile's first loads run under the end of the one before.
@@ -55,7 +67,8 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     Turns overlap, and the operand that no turn changes is in registers, so that its tile is free for the next one's.
     Tiles of equal work are dealt in turns; of unequal work, as of causal attention or of sequences whose lengths are in
     memory, blocks draw them from a queue in global memory. The producer draws, computes where a tile lies, and hands
-    that to the others; it passes over tiles that write nothing, as those past the end of a sequence.
+    that to the others; it passes over tiles that write nothing, as those past the end of a sequence. Where turns are
+    skipped it finds those that are taken, and hands each on with the tile that it loads for it.
 
     Gives: how tiles are dealt.
     """
@@ -64,15 +77,18 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     if producer is None or first is None or context.facts.get(launch, "registers") is None or launch.prelude:
         return
     loop, pipeline = producer
-    if around(launch.body, loop) or prod(launch.cluster) > 1:
+    taken = taken_turns(loop, pipeline, launch.body)
+    turn = taken.values if taken is not None else ()
+    if (around(launch.body, loop) and not turn) or prod(launch.cluster) > 1:
         return
     overlap: Overlap | None = context.facts.get(loop, "overlap")
     if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
         return
-    queue = not equal_turns(loop, context)
-    found = idle_of(launch, before(launch.body, loop), context) if queue else None
+    queue = bool(turn) or not equal_turns(loop, context)
+    found = idle_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
     idle = found.condition if found is not None else None
-    yield launch, "persistent", Persistent(queue, values_of_tile(launch, context.facts, idle), idle)
+    if not turn or idle is None:  # a whole warp asks about turns, one thread takes what another warp has dealt
+        yield launch, "persistent", Persistent(queue, values_of_tile(launch, context.facts, idle), idle, turn)
 
 
 def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:

@@ -25,6 +25,7 @@ from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
     DRAWN,
+    TAKEN,
     Dealt,
     Ledger,
     Overlay,
@@ -261,15 +262,22 @@ def ledger_of(
         if tile.scope is Scope.BARRIER:
             rows[tile.name] = len(tile.arrivals) * BARRIER_BYTES
             struct.add(rows[tile.name], BARRIER_BYTES)
-    persistent: Persistent | None = context.facts.get(launch, "persistent")
-    if persistent is not None and persistent.queue:
-        rows[DRAWN] = persistent.drawn_bytes
-        struct.add(persistent.drawn_bytes, BARRIER_BYTES)
-    barriers = _barriers(context) * BARRIER_BYTES
-    if barriers:
-        rows[BARRIERS] = barriers
-        struct.add(barriers, BARRIER_BYTES)
+    for name, size in _of_producer(context):
+        rows[name] = size
+        struct.add(size, BARRIER_BYTES)
     return Ledger(tuple(rows.items()), struct.size, context.target.shared_limit)
+
+
+def _of_producer(context: Context) -> Iterator[tuple[str, int]]:
+    """What a producer and the others meet at, and what it hands to them besides tiles, in bytes."""
+    found = producer_loop(context.launch, context.facts)
+    persistent: Persistent | None = context.facts.get(context.launch, "persistent")
+    if found is not None and persistent is not None and persistent.queue:
+        yield DRAWN, persistent.drawn_bytes
+        if persistent.turn:
+            yield TAKEN, persistent.taken_bytes(found[1].stages)
+    if barriers := _barriers(context) * BARRIER_BYTES:
+        yield BARRIERS, barriers
 
 
 class _Struct:

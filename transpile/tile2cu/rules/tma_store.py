@@ -78,9 +78,9 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
 
     There is where a tile lies that nobody needs any more; and room for some of the columns, whole panels, is enough
     where a warp has two boxes of them: TMA reads one while the next is staged, and the first is filled again. In a
-    loop over tiles nobody waits for TMA to read a tile before the next one is staged. A loop that stores a result's
-    transpose, and nothing else, is such a copy; so is one that stores a result under a condition, as `row <
-    length`, where that holds for all of it.
+    loop over tiles, or where blocks stay, nobody waits for TMA to read a tile before the next one is staged. A loop
+    that stores a result's transpose, and nothing else, is such a copy; so is one that stores a result under a
+    condition, as `row < length`, where that holds for all of it.
     A shared tile of the user's that only takes a result to a tensor is left out: blocks may stay then, and TMA's store
     needs no barrier of the block. All is then decided anew.
     Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
@@ -131,7 +131,7 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             staged.append(staging)
             yield op, "call", "tma_store"
             yield op, "staging", staging.name
-            if not is_at_top(op, context):
+            if not is_at_top(op, context) or context.facts.get(context.launch, "persistent") is not None:
                 yield op, "read_later", True
             when = rows_when(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, "tma_when", when

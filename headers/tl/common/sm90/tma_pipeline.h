@@ -95,6 +95,16 @@ template <int stages, int threads, int blocks = 1> class TmaRing {
     if (lane() == (known ? 1 : 0)) mbarrier_arrive(barriers_.empty[k % stages]);
   }
 
+ protected:
+  // Waits until slot k is free; the barrier that then expects the bytes of the loads; the same of a slot without loads.
+  // Who: the producer's one thread.
+  TL_DEVICE void wait_until_free(int k) const { mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1); }
+  TL_DEVICE Barrier& expect(int k) const {
+    mbarrier_arrive_expect(barriers_.full[k % stages], bytes_);
+    return barriers_.full[k % stages];
+  }
+  TL_DEVICE void show(int k) const { mbarrier_arrive(barriers_.full[k % stages]); }
+
  private:
   TL_DEVICE Barrier& acquire(int slot, int parity) const {
     mbarrier_wait(barriers_.empty[slot], parity ^ 1);
