@@ -106,3 +106,37 @@ def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_pa
     expected[3] = x[3]
     np.testing.assert_array_equal(kernel(x), expected)
     assert ("tl::first_index(column) < N" in kernel.source) == ("tl::parallel<8>" in kernel.source) == (columns == 104)
+
+
+@pytest.mark.parametrize("channels", [24, 20])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+def test_taps_of_a_convolution_are_gathered_in_packets_where_these_divide_the_channels(
+    target: str, channels: int, tmp_path: Path
+) -> None:
+    """Rows of im2col: 3 x 3 taps of images with a border of zeros, from flattened indices, the last of them ragged."""
+    kernel = load_body(
+        tmp_path,
+        """
+        col = T.alloc_shared((32, 64), "float16")
+        for k in T.serial(T.ceildiv(9 * C, 64)):
+            for i, j in T.Parallel(32, 64):
+                at = k * 64 + j
+                m = bx * 32 + i
+                h = m % (H * W) // W + at // C // 3 - 1
+                w = m % W + at // C % 3 - 1
+                inside = (h >= 0) and (h < H) and (w >= 0) and (w < W) and (at < 9 * C)
+                col[i, j] = T.if_then_else(inside, X[m // (H * W), h, w, at % C], 0)
+            T.copy(col, Y[bx * 32, k * 64])
+        """,
+        'X: T.Tensor((N, H, W, C), "float16"), Y: T.Tensor((N * H * W, 9 * C), "float16")',
+        grid="T.ceildiv(N * H * W, 32)",
+        arguments="N, H, W, C",
+        target=target,
+        C=channels,
+        H=5,
+    )
+    x = RNG.standard_normal((2, 5, 7, channels)).astype(np.float16)
+    around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    taps = [around[:, h : h + 5, w : w + 7] for h in range(3) for w in range(3)]
+    np.testing.assert_array_equal(kernel(x), np.concatenate(taps, axis=-1).reshape(70, 9 * channels))
+    assert ("tl::parallel<8>" in kernel.source) == (channels == 24)

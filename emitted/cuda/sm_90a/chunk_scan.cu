@@ -107,10 +107,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ dt_data,
            const tl::half* __restrict__ dA_cumsum_data, const tl::half* __restrict__ D_data, int batch, int seqlen,
            int heads) {
+  const int chunks = tl::ceildiv(seqlen, chunk_size);
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto dt = tl::tensor<tl::RowStart<16>>(dt_data, batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size);
-  const auto dA_cumsum =
-      tl::tensor<tl::RowStart<16>>(dA_cumsum_data, batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size);
+  const auto dt = tl::tensor<tl::RowStart<16>>(dt_data, batch, heads, chunks, chunk_size);
+  const auto dA_cumsum = tl::tensor<tl::RowStart<16>>(dA_cumsum_data, batch, heads, chunks, chunk_size);
   const auto D = tl::tensor<tl::RowStart<16>>(D_data, heads);
   auto& CB_shared = tl::shared<Shared>().CB_shared;
   auto& x_shared = tl::shared<Shared>().x_shared;

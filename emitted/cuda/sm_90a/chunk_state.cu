@@ -88,10 +88,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,
            const __grid_constant__ tl::TensorMap States_map, const tl::half* __restrict__ dt_data,
            const tl::half* __restrict__ dA_cumsum_data, int batch, int seqlen, int heads) {
+  const int chunks = tl::ceildiv(seqlen, chunk_size);
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto dt = tl::tensor<tl::RowStart<16>>(dt_data, batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size);
-  const auto dA_cumsum =
-      tl::tensor<tl::RowStart<16>>(dA_cumsum_data, batch, heads, tl::ceildiv(seqlen, chunk_size), chunk_size);
+  const auto dt = tl::tensor<tl::RowStart<16>>(dt_data, batch, heads, chunks, chunk_size);
+  const auto dA_cumsum = tl::tensor<tl::RowStart<16>>(dA_cumsum_data, batch, heads, chunks, chunk_size);
   auto& x_shared = tl::shared<Shared>().x_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& decayed_shared = tl::shared<Shared>().decayed_shared;

@@ -73,12 +73,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ scales_A_data,
            const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K, int N) {
+  const int groups = tl::ceildiv(K, group);
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
   // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
-  const auto scales_A = tl::tensor<tl::RowStart<16>>(scales_A_data, tl::ragged(M), tl::ragged(tl::ceildiv(K, group)));
+  const auto scales_A = tl::tensor<tl::RowStart<16>>(scales_A_data, tl::ragged(M), tl::ragged(groups));
   const auto scales_B =
-      tl::tensor<tl::RowStart<16>>(scales_B_data, tl::ragged(tl::ceildiv(N, group)), tl::ragged(tl::ceildiv(K, group)));
+      tl::tensor<tl::RowStart<16>>(scales_B_data, tl::ragged(tl::ceildiv(N, group)), tl::ragged(groups));
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  const int turns = tl::ceildiv(K, group);
+  const int turns = groups;
   auto load = [&](int k, tl::Barrier& full) {
     // gemm_fp8_scaled.py:57-58
     tl::tma_load(A_map, tl::at(by * block_M, k * group), A_shared[k % num_stages], full);

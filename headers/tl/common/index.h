@@ -79,6 +79,15 @@ template <int c, class Layout, int dim, int n> TL_DEVICE auto quotient(const Pac
   return quotient<c>(i.ramp());
 }
 
+// i % c for the same indices, where they all have one quotient: n consecutive ones again.
+template <int c, int n> TL_DEVICE Ramp<n> remainder(const Ramp<n>& i) {
+  static_assert(c % n == 0, "a packet's remainders follow one another");
+  return {int(unsigned(i.first) % c)};
+}
+template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> remainder(const PacketIndex<Layout, dim, n>& i) {
+  return remainder<c>(i.ramp());
+}
+
 // Each element c times in a row.
 template <int c, class T, int n> TL_DEVICE Vec<T, n * c> repeated(const Vec<T, n>& v) {
   Vec<T, n * c> result;

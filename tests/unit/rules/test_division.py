@@ -24,7 +24,9 @@ def stored(statement: str, dtype: str = "float32") -> tuple[str, Expr]:
     return store.op, store.value
 
 
-@pytest.mark.parametrize("statement", ["S[i, j] /= R[i]", "S[i, j] = S[i, j] / R[i]", "S[i, j] /= X[0, 0]"])
+@pytest.mark.parametrize(
+    "statement", ["S[i, j] /= R[i]", "S[i, j] = S[i, j] / R[i]", "S[i, j] /= X[0, 0]", "S[i, j] /= 3"]
+)
 def test_a_divisor_that_a_row_shares(statement: str) -> None:
     op, value = stored(statement)
     assert op == "" and isinstance(value, Call) and value.function == "divide" and len(value.args) == 2
@@ -37,7 +39,7 @@ def test_quotients_within_quotients() -> None:
     assert isinstance(power, Call) and isinstance(power.args[0], Call) and power.args[0].function == "divide"
 
 
-@pytest.mark.parametrize("statement", ["S[i, j] /= S[i, j]", "S[i, j] /= 3", "S[i, j] = S[i, j] / X[0, j]"])
+@pytest.mark.parametrize("statement", ["S[i, j] /= S[i, j]", "S[i, j] /= -0.25", "S[i, j] = S[i, j] / X[0, j]"])
 def test_other_divisors_are_divided_by(statement: str) -> None:
     op, value = stored(statement)
     assert op == "/" or isinstance(value, Binary) and value.op == "/"

@@ -473,6 +473,16 @@ class Constant:
     comment: str = ""
 
 
+@dataclass(frozen=True)
+class Derived:
+    """A size that the user's file computes from others before the kernel, by its name: `blocks = T.ceildiv(n, 128)`."""
+
+    name: str
+    value: Expr
+    span: Span
+    formula: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """One `with T.Kernel(...)`: a grid of blocks, and what each block does."""
@@ -532,15 +542,16 @@ class Source:
 class Program:
     """One kernel of the user's file.
 
-    `name` is the outermost function's (factory or eager function), `function` the traced one's.
-    `params` are in call order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices
-    into `params` that a caller leaves to be allocated and returned. `sizes` are the run-time
-    extents, in the order in which they first appear in the parameters' shapes. `bindings` are the
-    values given with -D, as they were given. `alias_of` is the outermost function's name where `name` is another one:
-    given with --name, or the file's for a function called main. `workspaces` are tensors in global memory that the
-    launches share (T.alloc_global): the launcher provides them, callers do not see them. With `own_barriers` the user
-    has said that all barriers between accesses to shared tiles are written (tl.disable_thread_storage_sync). `doc` is
-    the function's docstring, `about` the file's, without the paragraph that is its title.
+    `name` is the outermost function's (factory or eager function), `function` the traced one's. `params` are in call
+    order: a Buffer for a tensor, a Var for a scalar. `outputs` are indices into `params` that a caller leaves to be
+    allocated and returned. `sizes` are the run-time extents, in the order in which they first appear in the parameters'
+    shapes. `bindings` are the values given with -D, as they were given. `alias_of` is the outermost function's name
+    where `name` is another one: given with --name, or the file's for a function called main. `workspaces` are tensors
+    in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
+    `own_barriers` the user has said that all barriers between accesses to shared tiles are written
+    (tl.disable_thread_storage_sync). `derived` are names for sizes, in the order in which the file computes them;
+    expressions hold the values. `doc` is the function's docstring, `about` the file's, without the paragraph that is
+    its title.
     """
 
     name: str
@@ -560,6 +571,7 @@ class Program:
     pasted: tuple[Pasted, ...] = ()
     own_barriers: bool = False
     alias_of: str = ""
+    derived: tuple[Derived, ...] = ()
 
 
 def group_of(stmt: Stmt) -> int | None:

@@ -22,7 +22,7 @@ from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup, tensors
 from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.sizes import common_sizes, sizes
+from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import TensorMap, asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
@@ -67,6 +67,7 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     """The text, header and manifest of a kernel's settled launches. The same input gives the same bytes."""
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = [used for settled in launches for used in _all_names(settled)]
+    used += [each.name for settled in launches for each in derived_sizes(settled, used)]
     launches = _named(launches, used)
     written = tuple(_written(settled, used) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
@@ -207,13 +208,15 @@ def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
 
 
 def _launch_view(written: Written) -> LaunchView:
-    settled, printer, maps = written.settled, written.printer, written.maps
+    settled, maps = written.settled, written.maps
+    derived = derived_sizes(settled, _all_names(settled))
+    printer = replace(written.printer, derived={each.value: written.printer.names(each.name) for each in derived})
     layouts = Layouts(settled, printer)
     statements = Statements(settled, printer, layouts, maps)
     persistent = persistent_in(settled)
     start = statements.start()
     leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
-    return LaunchView(
+    view = LaunchView(
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
@@ -237,6 +240,7 @@ def _launch_view(written: Written) -> LaunchView:
         start=start,
         end=statements.end() if persistent is not None else (),
     )
+    return replace(view, setup=(*sizes_with_names(derived, printer, words(view)), *view.setup))
 
 
 def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Of names in an elementwise loop that do not speak for themselves.
 _SAID_OF_NAMES = {
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
+    "tl::remainder<": "tl::remainder<n>(j): j % n, whose packets follow one another as j's do",
     "tl::first_index(": "tl::first_index(j): what holds for a packet's first element holds for all",
     "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
     "tl::nibbles_apart(": (
@@ -87,9 +88,10 @@ def _packets(statements: "Statements", op: Parallel, *, any_order: bool = False)
     statements.printer.packet, statements.printer.any_order = last, any_order
     if last is not None and isinstance(statements.facts[op, "layout"], Blocked):  # of others each element is asked
         statements.printer.ramps.append(last)
+        statements.printer.vector = statements.facts[op, "vector"]
         statements.of_packets = {last}
     yield
-    statements.printer.packet, statements.printer.any_order = None, False
+    statements.printer.packet, statements.printer.any_order, statements.printer.vector = None, False, 1
     statements.printer.ramps.clear()
 
 

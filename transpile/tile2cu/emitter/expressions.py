@@ -41,6 +41,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.runs import is_run
 from tile2cu.emitter.names import Names
 
 # C++ operator precedence, a larger number binds tighter.
@@ -84,9 +85,11 @@ class Printer:
     slots: dict[str, str] = field(default_factory=dict)
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
+    vector: int = 1  # the elements of a packet, where they are neighbours
     any_order: bool = False  # its elements stand as numbers of 4 bits come apart
     ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of packets
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
+    derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
         """The expression, converted to `want` if it is given."""
@@ -97,18 +100,40 @@ class Printer:
         return self._condition(expr)[0]
 
     def _condition(self, expr: Expr) -> tuple[str, int]:
-        if not self.ramps:
-            return self._converted(expr, BOOL)
+        return self._of_first()._converted(expr, BOOL) if self.ramps else self._converted(expr, BOOL)
+
+    def first(self, expr: Expr) -> str:
+        """An expression that is the same for all elements of a packet, as its first gives it."""
+        return self._of_first().text(expr)
+
+    def _of_first(self) -> "Printer":
         first = {ramp: f"tl::first_index({self.names(ramp.name)})" for ramp in self.ramps}
-        return replace(self, fields={**self.fields, **first}, packet=None, ramps=[])._converted(expr, BOOL)
+        return replace(self, fields={**self.fields, **first}, packet=None, vector=1, ramps=[])
+
+    def is_run(self, expr: Expr) -> bool:
+        """Whether an index is made of quotients that a packet's elements share, and is more than one, or a name."""
+        if self.packet is None or self.vector == 1 or isinstance(expr, Var):
+            return False
+        if not is_run(expr, self.packet, self.vector, self.bounds):
+            return False
+        quotient = quotient_of(expr, self.packet)
+        return quotient is None or self.is_run(quotient[0])
 
     def index(self, expr: Expr) -> str:
         """An index or an argument: no parentheses needed around it."""
         quotient = quotient_of(expr, self.packet) if self.packet is not None else None
-        if quotient is not None:  # the number keeps its name
+        if quotient is not None and not self.is_run(expr):  # the number keeps its name
             assert isinstance(expr, Binary)
             return f"tl::quotient<{self.text(expr.rhs)}>({self.text(quotient[0])})"
+        if self.is_run(expr):
+            return self.first(expr)
+        if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
+            return f"tl::remainder<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
         return self.text(expr)
+
+    def _moves(self, expr: Expr) -> bool:
+        """Whether an index moves with the packet of a loop."""
+        return self.packet is not None and self.vector > 1 and self.packet in walk(self.bounds.expanded(expr))
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """One element of a buffer, readable and assignable."""
@@ -160,6 +185,8 @@ class Printer:
         return ends.low is not None and ends.high is not None and ends.low >= -512 and ends.high <= 511
 
     def _arithmetic(self, expr: Expr, dtype: DType) -> tuple[str, int]:
+        if self.derived and isinstance(expr, Binary | Call) and expr in self.derived:
+            return self.derived[expr], _PRIMARY
         match expr:
             case Const():
                 return literal(expr.value, dtype), _PRIMARY

@@ -52,6 +52,8 @@ def _let(stmt: Let, statements: "Statements") -> str:
     name, dtype = statements.printer.names(stmt.var.name), stmt.var.dtype.cpp
     if stmt.var.dtype is BOOL:
         return f"const bool {name} = {statements.printer.condition(stmt.value)};"
+    if statements.printer.is_run(stmt.value):
+        return f"const {dtype} {name} = {statements.printer.first(stmt.value)};"
     value = statements.printer.text(stmt.value, stmt.var.dtype)
     if statements.printer.packet is None or not _varies(stmt, statements):
         return f"const {dtype} {name} = {value};"

@@ -1,10 +1,13 @@
-"""The static numbers of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
+"""The sizes of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
+from tile2cu.core.expr import Expr, walk
 from tile2cu.core.layout import Warps
 from tile2cu.core.program import (
     Constant,
+    Derived,
     Gemm,
     Loop,
     walk_stmts,
@@ -13,10 +16,11 @@ from tile2cu.core.schedule import InFlight, Pipeline, RegisterShares
 from tile2cu.emitter.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer, literal
+from tile2cu.emitter.sections import kernel_expressions
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, stages_name
 from tile2cu.emitter.tma import asked_blocks, producer_loop
-from tile2cu.emitter.view import Declaration, Section
+from tile2cu.emitter.view import Declaration, Section, words
 
 
 def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
@@ -174,3 +178,27 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
             rule = settled.facts.rule(op, "warps")
             return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
+
+
+def derived_sizes(settled: Settled, taken: Collection[str]) -> tuple[Derived, ...]:
+    """The sizes that the file computes from others and the kernel uses, whose names nothing else has."""
+    parts = {part for expr in kernel_expressions(settled) for part in walk(expr)}
+    found: dict[Expr, Derived] = {}
+    for each in settled.program.derived:
+        once = sum(other.name == each.name for other in settled.program.derived) == 1
+        if once and each.name not in taken and each.value in parts:
+            found.setdefault(each.value, each)
+    return tuple(found.values())
+
+
+def sizes_with_names(derived: tuple[Derived, ...], printer: Printer, said: frozenset[str]) -> tuple[Declaration, ...]:
+    """Declarations of those that a kernel's text, or one of them, speaks of."""
+    declared: list[Declaration] = []
+    for place, each in reversed(list(enumerate(derived))):
+        name = printer.names(each.name)
+        if name in said:
+            before = replace(printer, derived={other.value: printer.names(other.name) for other in derived[:place]})
+            value = before.text(each.value)
+            said |= words(value)
+            declared.insert(0, Declaration(f"const {each.value.dtype.cpp} {name} = {value};"))
+    return tuple(declared)

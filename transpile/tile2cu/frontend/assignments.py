@@ -152,7 +152,7 @@ def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula:
             return value
         case Expr() if cx.recorder.in_kernel:
             return let(cx, name, value)
-        case int() | float() if env.declares:
+        case int() | float() | Expr() if env.declares:
             return cx.bind_static(name, value, span, formula=formula, comment=cx.recorder.trailing)
         case _:
             return value

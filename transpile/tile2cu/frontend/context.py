@@ -7,8 +7,8 @@ from pathlib import Path
 import libcst as cst
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Expr, Named, Role, Var
-from tile2cu.core.program import Constant
+from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, children, walk
+from tile2cu.core.program import Constant, Derived
 from tile2cu.core.span import Span
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.parse import SourceFile
@@ -121,6 +121,7 @@ class Context:
     tuned: dict[str, object] = field(default_factory=dict)  # the first configuration of a tuner that the file makes
     modules: dict[str, Env | None] = field(default_factory=dict)  # files beside the user's, by name
     constants: Constants = field(default_factory=Constants)
+    derived: list[Derived] = field(default_factory=list)
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out
     wanted: str = ""  # the kernel whose calls are looked for, in a run of the file's driver
@@ -131,6 +132,7 @@ class Context:
         self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = ""
     ) -> object:
         """The value to store under `name`: a static number becomes a Constant that keeps the name."""
+        self.note_size(name, value, span, formula)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         plain = float(value) if isinstance(value, float) else int(value)
@@ -142,6 +144,15 @@ class Context:
         return self.constants.bind(
             Constant(name=name, value=plain, dtype=dtype, span=span, formula=formula, origin=origin, comment=comment)
         )
+
+    def note_size(self, name: str, value: object, span: Span, formula: str) -> None:
+        """Keeps the name of an expression that only sizes make up."""
+        if not isinstance(value, Binary | Call) or not value.dtype.is_int:
+            return
+        parts = [part for part in walk(value) if not children(part)]
+        sizes = [part for part in parts if isinstance(part, Var) and part.role is Role.SIZE]
+        if sizes and all(isinstance(part, Const | Named) or part in sizes for part in parts):
+            self.derived.append(Derived(name, value, span, formula))
 
     def size(self, name: str, span: Span, comment: str = "") -> object:
         """A size by its name: the number it is bound to, or a variable that is known only at run time."""

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Role, Var
+from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, trace
@@ -370,6 +370,7 @@ class _Trace:
             workspaces=_as_buffers(names.apply(workspaces)),
             pasted=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers,
+            derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )
 
     def _of_file(self, name: str) -> str:
@@ -415,6 +416,11 @@ class _Trace:
 
 def _as_params(value: object) -> tuple[Buffer | Var, ...]:
     assert isinstance(value, tuple)
+    return value
+
+
+def _as_expr(value: object) -> Expr:
+    assert isinstance(value, Expr)
     return value
 
 

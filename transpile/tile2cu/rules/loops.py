@@ -30,7 +30,8 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
-from tile2cu.core.program import Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.runs import is_run, of_packet, starts_packet
 from tile2cu.rules.alike import alike, starts_at
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -86,6 +87,24 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
             "1",
         ),
         Example(
+            'S = T.alloc_shared((16, 64), "float16")\n'
+            "for i, j in T.Parallel(16, 64):\n"
+            "    at = bx * 64 + j\n"
+            "    tap = at // 24 - 1\n"
+            "    S[i, j] = T.if_then_else(tap >= 0, Z[i + tap, at % 24], 0)",
+            2,
+            "vector",
+            "8",
+        ),
+        Example(
+            'S = T.alloc_shared((16, 64), "float16")\n'
+            "for i, j in T.Parallel(16, 64):\n"
+            "    S[i, j] = Z[(bx * 64 + j) // 20, (bx * 64 + j) % 20]",
+            2,
+            "vector",
+            "1",
+        ),
+        Example(
             'x = T.alloc_shared((512,), "int8")\n'
             'W = T.alloc_shared((16, 128), "uint8")\n'
             'packed = T.alloc_fragment((16, 128), "uint8")\n'
@@ -121,7 +140,9 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
     arithmetic. Branches and choices are such that all of a packet takes the same one: `j < N` is, where packets divide
     N. What is read may also lie at the quotient of such an index by a number: one element for the whole packet, as the
-    scale of a group, or one for several, as a byte of two weights. A sum of four products of int8 with numbers of 2
+    scale of a group, or one for several, as a byte of two weights. Quotients that all of a packet share may be counted
+    with and asked for, and the remainder of such a division is an index like the divided one: so gathers a convolution
+    what its taps read. A sum of four products of int8 with numbers of 2
     bits is one operation (dp4a). In the registers of tensor cores a loop that decodes numbers of 4 bits takes what a
     thread holds of 32 columns: 16 bytes are loaded at once.
 
@@ -130,8 +151,8 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     layout = context.facts.get(op, "layout")
     if layout is None:
         return
-    in_memory = any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
-    dot = dot_of_four(op, context) if isinstance(layout, Blocked) and layout.vector % 4 == 0 else None
+    in_memory = is_over_memory(op)
+    dot = _dot(op, layout, context)
     if dot is not None:
         yield op, "vector", layout.vector
         yield op, "dot_of_four", dot
@@ -143,6 +164,29 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
     yield op, "vector", 1 if because or not in_memory else layout.vector
     if because and in_memory:
         yield rejected(op, "packets", because, edit)
+
+
+def is_side_by_side(op: Parallel, layout: FragmentLayout, context: Context) -> bool:
+    """Whether a loop that would run there is faster where lanes side by side take neighbours, one element each.
+
+    So it is where it takes elements of shared memory one by one, which then lie in different banks, and where it adds
+    to tensors atomically. Of other tensors a thread's own neighbours come together, with the first of them.
+    """
+    if _dot(op, layout, context) is not None or spread_tiles(op, layout, context.bounds):
+        return False
+    adds = any(isinstance(stmt, Atomic) and stmt.buffer.scope is Scope.GLOBAL for stmt in walk_stmts(op.body))
+    scopes = {access.buffer.scope for access in element_accesses(op.body)}
+    apart = adds or (Scope.SHARED in scopes and Scope.GLOBAL not in scopes)
+    return apart and _why_single(op, layout, context) != ("", "")
+
+
+def is_over_memory(op: Parallel) -> bool:
+    return any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
+
+
+def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> object:
+    """The sum of four products that a loop is, if it runs there."""
+    return dot_of_four(op, context) if isinstance(layout, Blocked) and layout.vector % 4 == 0 else None
 
 
 @rule(
@@ -287,28 +331,51 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
             "use fewer threads or larger tiles",
         )
 
+    def seen(expr: Expr) -> Expr:
+        return of_packet(expr, op.vars[-1], layout.vector, context.bounds)
+
     def of_packets(condition: Expr) -> bool:
-        return alike(condition, op.vars[-1], layout.vector, context.bounds)
+        return alike(seen(condition), op.vars[-1], layout.vector, context.bounds)
 
     body = tuple(walk_stmts(op.body))
-    moved = {stmt.var for stmt in body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])}
+    shared = {
+        stmt.var
+        for stmt in body
+        if isinstance(stmt, Let) and is_run(stmt.value, op.vars[-1], layout.vector, context.bounds)
+    }
+    moved = {stmt.var for stmt in body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])} - shared
     for stmt in body:
-        if not _simple(stmt, of_packets) and not (isinstance(stmt, Let) and stmt.var in moved):
+        if not _simple(stmt, of_packets) and not (isinstance(stmt, Let) and stmt.var in moved | shared):
             return (
                 f"line {stmt.span.line} is not plain arithmetic of elements",
                 "move branches and indices out of the loop",
             )
-    values = (stmt.value for stmt in body if isinstance(stmt, Let | Store) and not _is_condition(stmt))
+    values = (
+        stmt.value
+        for stmt in body
+        if isinstance(stmt, Let | Store)
+        and not _is_condition(stmt)
+        and not (isinstance(stmt, Let) and stmt.var in shared)
+    )
     used = {part for value in values for part in _beside_indices(value)}
     if moved & used:
         return "an index with a name is also a value", "write the index where it is used"
     for access in element_accesses(op.body):
-        expanded = replace(access, indices=tuple(context.bounds.expanded(index) for index in access.indices))
-        alone = not moved & variables(*access.indices) or access.indices[-1] in moved
+        expanded = replace(access, indices=tuple(map(seen, access.indices)))
+        *_, at = access.indices
+        alone = at in moved or not moved & variables(*_indices_that_move(access.indices, expanded.indices, op.vars[-1]))
         if not alone or not _consecutive(expanded, op.vars, layout.vector, context):
             because = f"`{access.buffer.name}` in line {access.span.line} is not consecutive along `{last}`"
             return because, f"let `{last}` stand alone in the last index of `{access.buffer.name}`"
     return "", ""
+
+
+def _indices_that_move(indices: tuple[Expr, ...], seen: tuple[Expr, ...], last: Var) -> Iterator[Expr]:
+    """The indices that differ from element to element of a packet, those left out that are a remainder."""
+    for index, as_seen in zip(indices, seen, strict=True):
+        is_remainder = isinstance(index, Binary) and index.op == "%" and as_seen != index
+        if last in walk(as_seen) and not is_remainder:
+            yield index
 
 
 def _beside_indices(expr: Expr) -> Iterator[Var]:
@@ -401,12 +468,7 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
 
 def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int, context: Context) -> bool:
     """Whether packets start at multiples of their size in what is divided, and its quotients come in equal runs."""
-    offset = context.bounds.linear(divided)
-    terms = dict(offset.terms)
-    low = context.bounds.interval(divided).low
-    if terms.pop(last, 0) != 1 or any(last in walk(atom) for atom in terms) or low is None or low < 0:
-        return False
-    if not starts_at(vector, offset.constant, terms, context.bounds):
+    if not starts_packet(divided, last, vector, context.bounds):
         return False
     if divisor % vector == 0:
         return True

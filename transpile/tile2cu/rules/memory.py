@@ -24,6 +24,7 @@ from tile2cu.core.program import (
     Store,
     While,
 )
+from tile2cu.core.runs import of_packet
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -248,7 +249,10 @@ def _accesses_of(
             for stmt, below in _under_conditions((op,), lasts, given):
                 for access in own_accesses(stmt):
                     place = context.bounds.expanded(access.indices[-1])
-                    divided, divisor = quotient_of(place, op.vars[-1]) or (None, 1)
+                    divided, divisor = quotient_of(place, op.vars[-1]) or (
+                        of_packet(place, op.vars[-1], vector, context.bounds),
+                        1,
+                    )
                     wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
                     yield access.buffer, _Box(_points(access.indices), wide, below, divisor, divided)
         case Copy() | AtomicTile():

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd, prod
 
-from tile2cu.core.accesses import element_accesses
+from tile2cu.core.accesses import buffers_used, element_accesses
 from tile2cu.core.expr import quotient_of, static_value
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for, uneven, uneven_stores
+from tile2cu.rules.loops import is_over_memory, is_side_by_side
 
 _COALESCED_LANES = 8  # of 16 bytes each: the 128 bytes of a cache line
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
@@ -93,6 +94,15 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
             "Blocked(extents=(64, 160), threads=(6, 20), vector=8, block_threads=128, rows=1)",
         ),
         Example(
+            'S = T.alloc_shared((1024,), "float32")\n'
+            'x = T.alloc_fragment((1024,), "float32")\n'
+            "for i in T.Parallel(1024):\n"
+            "    x[i] = S[1023 - i]",
+            "x",
+            "layout",
+            "Blocked(extents=(1024,), threads=(128,), vector=1, block_threads=128, rows=1)",
+        ),
+        Example(
             'state = T.alloc_fragment((128,), "float32")\nT.clear(state)',
             "state",
             "layout",
@@ -103,7 +113,8 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
 def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     """A tile that nothing else decides is spread row by row, 16 bytes a thread, neighbours side by side.
 
-    Of a small one threads take fewer bytes, rather than that several compute the same.
+    Of a small one threads take fewer bytes, rather than that several compute the same; of one that meets memory in
+    loops alone, which take elements of shared memory one by one or add to tensors atomically, one element.
     Of the ways to divide a row evenly among threads, the one is taken that needs the fewest registers, that is, that
     leaves the fewest threads idle; of equals the one with the most threads, a power of two of them first.
 
@@ -113,9 +124,11 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     for tile in sorted(undecided, key=lambda tile: -prod(tile.static_shape))[:1]:
         own = context.of(tile)
         vector = _vector(tile.static_shape, _bits_in_memory(tile, context))
+        layout = _fewest_registers(tile.static_shape, vector, own)
         if prod(tile.static_shape) > vector:  # else each thread has all of it, and reduces it by itself
-            vector = _shared_out(tile.static_shape, vector, own)
-        yield tile, "layout", _fewest_registers(tile.static_shape, vector, own)
+            vector = 1 if _is_side_by_side(tile, layout, context) else _shared_out(tile.static_shape, vector, own)
+            layout = _fewest_registers(tile.static_shape, vector, own)
+        yield tile, "layout", layout
 
 
 @rule(
@@ -162,6 +175,12 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
             "Blocked(extents=(1024,), threads=(128,), vector=4, block_threads=128, rows=1)",
         ),
         Example(
+            'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[1023 - i] = 0.0',
+            2,
+            "layout",
+            "Blocked(extents=(1024,), threads=(128,), vector=1, block_threads=128, rows=1)",
+        ),
+        Example(
             'S = T.alloc_shared((256,), "float16")\nfor i in T.Parallel(256):\n    S[i] = 0.0',
             2,
             "layout",
@@ -173,7 +192,8 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop without fragments is spread like a tile of its widest element type.
 
     A short one, which would leave half of the threads idle, takes fewer bytes a thread: it is done sooner, and
-    without a branch that its loads would have to wait behind.
+    without a branch that its loads would have to wait behind. Where it takes elements of shared memory one by
+    one, or adds to tensors atomically, lanes side by side take neighbours, in different banks, or in one line.
 
     Gives: the loop's layout.
     Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere, or gives all threads' element a turn's value.
@@ -192,7 +212,8 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bits for access in element_accesses(op.body)), default=32)
-    return _fewest_registers(shape, _shared_out(shape, _vector(shape, widest), context), context)
+    layout = _fewest_registers(shape, _shared_out(shape, _vector(shape, widest), context), context)
+    return _fewest_registers(shape, 1, context) if is_side_by_side(op, layout, context) else layout
 
 
 def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
@@ -204,6 +225,14 @@ def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
 
 def _undecided(tile: Buffer, context: Context) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, "layout") is None
+
+
+def _is_side_by_side(tile: Buffer, layout: Blocked, context: Context) -> bool:
+    """Whether only loops that are faster so move a tile's elements between memory and registers."""
+    users = [op for op in context.statements if tile in buffers_used(op)]
+    loops = [op for op in users if isinstance(op, Parallel) and is_over_memory(op)]
+    copied = any(isinstance(op, Copy) for op in users)
+    return bool(loops) and not copied and all(is_side_by_side(op, layout, context) for op in loops)
 
 
 def _bits_in_memory(tile: Buffer, context: Context) -> int:

@@ -1,0 +1,56 @@
+"""Sizes that the user's file computes from others keep their names."""
+
+from pathlib import Path
+
+from tile2cu.api import emit_text
+from tile2cu.targets import SM80, SM90A
+
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def small(n, w, block=128):
+    parts = T.ceildiv(n, block)
+    places = (w - 1) // 2 + parts
+    unused = n + w
+    i = n * w
+
+    @T.prim_func
+    def body(X: T.Tensor((n,), "float32"), W: T.Tensor((w,), "float32"), Y: T.Tensor((n,), "float32")):
+        with T.Kernel(parts, threads=128) as bx:
+            for i in T.Parallel(block):
+                Y[bx * block + i] = X[(i * places + bx) % n] * parts + W[n * w % w]
+    return body
+"""
+
+
+def test_a_name_stands_for_what_the_kernel_computes_with(tmp_path: Path) -> None:
+    """In the order of the file, and only where it is used; a name that something else has stands for that alone."""
+    path = tmp_path / "small.py"
+    path.write_text(KERNEL)
+    text = emit_text(path, kernel=None, target=SM80, bindings={})[0].files["small.cu"]
+    assert "  const int parts = tl::ceildiv(n, block);\n  const int places = tl::floordiv(w - 1, 2) + parts;\n" in text
+    assert "X(tl::floormod(i * places + bx, n)) * parts + W((n * w) % w)" in text
+    assert "unused" not in text
+    assert "const dim3 grid(tl::ceildiv(n, block));" in text
+
+
+def test_a_name_that_texts_use_themselves_is_numbered(tmp_path: Path) -> None:
+    """Pipelines count their turns by that name."""
+    path = tmp_path / "small.py"
+    path.write_text(
+        KERNEL.replace("parts", "turns")
+        .replace(
+            "for i in T.Parallel(block):",
+            "S = T.alloc_shared((64, 64), 'float16')\n"
+            "            C = T.alloc_fragment((64, 64), 'float32')\n"
+            "            for k in T.Pipelined(turns, num_stages=2):\n"
+            "                T.copy(H[k * 64, 0], S)\n"
+            "                T.gemm(S, S, C)\n"
+            "            for i in T.Parallel(block):",
+        )
+        .replace("def body(", "def body(H: T.Tensor((n, 64), 'float16'), ")
+    )
+    text = emit_text(path, kernel=None, target=SM90A, bindings={})[0].files["small.cu"]
+    assert "const int turns_1 = tl::ceildiv(n, block);" in text and "const int turns = turns_1;" in text
