@@ -77,14 +77,21 @@ def _keep(program: Any, emitted: Any, folder: Path, name: str, seconds: float) -
         folder.mkdir(parents=True)
         for file, content in emitted.files.items():
             (folder / file).write_text(content, encoding="utf-8")
-        in_bytes = {key: in_memory(value, types[key]) for key, value in tensors.items()}
-        np.savez_compressed(folder / "arguments.npz", **{key: _bytes(value) for key, value in in_bytes.items()})
-        np.savez(folder / "expected.npz", **{key: _bytes(in_memory(v, types[key])) for key, v in expected.items()})
+        placed, exact = (
+            {
+                key: making.with_strides(program, arguments, key, in_memory(value, types[key]))
+                for key, value in of.items()
+            }
+            for of in (tensors, expected)
+        )
+        np.savez_compressed(folder / "arguments.npz", **{key: _bytes(value) for key, value in placed.items()})
+        np.savez(folder / "expected.npz", **{key: _bytes(value) for key, value in exact.items()})
         about = {
             "name": name,
             "numbers": {key: np.asarray(value).item() for key, value in numbers.items()},
             "tolerance": asdict(tolerance(program, arguments, wgmma=True)),
-            "shapes": {key: list(np.shape(in_bytes[key])) for key in expected},
+            "shapes": {key: list(exact[key].shape) for key in expected},
+            "strides": {key: list(exact[key].strides) for key in expected},
             "types": {key: types[key].name for key in expected},
         }
         (folder / _VALUES).write_text(json.dumps(about))
@@ -93,7 +100,10 @@ def _keep(program: Any, emitted: Any, folder: Path, name: str, seconds: float) -
 
 
 def _bytes(array: np.ndarray) -> np.ndarray:
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    """The memory from an array's first element to its last one, gaps between strided rows included."""
+    steps = ((extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True))
+    size = sum(steps) + array.itemsize if array.size else 0
+    return np.frombuffer(ctypes.string_at(array.ctypes.data, size), np.uint8)
 
 
 def run(out: Path, nvcc: str, arch: str) -> None:
@@ -184,7 +194,10 @@ def compare(out: Path) -> Iterator[tuple[str, str]]:
             dtype = BY_NAME[about["types"][name]]
             stored = np.dtype(np.uint8) if dtype.is_packed else numpy_dtype(dtype)
             both = [
-                from_memory(data[name].view(stored).reshape(about["shapes"][name]), dtype)
+                from_memory(
+                    np.ndarray(about["shapes"][name], stored, data[name].tobytes(), strides=about["strides"][name]),
+                    dtype,
+                )
                 for data in (actual, expected)
             ]
             faults += [f"{name}: {fault}"] if (fault := limits.faults(*both, dtype)) else []

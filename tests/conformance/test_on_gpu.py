@@ -44,6 +44,23 @@ def test_results_are_compared(folder: Path) -> None:
     assert fault.startswith("Y: 1 of 64 elements are off")
 
 
+def test_rows_of_strided_tensors_lie_apart(tmp_path: Path) -> None:
+    statements = """
+        for i, j in T.Parallel(8, 8):
+            Y[i, j] = X[i, j] * 2
+    """
+    params = 'X: T.Tensor((8, 8), "float16"), Y: T.StridedTensor((8, 8), (S, 1), "float16")'
+    program = small_program(statements, params, head='S = T.dynamic("S")')
+    assert on_gpu._keep(program, emit_program(program, find("cuda:sm_80")), tmp_path / "000" / "0", "double", 5.0)
+    x, y = (np.load(tmp_path / "000" / "0" / "expected.npz")[name].view(np.float16) for name in "XY")
+    assert len(y) > len(x), "there are gaps"
+    leave(tmp_path / "000" / "0", 0)
+    assert list(on_gpu.compare(tmp_path)) == [("double", "")]
+    leave(tmp_path / "000" / "0", 1)
+    ((_, fault),) = on_gpu.compare(tmp_path)
+    assert fault.startswith("Y: 1 of 64 elements are off")
+
+
 def test_a_fault_of_the_run_is_told(folder: Path) -> None:
     (folder / "error").write_text("LaunchError: tl_status 4")
     assert list(on_gpu.compare(folder.parents[1])) == [("double", "LaunchError: tl_status 4")]
