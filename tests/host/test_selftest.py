@@ -103,6 +103,13 @@ def test_an_emitted_test_passes(
     assert ("refused" in done.stdout) == (target == "cuda:sm_90a"), "odd rows are tried where TMA cannot reach them"
 
 
+def test_a_test_whose_sizes_are_all_compiled_in(gxx: str, tmp_path: Path) -> None:
+    program = build(gxx, tmp_path, EXAMPLES / "vector_add.py", "cuda:sm_80", {"N": 3000})
+    for arguments in ([], ["time"]):
+        done = subprocess.run([program, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
 def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> None:
     (tmp_path / "zoo.py").write_text(ZOO)
     program = build(gxx, tmp_path, tmp_path / "zoo.py", "cuda:sm_80", {})

@@ -9,8 +9,7 @@
 //   nvcc -std=c++17 -gencode arch=compute_80,code=sm_80 -D TL_ON_GPU -I HEADERS
 //       linear_int4.cu linear_int4_test.cpp -o linear_int4_test
 // `linear_int4_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the
-// kernel;
-// `linear_int4_test M K N` times a call of these sizes.
+// kernel. `linear_int4_test M K N` times a call of these sizes.
 #include "linear_int4.h"
 
 #include <tl/test.h>
