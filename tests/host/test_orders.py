@@ -58,6 +58,50 @@ def test_a_tensor_that_other_threads_write_again(tmp_path: Path) -> None:
     assert kernel.source.count("tl::sync_threads();") == 2
 
 
+def test_values_of_rows_that_change_in_place_beside_others(tmp_path: Path) -> None:
+    """Several threads hold each row: none of them reads what the one that stores a row has stored."""
+    kernel = load_body(
+        tmp_path,
+        """
+        x = T.alloc_fragment((32, 64), "float32")
+        tile = T.alloc_shared((32, 64), "float32")
+        before = T.alloc_shared((32,), "float32")
+        most = T.alloc_fragment((32,), "float32")
+        step = T.alloc_fragment((32,), "float32")
+        since = T.alloc_fragment((32,), "float32")
+        T.fill(before, 1)
+        for turn in T.serial(2):
+            T.copy(X[turn * 32, 0], x)
+            T.reduce_max(x, most, dim=1)
+            for i in T.Parallel(32):
+                step[i] = most[i] - before[i]
+                before[i] = most[i]
+            for i in T.Parallel(32):
+                since[i] = Past[i]
+                if step[i] > 0:
+                    Past[i] = since[i] + step[i]
+            T.copy(x, tile)
+            for i in T.Parallel(32):
+                for j in T.serial(64):
+                    step[i] = step[i] + tile[i, j]
+                    tile[i, j] = step[i]
+            T.copy(tile, x)
+            for i, j in T.Parallel(32, 64):
+                Y[turn * 32 + i, j] = x[i, j] * 2 + step[i] + since[i]
+        """,
+        'X: T.Tensor((64, 64), "float32"), Past: T.Tensor((32,), "float32"), Y: T.Tensor((64, 64), "float32")',
+    )
+    x, past = (RNG.integers(-9, 10, shape).astype(np.float32) for shape in ((2, 32, 64), 32))
+    expected, before, since = [], np.ones(32, np.float32), past.copy()
+    for rows in x:
+        step, before = rows.max(axis=1) - before, rows.max(axis=1)
+        sums = step[:, None] + rows.cumsum(axis=1)
+        expected.append(sums * 2 + sums[:, -1:] + since[:, None])
+        since = since + np.maximum(step, 0)
+    np.testing.assert_array_equal(kernel(x.reshape(64, 64), past), np.concatenate(expected))
+    np.testing.assert_array_equal(past, since)
+
+
 def test_threads_that_come_back_to_their_own_elements_of_a_tensor_need_no_barrier(tmp_path: Path) -> None:
     kernel = load_body(
         tmp_path,

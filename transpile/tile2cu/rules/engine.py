@@ -14,7 +14,20 @@ from tile2cu.core.effects import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
 from tile2cu.core.groups import by_groups, fragments
-from tile2cu.core.program import Buffer, Gemm, If, Launch, Loop, Program, Scope, Stmt, While, group_of, walk_stmts
+from tile2cu.core.program import (
+    Buffer,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    Parallel,
+    Program,
+    Scope,
+    Stmt,
+    While,
+    group_of,
+    walk_stmts,
+)
 from tile2cu.core.schedule import Specialised
 from tile2cu.rules.rewrite.apart import apart
 from tile2cu.rules.rewrite.branches import by_thread
@@ -24,6 +37,7 @@ from tile2cu.rules.rewrite.copied import loops_that_copy
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
 from tile2cu.rules.rewrite.held import in_flight, in_registers
+from tile2cu.rules.rewrite.in_place import by_one_thread_each
 from tile2cu.rules.rewrite.mask import masks_after_products
 from tile2cu.rules.rewrite.nested import joined_loops
 from tile2cu.rules.rewrite.normal import normal_form
@@ -194,6 +208,8 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
             launch = in_flight(launch, copied)
         elif (direct := context.facts.get(launch, "unstaged")) is not None:
             launch = direct
+        elif (loop := _changing_in_place(context)) is not None:
+            launch = by_one_thread_each(launch, loop)
         elif any(others := [context.facts.get(op, "instead") for op in launch.body]):
             body = tuple(other or op for op, other in zip(launch.body, others, strict=True))
             launch = replace(launch, body=body)
@@ -221,6 +237,12 @@ def _with_operand(context: Context, what: str) -> Gemm | None:
     """The product of whose first operand a fact says so; the launch is to have another in its place."""
     products = (op for op in context.statements if isinstance(op, Gemm))
     return next((op for op in products if context.facts.get(op, what) == op.a.buffer.name), None)
+
+
+def _changing_in_place(context: Context) -> Parallel | None:
+    """A loop of which one thread is to do all of an element."""
+    loops = (op for op in context.statements if isinstance(op, Parallel))
+    return next((op for op in loops if context.facts.get(op, "by_one_each")), None)
 
 
 def _sharing(launch: Launch) -> dict[int, int]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import element_accesses
+from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.rewrite.in_place import only_it_reads
 
 _CP_ASYNC_BYTES = 4  # the narrowest cp.async: PTX ISA, 'cp.async', cp-size
 
@@ -163,7 +164,11 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
 def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
     """Where several threads hold the same element, one of them writes it to memory, or prints it.
 
-    Gives: "once" when replicas skip the whole loop, "stores" when they skip what it writes and prints, "all" otherwise.
+    Where a loop changes memory in place and writes fragments, too, the others would read what that one has written: the
+    fragments go through shared memory then, or the others leave the loop out where nothing else reads the fragments.
+
+    Gives: "once" when replicas skip the whole loop, "stores" when they skip what it writes and prints, "all" otherwise;
+    whether one thread is to do all of an element. The launch is then decided anew with it.
     """
     layout: FragmentLayout = context.facts[op, "layout"]
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
@@ -174,10 +179,22 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
     )
     if update is not None and layout.replicas > 1 and len(memory) < len(stores):
         raise _one_thread_knows(update, op, layout)
+    if layout.replicas > 1 and len(memory) < len(stores) and _changes_in_place(op):
+        alone = only_it_reads(op, context.launch)
+        yield op, "owners", "once" if alone else "stores"
+        if not alone:
+            yield op, "by_one_each", True
+        return
     if layout.replicas == 1 or not (memory or prints):
         yield op, "owners", "all"
     else:
         yield op, "owners", "once" if len(memory) == len(stores) else "stores"
+
+
+def _changes_in_place(op: Parallel) -> bool:
+    """Whether a loop reads a tensor or a shared tile that it writes."""
+    both = {buffer.memory for buffer in buffers_written(op)} & {buffer.memory for buffer in buffers_read(op)}
+    return any(buffer.scope in (Scope.GLOBAL, Scope.SHARED) for buffer in both)
 
 
 def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> Tile2CuError:
