@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(threads)
   // attention_varlen.py:74-75  A block without queries has no turn; a causal one stops at the last key that its
   // last query sees.
   const int last = tl::min(length_k, diagonal + block_M);
-  const int loop_range = bx * block_M < length ? tl::ceildiv(tl::max(0, last), block_N) : 0;
+  const int loop_range = tl::ceildiv(tl::max(0, last), block_N);
 
   // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto load = [&](int k) {

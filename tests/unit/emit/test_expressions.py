@@ -67,6 +67,14 @@ def test_a_select_is_lazy_and_parenthesised_inside_others() -> None:
     assert text(binary("+", select, X)) == "(bx < 3 ? x : 0.0f) + x"
 
 
+def test_a_choice_that_is_known_is_not_asked() -> None:
+    condition = binary("<", BX, int_const(3))
+    select = Call(FLOAT32, "if_then_else", (condition, X, Const(FLOAT32, 0.0)))
+    knows = printer()
+    knows.holds = condition
+    assert knows.text(select) == "x"
+
+
 def test_mixed_logic_gets_the_parentheses_that_compilers_ask_for() -> None:
     low, high = binary("<", BX, int_const(3)), binary(">", BX, int_const(5))
     both = Binary(low.dtype, "and", low, high)

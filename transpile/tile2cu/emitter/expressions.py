@@ -89,6 +89,7 @@ class Printer:
     any_order: bool = False  # its elements stand as numbers of 4 bits come apart
     ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of packets
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
+    holds: Expr | None = None  # a condition that is known to hold from here on
     derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for
 
     def text(self, expr: Expr, want: DType | None = None) -> str:
@@ -332,6 +333,8 @@ class Printer:
 
     def _select(self, expr: Call, dtype: DType) -> tuple[str, int]:
         condition, yes, no = expr.args
+        if condition == self.holds:
+            return self._converted(yes, dtype)
         parts = (self._condition(condition), self._converted(yes, dtype), self._converted(no, dtype))
         if self.packet is not None:
             return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
 from tile2cu.core.prelude import around, hoisted
 from tile2cu.core.program import (
     Assert,
@@ -196,7 +196,9 @@ class Statements:
             return ()
         about = f"such a block would write nothing  [{self.facts.rule(self.settled.launch, 'idle')}]"
         text = f"if ({self.printer.text(self.idle.condition)}) return;  // {about}"
-        return (*self.paragraphs(self.idle.before), StatementView("line", {"text": text}))
+        first = self.paragraphs(self.idle.before)
+        self.printer.holds = negated(self.idle.condition)  # the others have left
+        return (*first, StatementView("line", {"text": text}))
 
     def end(self) -> tuple[StatementView, ...]:
         """What all threads but a producer's do last."""
