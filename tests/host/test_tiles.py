@@ -114,3 +114,23 @@ def test_reductions_from_anywhere_to_anywhere_along_any_dimension(tmp_path: Path
     rows = np.abs(first).max(axis=1)
     expected = first[None] + 100 * middle[:, None] + 10000 * last[:, :, None] + rows[None, :, None]
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_rows_and_columns_of_a_product_are_summed_up(target: str, dim: int, tmp_path: Path) -> None:
+    statements = f"""
+        S = T.alloc_shared((128, 128), "float16")
+        L = T.alloc_fragment((128, 128), "float32")
+        line = T.alloc_fragment((128,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X, S)
+        T.gemm(S, S, L, clear_accum=True)
+        T.reduce_sum(L, line, dim={dim})
+        T.reduce_sum(line, total, dim=0)
+        Y[0] = total[0]
+    """
+    params = 'X: T.Tensor((128, 128), "float16"), Y: T.Tensor((1,), "float32")'
+    x = integers(128, 128)
+    kernel = load_body(tmp_path, statements, params, threads=256, target=target)
+    np.testing.assert_array_equal(kernel(x.astype(np.float16)), [(x @ x).sum()])

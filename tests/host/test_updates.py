@@ -14,13 +14,13 @@ RNG = np.random.default_rng(0)
     "update",
     ["S[7] = S[7] + total[0] * 2.0", "S[7] += total[0] * 2.0", "S[at[0]] = total[0] * 2.0 + S[7]"],
 )
-@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
-def test_an_element_of_a_shared_tile(update: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scope", "target"), [("shared", "cuda:sm_80"), ("fragment", "cuda:sm_90a")])
+def test_an_element_of_a_shared_tile(update: str, scope: str, target: str, tmp_path: Path) -> None:
     """With 256 threads in any order, on every turn of a loop."""
     statements = f"""
         S = T.alloc_shared((64,), "float32")
         L = T.alloc_fragment((64,), "float32")
-        total = T.alloc_shared((1,), "float32")
+        total = T.alloc_{scope}((1,), "float32")
         T.copy(X[bx * 64], S)
         for turn in T.serial(3):
             T.copy(S, L)

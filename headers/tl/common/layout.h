@@ -6,6 +6,7 @@
 //   coordinate<dim>(reg)    where the element in register `reg` of this thread lies
 //   valid(reg)              false for registers that are left over because the tile does not fill them
 //   replica()               0 in the threads that store; other threads hold copies of what one of those holds
+//   spread(0)               with one dimension, which threads its elements lie in
 // and with two dimensions:
 //   rows, cols              the layouts of one value a row and one value a column (tl::RowsOf, tl::ColsOf)
 //   row_register(reg), col_register(reg)    the register of those that belongs to register `reg`

@@ -13,6 +13,7 @@ template <int M, class Warps> struct MmaRows {
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return lane() % 4 + warp() % Warps::n + warp() / (Warps::m * Warps::n); }
+  TL_BOTH static constexpr Spread spread(int) { return {4, 8, Warps::n, Warps::m}; }
 };
 
 // Columns of an mma tile. (T32,V2) -> (N8), stride ((2,0),1), repeated along a warp's columns.
@@ -24,6 +25,7 @@ template <int N, class Warps> struct MmaCols {
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return lane() / 4 + warp() / Warps::n * 8; }
+  TL_BOTH static constexpr Spread spread(int) { return {1, 4, 1, Warps::n}; }
 };
 
 // The tile of a warp: m16n8 tiles, row-major; in each the registers c0..c3 of mma.m16n8k16's D, in CuTe's notation
@@ -62,9 +64,7 @@ template <int M_, int N_, class Warps_> struct MmaAccumulator : MmaWarpTile<M_ /
   static TL_DEVICE int first_col() { return warp() % Warps::n * Tile::warp_cols; }
   static TL_DEVICE int replica() { return warp() / (Warps::m * Warps::n); }
   // Who shares a row (dim 1 varies) or a column (dim 0 varies).
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{1, 4, 1, Warps::n} : Spread{4, 8, Warps::n, Warps::m};
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 // An M x K operand A in registers: the rows go over the warps along M, and each warp along N holds a copy.
@@ -82,9 +82,7 @@ template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M
   static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
   static TL_DEVICE int first_col() { return 0; }
   static TL_DEVICE int replica() { return warp() % Warps::n + warp() / (Warps::m * Warps::n); }
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{1, 4, 1, 1} : Spread{4, 8, Warps::n, Warps::m};
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 // With one warp along N nothing is copied, and it is an accumulator: a fragment of results is the next GEMM's operand.
@@ -110,8 +108,6 @@ template <int K, int N, class Warps_> struct MmaRegistersB {
   static TL_DEVICE int n(int reg) { return along_n::template coordinate<0>(n_register(reg)); }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return warp() / Warps::n; }
-  TL_BOTH static constexpr Spread spread_along_k() { return {1, 4, 1, 1}; }
-  TL_BOTH static constexpr Spread spread_along_n() { return {4, 8, 1, Warps::n}; }
 };
 // Stored as it lies in a product, K x N.
 template <int K, int N_, class Warps> struct MmaOperandB : MmaRegistersB<K, N_, Warps> {
@@ -124,9 +120,7 @@ template <int K, int N_, class Warps> struct MmaOperandB : MmaRegistersB<K, N_, 
   }
   static TL_DEVICE constexpr int row_register(int reg) { return Registers::k_register(reg); }
   static TL_DEVICE constexpr int col_register(int reg) { return Registers::n_register(reg); }
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Registers::spread_along_n() : Registers::spread_along_k();
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 // Stored N x K, for tl::transposed(fragment): neighbours along K are neighbours in registers.
 template <int N_, int K, class Warps> struct MmaTransposedOperandB : MmaRegistersB<K, N_, Warps> {
@@ -139,9 +133,7 @@ template <int N_, int K, class Warps> struct MmaTransposedOperandB : MmaRegister
   }
   static TL_DEVICE constexpr int row_register(int reg) { return Registers::n_register(reg); }
   static TL_DEVICE constexpr int col_register(int reg) { return Registers::k_register(reg); }
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Registers::spread_along_k() : Registers::spread_along_n();
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 }  // namespace tl

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tile2cu.api import emit
-from tile2cu.core.program import Program, walk_stmts
+from tile2cu.core.program import Let, Program, walk_stmts
 from tile2cu.frontend import programs
 
 
@@ -42,6 +42,22 @@ def test_name_with_two_values_is_numbered(body: Callable[..., Program], listing:
 def test_loop_variable_gives_way_to_a_constant(body: Callable[..., Program], listing: Callable[..., list[str]]) -> None:
     text = "S = T.alloc_shared((block_M, 32), 'float32')\nfor block_M in T.serial(4):\n    T.copy(A[block_M, 0], S)"
     assert listing(body(text)) == ["serial block_M_1 in 0:4:1", "  copy A[block_M_1:+block_M, 0:+32] -> S"]
+
+
+def test_a_number_gives_way_to_an_extent_of_its_name(trace: Callable[..., Program]) -> None:
+    program = trace(
+        """
+        import tilelang.language as T
+
+        @T.prim_func
+        def kernel(A: T.Tensor((T.dynamic("n"),), "int32"), B: T.Tensor((4,), "int32")):
+            with T.Kernel(4, threads=128) as bx:
+                n = B[bx] + 1
+                A[0] = n
+        """
+    )
+    assert [size.name for size in program.sizes] == ["n"]
+    assert [stmt.var.name for stmt in program.launches[0].body if isinstance(stmt, Let)] == ["n_1"]
 
 
 def test_loops_in_sequence_share_a_name(body: Callable[..., Program], listing: Callable[..., list[str]]) -> None:

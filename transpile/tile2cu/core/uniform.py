@@ -109,6 +109,9 @@ class Uniformity:
                 divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self._element(stmt.src.buffer)
             case Gemm():
                 name, divergent = stmt.c.buffer.name, True
+            case Reduce(dst=Buffer(scope=Scope.FRAGMENT)) if stmt.src.scope is not Scope.LOCAL:
+                # Read at an index which is no loop variable, it is held by every thread: each combines the same parts.
+                name = stmt.dst.name
             case Reduce() | Scan():
                 name, divergent = stmt.dst.name, True
             case _:

@@ -1,7 +1,8 @@
 """The last step: names that are clear in the whole program.
 
 While a kernel is traced, a constant whose name already has another value is numbered, though the other may turn out
-to be unused. Here every used constant gets its own name back where it can, and variables and tiles make way for it.
+to be unused. Here every used constant gets its own name back where it can, and variables and tiles make way for it,
+and for the arguments: a tensor's extent may have the name of a number that the kernel computes.
 """
 
 import dataclasses
@@ -78,11 +79,11 @@ def naming(constants: Iterable[tuple[str, Constant]], arguments: Iterable[str], 
         taken.add(name)
         if name != current:
             renamed[current] = name
-    constant_names = taken - arguments
     declared = set(_declared_names(launches))
+    hidden = sorted(declared & taken)
     taken |= declared
     variables: dict[str, str] = {}
-    for name in sorted(declared & constant_names):
+    for name in hidden:
         variables[name] = _free(name, taken)
         taken.add(variables[name])
     return Naming(renamed, variables)

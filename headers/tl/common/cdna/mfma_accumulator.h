@@ -35,6 +35,7 @@ template <int M, class Warps, class Shape> struct MfmaRows {
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return lane() / Shape::size + warp() % Warps::n + warp() / (Warps::m * Warps::n); }
+  TL_BOTH static constexpr Spread spread(int) { return {1, Shape::size, Warps::n, Warps::m}; }
 };
 
 // One value a column.
@@ -47,6 +48,7 @@ template <int N, class Warps, class Shape, class Interleave> struct MfmaCols {
   template <int dim> static TL_DEVICE int coordinate(int reg) { return warp() % Warps::n * warp_cols + column(reg); }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return lane() % Shape::size + warp() / Warps::n * Shape::size; }
+  TL_BOTH static constexpr Spread spread(int) { return {Shape::size, Shape::groups, 1, Warps::n}; }
 };
 
 // The tile of a wave: row after row of instructions; in CuTe's notation each row of 16x16 instructions is
@@ -95,9 +97,7 @@ struct MfmaAccumulator : MfmaWarpTile<M_ / Warps_::m, N_ / Warps_::n, Shape_, In
   static TL_DEVICE int first_col() { return warp() % Warps::n * Tile::warp_cols; }
   static TL_DEVICE int replica() { return warp() / (Warps::m * Warps::n); }
   // Who shares a row (dim 1 varies) or a column (dim 0 varies).
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{Shape::size, Shape::groups, 1, Warps::n} : Spread{1, Shape::size, Warps::n, Warps::m};
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 // An M x K operand A in registers: the rows go over the waves along M, and each wave along N holds a copy.
@@ -118,9 +118,7 @@ struct MfmaSharedOperandA : MfmaWarpTile<M_ / Warps_::m, K_, Shape_, Interleave_
   static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
   static TL_DEVICE int first_col() { return 0; }
   static TL_DEVICE int replica() { return warp() % Warps::n + warp() / (Warps::m * Warps::n); }
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{Shape::size, Shape::groups, 1, 1} : Spread{1, Shape::size, Warps::n, Warps::m};
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 // With one wave along N nothing is copied, and it is an accumulator: a fragment of results is the next GEMM's operand.

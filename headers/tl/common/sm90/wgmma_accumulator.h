@@ -19,6 +19,7 @@ template <int M, int along_m> struct WgmmaRows {
   template <int dim> static TL_DEVICE int coordinate(int reg) { return row(reg); }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return lane() % 4 + warp() / (warpgroup_warps * along_m); }
+  TL_BOTH static constexpr Spread spread(int) { return {4, 8, 1, warpgroup_warps * along_m}; }
 };
 
 // Columns of a wgmma tile: every warp of a warpgroup has all that the warpgroup has. (T32,V2) -> (N8), stride
@@ -34,6 +35,7 @@ template <int N, int along_m, int along_n> struct WgmmaCols {
     constexpr int warps = warpgroup_warps * along_m;
     return lane() / 4 + (warp() % warps + warp() / (warps * along_n)) * 8;
   }
+  TL_BOTH static constexpr Spread spread(int) { return {1, 4, warpgroup_warps * along_m, along_n}; }
 };
 
 // An M x N accumulator: warpgroup g owns M / along_m consecutive rows from the (g % along_m)-th part on, 64 at a time,
@@ -66,9 +68,7 @@ template <int M_, int N_, int along_m = 1, int along_n = 1> struct WgmmaAccumula
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return warp() / (warpgroup_warps * along_m * along_n); }
   // Who shares a row (dim 1 varies) or a column (dim 0 varies).
-  TL_BOTH static constexpr Spread spread(int dim) {
-    return dim == 1 ? Spread{1, 4, warpgroup_warps * along_m, along_n} : Spread{4, 8, 1, warpgroup_warps * along_m};
-  }
+  TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
 // Where the part of a thread's warpgroup starts, asked once, where the fragment is declared. The shuffle tells the
