@@ -185,19 +185,27 @@ class FirstTiles:
 class InFlight:
     """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.
 
-    The shared tiles that `before` writes for the product are `written`; each has two slots. Where the operand that it
-    writes is a fragment, the product has a copy of it, which `copied` makes.
+    Products `beside` it end the turn as well, and are in flight with it. The shared tiles that `before` writes for them
+    are `written`; each has two slots. Where the operand that it writes is a fragment, the product has a copy of it,
+    which `copied` makes.
     """
 
     before: tuple[Stmt, ...]
     product: Gemm
     written: tuple[Buffer, ...] = ()
     copied: Copy | None = None
+    beside: tuple[Gemm, ...] = ()
+
+    @property
+    def products(self) -> tuple[Gemm, ...]:
+        """All that are in flight."""
+        return (self.product, *self.beside)
 
     def __str__(self) -> str:
         tiles = self.written if self.copied is None else (self.copied.src.buffer,)
         names = ", ".join(tile.name for tile in tiles)
-        return f"{self.product.c.buffer.name} of the turn before, while {names} is written"
+        results = ", ".join(product.c.buffer.name for product in self.products)
+        return f"{results} of the turn before, while {names} is written"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,17 +103,28 @@ def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "St
     if found.copied is not None:
         return _in_flight_from_registers(op, found, found.copied, turns, statements)
     turn, names, settled = turns["turn"], statements.printer.names, statements.settled
-    tiles, sum_ = listed([names(tile.name) for tile in found.written]), names(found.product.c.buffer.name)
-    slots = "has" if len(found.written) == 1 else "have"
+    tiles, sums = [names(tile.name) for tile in found.written], [names(each.c.buffer.name) for each in found.products]
+    slots = "has" if len(tiles) == 1 else "have"
+    what, are, these, their = (
+        ("product", "is", "this one stays", "its") if len(sums) == 1 else ("products", "are", "these stay", "their")
+    )
     statements.printer.slots |= {tile.name: f"{turn} % {slots_of(tile, settled)}" for tile in found.written}
-    *before, product = statements.body((*found.before, found.product))
-    start = replace(product, parts={**product.parts, "name": "gemm_start"})
+    views = statements.body((*found.before, *found.products))
+    before, products = views[: -len(sums)], views[-len(sums) :]
+    starts = (replace(product, parts={**product.parts, "name": "gemm_start"}) for product in products)
     note = (
-        f"Turns overlap: the product of turn {turn} - 1 is in flight while turn {turn} writes {tiles}, which "
-        f"{slots} two slots. All warps waited for the product of turn {turn} - 2, the last that read the slot  "
+        f"Turns overlap: the {what} of turn {turn} - 1 {are} in flight while turn {turn} writes {listed(tiles)}, which "
+        f"{slots} two slots. All warps waited for the {what} of turn {turn} - 2, the last that read the slot  "
         f"[{statements.facts.rule(op, 'in_flight')}]"
     )
-    return StatementView("in_flight", {**turns, "sum": sum_}, comments=(note,), body=(*before, start))
+    settled_first = [f"tl::settle({name});" for name in sums]
+    parts = {
+        **turns,
+        "settle": "\n".join(settled_first) + f"  // {their} registers are written before products in flight take them",
+        "wait": f"tl::gemm_wait<{len(sums)}>();  // the {what} of the turn before {are} there, {these} in flight",
+        "end": "\n".join(f"tl::gemm_wait<0>({name});" for name in sums),
+    }
+    return StatementView("in_flight", parts, comments=(note,), body=(*before, *starts))
 
 
 def _in_flight_from_registers(

@@ -55,6 +55,7 @@ from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.rewrite.rows_ahead import ROWS_AHEAD, with_rows_ahead
 from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
 from tile2cu.rules.rewrite.straight import STRAIGHT, with_straight_copies
+from tile2cu.rules.rewrite.sums_after import AFTER_LOOP, with_sums_after_loops
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -83,6 +84,7 @@ REWRITES = {
     OWN_ROWS: with_own_rows,
     COPIED: loops_that_copy,
     STRAIGHT: with_straight_copies,
+    AFTER_LOOP: with_sums_after_loops,
 }
 
 RULES: tuple[Rule, ...] = (

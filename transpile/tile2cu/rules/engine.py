@@ -47,6 +47,7 @@ from tile2cu.rules.rewrite.rows_ahead import with_rows_ahead
 from tile2cu.rules.rewrite.skipped import with_skipped_turns
 from tile2cu.rules.rewrite.staging import through_shared
 from tile2cu.rules.rewrite.straight import with_straight_copies
+from tile2cu.rules.rewrite.sums_after import with_sums_after_loops
 from tile2cu.rules.rewrite.unused import without_unused
 from tile2cu.rules.rewrite.updates import updates_by_all
 from tile2cu.rules.rewrite.views import views_through_shared
@@ -227,7 +228,7 @@ def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
     launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
     launch = flat_loops(joined_loops(views_through_shared(without_ones(launch))))
     launch = normal_form(with_straight_copies(launch))
-    launch = divisions_by_shared_numbers(masks_after_products(launch))
+    launch = divisions_by_shared_numbers(masks_after_products(with_sums_after_loops(launch)))
     launch = loops_that_copy(launch) if target.cp_async else launch
     launch = with_overwriting_products(with_own_rows(launch)) if target.wgmma else launch
     return launch if program.own_barriers else updates_by_all(launch)

@@ -1,6 +1,7 @@
 """Hopper: a product that stays in flight while the next turn prepares its operand."""
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from tile2cu.core.accesses import (
     buffers_read,
@@ -51,6 +52,23 @@ T.copy(C_local, Z[0, 0])
 
 
 _DECODE = _decode("alloc_shared", 64, "A_shared, B")
+_GATHER = """
+rows = T.alloc_shared((64,), "int32")
+X_shared = T.alloc_shared((64, 64), "float16")
+G_shared = T.alloc_shared((64, 64), "float16")
+U_shared = T.alloc_shared((64, 64), "float16")
+gate = T.alloc_fragment((64, 64), "float32")
+up = T.alloc_fragment((64, 64), "float32")
+T.clear(gate)
+T.clear(up)
+for k in T.Pipelined(4, num_stages=2):
+    for i, j in T.Parallel(64, 64):
+        X_shared[i, j] = Z[rows[i], k * 64 + j]
+    T.copy(Z[0, k * 64], G_shared)
+    T.copy(Z[64, k * 64], U_shared)
+    T.gemm(X_shared, G_shared, gate, transpose_B=True)
+    T.gemm(X_shared, U_shared, up, transpose_B=True)
+"""
 _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
 
 
@@ -62,6 +80,13 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
     examples=(
         Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B is written", target="cuda:sm_90a"),
         Example(_DECODE, "B", "slots", "2", target="cuda:sm_90a"),
+        Example(
+            _GATHER,
+            9,
+            "in_flight",
+            "gate, up of the turn before, while X_shared is written",
+            target="cuda:sm_90a",
+        ),
         Example(
             _DECODE_IN_REGISTERS,
             6,
@@ -75,8 +100,9 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
 def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     """The product at a turn's end stays in flight while the next turn writes its operand, which gets a second slot.
 
-    That needs an operand that each turn writes whole and nothing else uses, a result that nothing else in the loop
-    touches, and room: in shared memory for the second slots, in registers for a copy, which the product reads.
+    So do several that end a turn, of operands in shared memory. That needs an operand that each turn writes whole and
+    nothing else uses, results that nothing else in the loop touches, and room: in shared memory for the second slots,
+    in registers for a copy, which the product reads.
 
     Gives: what runs while the product is in flight, and two slots for each shared tile that is written then; or of the
     product, the fragment to copy. The launch is then decided anew with the copy.
@@ -86,27 +112,36 @@ def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
         return
     if not is_at_top(op, context):
         return  # the ring goes on from tile to tile: a slot that is still read would be the next tile's
-    *before, product = pipeline.body
-    if not isinstance(product, Gemm) or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
+    before, products = _ending(pipeline.body)
+    if not products or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
         return
-    if product.a.buffer.scope is Scope.FRAGMENT:
-        yield from _in_registers(op, tuple(before), product, context)
+    if len(products) == 1 and products[0].a.buffer.scope is Scope.FRAGMENT:
+        yield from _in_registers(op, before, products[0], context)
     else:
-        yield from _in_shared(op, tuple(before), product, context)
+        yield from _in_shared(op, before, products, context)
 
 
-def _in_shared(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Context) -> Iterator[Decision]:
+def _ending(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Gemm, ...]]:
+    """(what comes before, the products that end a turn)."""
+    products = tuple(takewhile(lambda stmt: isinstance(stmt, Gemm), reversed(body)))[::-1]
+    return body[: len(body) - len(products)], products  # type: ignore[return-value]
+
+
+def _in_shared(op: Loop, before: tuple[Stmt, ...], products: tuple[Gemm, ...], context: Context) -> Iterator[Decision]:
     """Where the turn writes an operand in shared memory."""
-    operands = (product.a.buffer, product.b.buffer)
+    operands = tuple(dict.fromkeys(region.buffer for product in products for region in (product.a, product.b)))
+    results = {product.c.buffer for product in products}
     written = frozenset().union(*(buffers_written(stmt) for stmt in before))
     tiles = tuple(tile for tile in operands if tile in written)
-    if not tiles or _touched(product.c.buffer, before) or any(tile.scope is not Scope.SHARED for tile in operands):
+    if not tiles or any(tile.scope is not Scope.SHARED for tile in operands) or len(results) < len(products):
         return
-    alone = all(_handed_over(tile, (*before, product), context) for tile in tiles)
+    if any(_touched(result, before) for result in results):
+        return
+    alone = all(_handed_over(tile, (*before, *products), context) for tile in tiles)
     ledger = ledger_of(context.launch, context, workspaces_of(context), ())
     more = sum(context.facts[tile, "layout"].bytes for tile in tiles)
     if alone and ledger.total + more <= ledger.limit:
-        yield op, "in_flight", InFlight(before=before, product=product, written=tiles)
+        yield op, "in_flight", InFlight(before=before, product=products[0], written=tiles, beside=products[1:])
         for tile in tiles:
             yield tile, "slots", 2
 
@@ -137,13 +172,16 @@ def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
 
 
 def _handed_over(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> bool:
-    """Whether one statement of the body writes the whole tile, a later one reads it, and nothing else touches it."""
+    """Whether one statement of the body writes the whole tile, later ones read it, and nothing else touches it."""
     if tile.of is not None or viewed(context.launch, tile):
         return False
     users = [stmt for stmt in body if tile in buffers_used(stmt)]
     inside = {id(stmt) for stmt in walk_stmts(body)}
     elsewhere = any(tile in used_by_itself(op) for op in context.statements if id(op) not in inside)
-    if len(users) != 2 or elsewhere:
+    if len(users) < 2 or elsewhere:
         return False
-    writer, reader = users
-    return overwrites(writer, tile) and tile not in buffers_read(writer) and tile not in buffers_written(reader)
+    writer, *readers = users
+    if not all(isinstance(reader, Gemm) for reader in readers[1:]):
+        return False
+    kept = not any(tile in buffers_written(reader) for reader in readers)
+    return overwrites(writer, tile) and tile not in buffers_read(writer) and kept

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd, prod
 
-from tile2cu.core.accesses import buffers_used, element_accesses
-from tile2cu.core.expr import quotient_of, static_value
+from tile2cu.core.accesses import Access, buffers_used, element_accesses
+from tile2cu.core.expr import quotient_of, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -175,6 +175,15 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
             "Blocked(extents=(1024,), threads=(128,), vector=4, block_threads=128, rows=1)",
         ),
         Example(
+            'S = T.alloc_shared((16, 64), "float16")\n'
+            'rows = T.alloc_shared((16,), "int32")\n'
+            "for i, j in T.Parallel(16, 64):\n"
+            "    S[i, j] = Z[rows[i], bx * 64 + j]",
+            3,
+            "layout",
+            "Blocked(extents=(16, 64), threads=(16, 8), vector=8, block_threads=128, rows=1)",
+        ),
+        Example(
             'S = T.alloc_shared((1024,), "float32")\nfor i in T.Parallel(1024):\n    S[1023 - i] = 0.0',
             2,
             "layout",
@@ -191,6 +200,7 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
 def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop without fragments is spread like a tile of its widest element type.
 
+    Integers that a row shares, numbers of rows that are gathered, do not count.
     A short one, which would leave half of the threads idle, takes fewer bytes a thread: it is done sooner, and
     without a branch that its loads would have to wait behind. Where it takes elements of shared memory one by
     one, or adds to tensors atomically, lanes side by side take neighbours, in different banks, or in one line.
@@ -211,9 +221,14 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
 
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
-    widest = max((access.buffer.dtype.bits for access in element_accesses(op.body)), default=32)
+    widest = max((access.buffer.dtype.bits for access in element_accesses(op.body) if _counts(access, op)), default=32)
     layout = _fewest_registers(shape, _shared_out(shape, _vector(shape, widest), context), context)
     return _fewest_registers(shape, 1, context) if is_side_by_side(op, layout, context) else layout
+
+
+def _counts(access: Access, op: Parallel) -> bool:
+    """Whether an access says how wide packets are: an integer that all of one share, a row's number, does not."""
+    return not access.buffer.dtype.is_int or any(op.vars[-1] in walk(index) for index in access.indices)
 
 
 def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
