@@ -183,6 +183,24 @@ def _expression(b: Builder, first: Tile) -> tuple[str, float]:
     return text, bound
 
 
+def narrow(b: Builder) -> None:
+    """Integers of 8 or 16 bits, computed with in int, as floats."""
+    dtype = str(b.pick("uint8", "int8", "uint16", "int16"))
+    largest = INPUT if dtype.startswith("int") else 2 ** int(dtype.removeprefix("uint")) - 1  # -1 wraps
+    at = f"{b.tensor(('M', 'N'), dtype)}[by * {b.rows} + i, bx * {b.cols} + j]"
+    text, bound = b.pick(  # type: ignore[misc]
+        ("{0} + {0}", 2 * largest), ("{0} * {0} - 7", largest**2 + 7), ("({0} + {0}) >> 1", largest),
+        ("~{0}", largest + 1), ("1 << ({0} & 15)", 2**15), ("{0} << 2", 4 * largest), ("{0} & 12", 12),
+    )  # fmt: skip
+    fitting = [each for each in EXACT if each != "int32" and bound <= EXACT[each]]
+    if not fitting:
+        return
+    tile = b.tile("ij", str(b.pick(*fitting)), bound)
+    value = f'T.cast({text.format(at)}, "{tile.dtype}")'
+    b.lines += [f"for i, j in T.Parallel({b.rows}, {b.cols}):", f"    {tile.at('i, j')} = {value}"]
+    b.keep(tile)
+
+
 def neighbours(b: Builder) -> None:
     """Elements of a shared tile that other threads wrote."""
     source = b.some(shared=True)
@@ -326,7 +344,7 @@ def accumulate(b: Builder) -> None:
     ]
 
 
-STEPS = (load, move, elementwise, neighbours, reduce, scan, repeat, product, second_product, accumulate)
+STEPS = (load, move, elementwise, narrow, neighbours, reduce, scan, repeat, product, second_product, accumulate)
 _TEXT = """\
 import tilelang
 import tilelang.language as T
