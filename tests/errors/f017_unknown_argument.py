@@ -18,3 +18,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 11 |             T.copy(A[bx * block_M, 0], A_shared, pipelined=True)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = help: it takes src, dst, coalesced_width, disable_tma, eviction_policy, prefer_instruction, annotations, loop_layout

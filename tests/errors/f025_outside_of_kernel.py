@@ -16,3 +16,4 @@ def kernel(M):
 #   |
 # 9 |         T.clear(A)
 #   |         ^^^^^^^^^^
+#   = help: put it into the block of `with T.Kernel(blocks, threads=128) as bx:`

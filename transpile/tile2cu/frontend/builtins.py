@@ -32,9 +32,10 @@ def invoke(cx: Context, function: Builtin, arguments: Arguments) -> object:
 
 
 def _meant(arguments: Arguments, takes: list[str]) -> str:
-    """What a name may be meant for that is no parameter's."""
+    """What a name may be meant for that is no parameter's; else what the parameters are."""
     unknown = next((name for name in arguments.named if name not in takes), None)
-    return did_you_mean(unknown, takes) if unknown is not None else ""
+    named = f"it takes {', '.join(takes)}" if takes else ""
+    return named if unknown is None else did_you_mean(unknown, takes) or named
 
 
 def invoke_with(cx: Context, function: Builtin, positional: tuple[object, ...]) -> object:

@@ -7,7 +7,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.frontend import attributes, builtins, classes, imports, operators
+from tile2cu.frontend import attributes, builtins, classes, imports, language, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
@@ -89,7 +89,8 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
     if node.value in builtins.PYTHON:
         raise Fault("T2C-F013", f"`{node.value}` is not available", help="tile2cu reads the file without running it")
     known = [*env.names(), *builtins.NAMES]
-    raise Fault("T2C-F009", f"`{node.value}` is not defined", help=did_you_mean(node.value, known))
+    near = f"did you mean `T.{node.value}`?" if language.is_name(node.value) else did_you_mean(node.value, known)
+    raise Fault("T2C-F009", f"`{node.value}` is not defined", help=near)
 
 
 def _integer(cx: Context, node: cst.Integer, env: Env) -> object:

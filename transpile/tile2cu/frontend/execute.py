@@ -107,6 +107,7 @@ _WAYS_OUT = {
     "global": "return the value, or take it as an argument",
     "nonlocal": "return the value, or take it as an argument",
     "import": "import at the top of the file",
+    "class": "define it at the top of the file",
     "match": "write `if` and `elif`",
 }
 

@@ -176,7 +176,9 @@ class _Trace:
             assert isinstance(found, Function)
             self.decorated = found.maker or self.decorated
             return found
-        raise self._error("T2C-F032", f"`{self.kernel.name}` returns {describe(value)}, not a T.prim_func")
+        way_out = "end it with `return` and the function's name" if value is None else ""
+        what = f"`{self.kernel.name}` returns {describe(value)}, not a T.prim_func"
+        raise self._error("T2C-F032", what, help=way_out)
 
     def _call_factory(self, factory: Function) -> object:
         assert isinstance(factory.node, cst.FunctionDef)
@@ -406,8 +408,8 @@ class _Trace:
         error.names = missing
         raise error
 
-    def _error(self, code: str, message: str, function: Function | None = None) -> Tile2CuError:
-        return Tile2CuError(code, message, self._name_span(function or self.kernel.function))
+    def _error(self, code: str, message: str, function: Function | None = None, *, help: str = "") -> Tile2CuError:
+        return Tile2CuError(code, message, self._name_span(function or self.kernel.function), help=help)
 
     def _name_span(self, function: Function) -> Span:
         assert isinstance(function.node, cst.FunctionDef)

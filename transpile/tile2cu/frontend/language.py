@@ -66,6 +66,11 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
 _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run) for name, run in _FUNCTIONS.items()})
 
 
+def is_name(name: str) -> bool:
+    """Whether the language has that name: a forgotten `T.` stands before it, perhaps."""
+    return name in _TABLE or name in NAMES
+
+
 def lookup(name: str) -> object:
     """The value of `T.name`. Raises for names that are not supported and for names that do not exist."""
     if name in _TABLE:

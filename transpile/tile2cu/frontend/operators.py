@@ -159,7 +159,9 @@ def _sequences(budget: Budget, op: str, lhs: object, rhs: object) -> object:
         case ("<" | "<=" | ">" | ">=", str(), str()) | ("<" | "<=" | ">" | ">=", list() | tuple(), list() | tuple()):
             budget.structure((lhs, rhs))
         case _:
-            raise Fault("T2C-F014", f"`{op}` does not go with {describe(lhs)} and {describe(rhs)}")
+            whole = any(isinstance(side, Buffer) for side in (lhs, rhs))
+            help = "write a T.Parallel loop over the elements" if whole else ""
+            raise Fault("T2C-F014", f"`{op}` does not go with {describe(lhs)} and {describe(rhs)}", help=help)
     return native(op, lhs, rhs)
 
 

@@ -198,7 +198,8 @@ class Recorder:
     def require_kernel(self, what: str) -> None:
         """Refuse what makes sense only inside `with T.Kernel`."""
         if self._launch is None:
-            raise Fault("T2C-F025", f"{what} is used outside of `with T.Kernel(...)`")
+            help = "put it into the block of `with T.Kernel(blocks, threads=128) as bx:`"
+            raise Fault("T2C-F025", f"{what} is used outside of `with T.Kernel(...)`", help=help)
 
     def require_tile_operation(self, what: str) -> None:
         """Refuse an operation on whole tiles inside T.Parallel, where each thread is on its own."""

@@ -37,7 +37,9 @@ def gemm(
     if mbar is not None:
         raise Fault("T2C-F011", "T.gemm with `mbar` is not supported yet")
     if not isinstance(policy, Policy):
-        raise Fault("T2C-F023", f"`policy` of T.gemm is one of T.GemmWarpPolicy, not {describe(policy)}")
+        names = " or ".join(f"T.GemmWarpPolicy.{each.value}" for each in Policy if each.value)
+        what = f"`policy` of T.gemm is one of T.GemmWarpPolicy, not {describe(policy)}"
+        raise Fault("T2C-F023", what, help=f"write {names}")
     transpose_a, left = _operand(A, as_flag(transpose_A, "`transpose_A` of T.gemm"))
     transpose_b, right = _operand(B, as_flag(transpose_B, "`transpose_B` of T.gemm"))
     if isinstance(left, TileValue):
