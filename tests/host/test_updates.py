@@ -69,3 +69,27 @@ def test_what_is_made_of_other_elements_needs_no_barrier(tmp_path: Path) -> None
     x = RNG.integers(-9, 10, 64).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), np.cumsum(x))
     assert "S_new" not in kernel.source
+
+
+def test_stores_that_are_left_to_one_thread_share_a_branch(tmp_path: Path) -> None:
+    """Several threads hold a row's sum: all add to it, and one of them writes it, and its square."""
+    statements = """
+        x = T.alloc_fragment((8, 64), "float32")
+        part = T.alloc_fragment((8,), "float32")
+        total = T.alloc_fragment((8,), "float32")
+        S = T.alloc_shared((2, 8), "float32")
+        T.clear(total)
+        for turn in T.serial(2):
+            T.copy(X[0, turn * 64], x)
+            T.reduce_sum(x, part, dim=1)
+            for i in T.Parallel(8):
+                total[i] += part[i]
+                S[0, i] = total[i]
+                S[1, i] = total[i] * total[i]
+        T.copy(S, Y)
+    """
+    params = 'X: T.Tensor((8, 128), "float32"), Y: T.Tensor((2, 8), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    x = RNG.integers(-9, 10, (8, 128)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), [x.sum(axis=1), x.sum(axis=1) ** 2])
+    assert kernel.source.count("if (tl::owns(") == 1

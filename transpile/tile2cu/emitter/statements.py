@@ -60,6 +60,7 @@ from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import asks_memory, each_taken, visit, visits, walk_in
 
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
+_OWNS = "tl::owns"
 
 
 class Statements:
@@ -134,7 +135,7 @@ class Statements:
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of an elementwise body: the user's comments, no places."""
-        return tuple(self.statement(stmt, list(stmt.comments)) for stmt in body)
+        return _joined(tuple(self.statement(stmt, list(stmt.comments)) for stmt in body))
 
     def _with_barrier(self, stmt: Stmt, above: list[str]) -> Iterator[StatementView]:
         """The statement, after the barrier it needs; `above` are the comments of its paragraph."""
@@ -238,7 +239,7 @@ class Statements:
         layout, self.replicated = self.replicated, None
         view = self.statement(stmt, above)
         self.replicated = layout
-        return StatementView("branch", {"condition": f"tl::owns({layout}{{}})"}, view.line, (), (view,))
+        return StatementView("branch", {"condition": f"{_OWNS}({layout}{{}})"}, view.line, (), (view,))
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
@@ -416,6 +417,19 @@ class Statements:
                 count = self.printer.index(part.extent)
                 text = f"tl::{name}<{count}{known}>({text}, {self.printer.index(part.start)})"
         return text
+
+
+def _joined(views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:
+    """Neighbours that are left to the same thread, as one branch."""
+    found: list[StatementView] = []
+    for view in views:
+        before = found[-1] if found else None
+        owned = view.kind == "branch" and view.parts["condition"].startswith(_OWNS)
+        if before is not None and owned and (before.kind, before.parts) == (view.kind, view.parts):
+            found[-1] = replace(before, body=(*before.body, *view.body))
+        else:
+            found.append(view)
+    return tuple(found)
 
 
 def _is_long(stop: Expr) -> bool:
