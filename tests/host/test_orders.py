@@ -102,6 +102,39 @@ def test_values_of_rows_that_change_in_place_beside_others(tmp_path: Path) -> No
     np.testing.assert_array_equal(past, since)
 
 
+def test_turns_that_change_what_their_loop_counts_to(tmp_path: Path) -> None:
+    """As in Python, a loop's bounds are those of when it begins; in a tile, a variable and an array of each thread."""
+    kernel = load_body(
+        tmp_path,
+        """
+        sums = T.alloc_fragment((64,), "int32")
+        count = T.alloc_shared((1,), "int32")
+        left = T.alloc_var("int32", init=0)
+        own = T.alloc_local((1,), "int32")
+        T.clear(sums)
+        count[0] = N[bx]
+        for turn in T.serial(count[0]):
+            for i in T.Parallel(64):
+                sums[i] += 1
+            if count[0] < 9:
+                count[0] = count[0] + 1
+        for turn in T.serial(3, left - 1, -1):
+            for i in T.Parallel(64):
+                sums[i] += 10 * turn
+            left = left + 2
+        for i in T.Parallel(64):
+            own[0] = 2
+            for turn in T.serial(own[0] + 1):
+                sums[i] += 1000
+                own[0] = 0
+        T.copy(sums, Y[bx * 64])
+        """,
+        'N: T.Tensor((2,), "int32"), Y: T.Tensor((128,), "int32")',
+        grid="2",
+    )
+    np.testing.assert_array_equal(kernel(np.array([3, 5], np.int32)), np.repeat([3063, 3065], 64))
+
+
 def test_threads_that_come_back_to_their_own_elements_of_a_tensor_need_no_barrier(tmp_path: Path) -> None:
     kernel = load_body(
         tmp_path,

@@ -56,6 +56,8 @@ def zoo(N, sum=32, i0=24, threads=128):
             for i, j in T.Parallel(sum, i0):
                 v = I[bx * sum + i, j] - 5
                 J[bx * sum + i, j] = T.cast((v // 3 - v % 4) * 77 ^ (v << shift), "uint8")
+            for k in T.serial(turns):
+                turns += k
             for i in T.Parallel(sum):
                 Rows[bx * sum + i, 3] = turns
     return body

@@ -302,6 +302,14 @@ def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
     return tuple(other for other in launch.tiles if other is not tile and other.memory is tile.memory)
 
 
+def may_change(expr: Expr, body: tuple[Stmt, ...]) -> bool:
+    """Whether statements may change an expression's value."""
+    assigned = {stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Assign | Declare)}
+    read = [part.buffer for part in walk(expr) if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
+    written = frozenset().union(*map(buffers_written, body))
+    return bool(variables(expr) & assigned) or any(touches(written, buffer) for buffer in read)
+
+
 def depend(a: Stmt, b: Stmt) -> bool:
     """Whether two statements must keep their order."""
     return bool(buffers_written(a) & buffers_used(b) or buffers_read(a) & buffers_written(b))

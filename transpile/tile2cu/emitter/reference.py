@@ -7,6 +7,7 @@ the kernel.
 import math
 from collections.abc import Iterator
 
+from tile2cu.core.accesses import may_change
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.expr import (
     Binary,
@@ -156,8 +157,10 @@ class Reference:
                 var, start, stop = self.names(stmt.var.name), self.text(stmt.start), self.text(stmt.stop)
                 compare = ">" if (static_value(stmt.step) or 1) < 0 else "<"
                 move = f"{var} += {self.text(stmt.step)}"
+                end = f"{var}_end" if may_change(stmt.stop, stmt.body) else ""
+                begun = f"{start}, {end} = {stop}" if end else start
                 return [
-                    f"for (int64_t {var} = {start}; {var} {compare} {stop}; {move}) {{",
+                    f"for (int64_t {var} = {begun}; {var} {compare} {end or stop}; {move}) {{",
                     *self._block(stmt.body),
                     "}",
                 ]

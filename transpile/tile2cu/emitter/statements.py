@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tile2cu.core.accesses import may_change
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
 from tile2cu.core.prelude import around, hoisted
@@ -390,7 +391,8 @@ class Statements:
             return each_taken(self.walk, op, self)
         step = int(static_value(op.step) or 0)
         name, stop = self.printer.names(op.var.name), self.printer.text(op.stop)
-        end = self.printer.names.fresh(f"{name}_end") if _is_long(op.stop) else ""
+        named = _is_long(op.stop) or may_change(op.stop, op.body)
+        end = self.printer.names.fresh(f"{name}_end") if named else ""
         parts = {
             "end": f"const int {end} = {stop};" if end else "",
             "variable": name,
