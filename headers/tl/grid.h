@@ -1,5 +1,5 @@
-// Kernels whose blocks wait for one another: a barrier of the grid, and the launch that it takes. What includes tl.h and
-// has such a kernel includes this, too.
+// Kernels whose blocks wait for one another: a barrier of the grid, and the launch that it takes. What includes tl.h
+// and has such a kernel includes this, too.
 #pragma once
 #include "tl.h"
 

@@ -35,8 +35,8 @@ template <int same> struct Groups<same> {
   static TL_DEVICE int size(int) { return same; }
 };
 
-// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block. It is
-// one number for all groups, or one for each.
+// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block. It
+// is one number for all groups, or one for each.
 #ifdef TL_GROUP
 TL_DEVICE int group() { return Groups<TL_GROUP>::group(thread_of_block()); }
 TL_DEVICE int thread() { return thread_of_block() - Groups<TL_GROUP>::first(thread_of_block()); }

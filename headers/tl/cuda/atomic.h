@@ -33,8 +33,8 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return before;
 }
 
-// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile. The machine's
-// atomics take words, of which allocations have whole ones. [CUDA C++ Programming Guide, "Atomic Functions"]
+// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile. The
+// machine's atomics take words, of which allocations have whole ones. [CUDA C++ Programming Guide, "Atomic Functions"]
 TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
   const auto address = reinterpret_cast<uintptr_t>(byte);
   unsigned* const word = reinterpret_cast<unsigned*>(address & ~uintptr_t(3));

@@ -138,7 +138,8 @@ int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   void* values[] = {cuda::address(arguments)..., nullptr};
   return cuda::start(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes, stream);
 }
-// The same of a kernel that may start before the ones before it on the stream are done, if they let it: it waits itself.
+// The same of a kernel that may start before the ones before it on the stream are done, if they let it: it waits
+// itself.
 // [CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"]
 template <class... Parameters>
 int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,

@@ -29,9 +29,10 @@ TL_DEVICE float reciprocal_approx(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// a / b, rounded alike; within an ulp for |a| < 2^-100 and for quotients below 2^-126. What hangs on b alone is computed
-// once for all a that share it; each a then takes a multiplication and two fused ones, which round right [Brisebarre,
-// Muller, Raina, "Accelerating correctly rounded floating-point division when the divisor is known in advance", 2004].
+// a / b, rounded alike; within an ulp for |a| < 2^-100 and for quotients below 2^-126. What hangs on b alone is
+// computed once for all a that share it; each a then takes a multiplication and two fused ones, which round right
+// [Brisebarre, Muller, Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
+// advance", 2004].
 TL_DEVICE float divide_rounded(float a, float b) {
   const float scale = ::fabsf(b) > 0x1p100f ? 0x1p-32f : ::fabsf(b) < 0x1p-64f ? 0x1p64f : 1.0f;
   const float divisor = b * scale, reciprocal = __frcp_rn(divisor);  // within float's range, but for zero and infinity

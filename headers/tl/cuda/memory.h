@@ -24,8 +24,8 @@ TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
 
-// 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them; zeros where they are not
-// wanted. A predicate, for a branch would hold back the loads behind it until what stands before it is computed.
+// 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them; zeros where they are
+// not wanted. A predicate, for a branch would hold back the loads behind it until what stands before it is computed.
 // [PTX ISA, "Data Movement and Conversion Instructions: ld", .level::eviction_priority; "... createpolicy"]
 #define TL_LOAD16_EVICT(name, priority)                                                 \
   TL_DEVICE uint4 name(const void* from, bool wanted) {                                 \

@@ -70,7 +70,8 @@ TL_DEVICE uint32_t pack2(float low, float high, half) {
   return packed;
 }
 
-// Two halves at once, each operation rounded to nearest even; a product and a sum may become one operation, as of floats.
+// Two halves at once, each operation rounded to nearest even; a product and a sum may become one operation, as of
+// floats.
 // [PTX ISA, "Half Precision Floating Point Instructions": add, sub, mul, .f16x2]
 TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
   uint32_t sums;

@@ -23,7 +23,8 @@ typedef unsigned long long uintptr_t;
 
 namespace tl {
 
-// Found by the headers of tl in place of ::std, to which nothing is added. Of types without volatile, arrays, functions.
+// Found by the headers of tl in place of ::std, to which nothing is added. Of types without volatile, arrays,
+// functions.
 namespace std {
 
 template <bool value_> struct bool_constant {

@@ -8,8 +8,8 @@ namespace tl {
 // Who: every thread of the block. [CUDA C++ Programming Guide, "Synchronization Functions"]
 TL_DEVICE void sync_block() { __syncthreads(); }
 
-// Waits until `threads` threads have come to barrier `id` (0..15; 0 is sync_block's, of all threads), by sync or by arrive;
-// orders shared memory among them. Who: whole warps, `threads` is a multiple of 32.
+// Waits until `threads` threads have come to barrier `id` (0..15; 0 is sync_block's, of all threads), by sync or by
+// arrive; orders shared memory among them. Who: whole warps, `threads` is a multiple of 32.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier"]
 TL_DEVICE void barrier_sync(int id, int threads) {
   asm volatile("barrier.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -1,5 +1,5 @@
-// Warp collectives. Who: every lane of the warp, or all that `lanes` has bits for, at the same call. None of them orders
-// memory.
+// Warp collectives. Who: every lane of the warp, or all that `lanes` has bits for, at the same call. None of them
+// orders memory.
 #pragma once
 #include "../standard.h"
 #include "memory.h"

@@ -8,8 +8,8 @@ namespace tl {
 // How far offsets reach.
 constexpr int64_t buffer_bytes = int64_t(1) << 31;
 
-// The 4, 8 or 16 bytes at start + offset, or zeros where they are not among the first `bytes`: the hardware compares, and
-// neither a branch nor a vector instruction is needed. `start` and `bytes` are the same in all lanes. Any thread.
+// The 4, 8 or 16 bytes at start + offset, or zeros where they are not among the first `bytes`: the hardware compares,
+// and neither a branch nor a vector instruction is needed. `start` and `bytes` are the same in all lanes. Any thread.
 template <class Bits> TL_DEVICE Bits load_inside(const void* start, uint32_t bytes, uint32_t offset) {
   constexpr int raw_bits_of_32 = 0x27000;  // the buffer's format: NUM_FORMAT float, DATA_FORMAT 32
   const auto buffer =

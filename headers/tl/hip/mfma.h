@@ -34,8 +34,8 @@ template <int priority> TL_DEVICE void set_wave_priority() {
 }
 
 // Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
-// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8 in
-// shared memory. Who: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
+// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
+// in shared memory. Who: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #if defined(__gfx950__)
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2 && !is_packed<T>;
 template <class T> TL_DEVICE auto load_transposed(const T* from) {

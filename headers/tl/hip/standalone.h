@@ -1,5 +1,6 @@
-// The little of HIP's own headers that emitted text needs, so that a plain clang compiles it: no ROCm, no device library
-// (clang-19 -x hip --offload-arch=gfx942 -nogpuinc -nogpulib). With ROCm's headers at hand this file is not included.
+// The little of HIP's own headers that emitted text needs, so that a plain clang compiles it: no ROCm, no device
+// library (clang-19 -x hip --offload-arch=gfx942 -nogpuinc -nogpulib). With ROCm's headers at hand this file is not
+// included.
 #pragma once
 #include <cmath>
 #include <cstddef>

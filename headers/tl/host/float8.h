@@ -1,4 +1,5 @@
-// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half, but for sparse ones.
+// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half, but for
+// sparse ones.
 #pragma once
 #include "engine.h"
 #include "kernel.h"

@@ -36,8 +36,8 @@ template <int threads, class Work> class TileQueue {
       mbarrier_init(drawn.read[slot], threads / warp_size);
     }
   }
-  // Whether there is a tile for the block in this round, from 0 on: its work, work_tile(number). Who: the producer's one
-  // thread.
+  // Whether there is a tile for the block in this round, from 0 on: its work, work_tile(number). Who: the producer's
+  // one thread.
   template <class Place> TL_DEVICE bool draw(int round, Work& work, const Place& work_tile) const {
     const int number = round == 0 ? static_cast<int>(blockIdx.x) : next();
     if (number < count_) work = work_tile(number);
@@ -59,7 +59,8 @@ template <int threads, class Work> class TileQueue {
   }
 
  protected:
-  // What the others see as drawn, when they have read what was drawn two rounds before. Returns `found`. Who: one thread.
+  // What the others see as drawn, when they have read what was drawn two rounds before. Returns `found`. Who: one
+  // thread.
   TL_DEVICE bool hand_on(int round, const Work& work, bool found) const {
     const int slot = round % 2;
     mbarrier_wait(drawn_.read[slot], (round / 2 & 1) ^ 1);

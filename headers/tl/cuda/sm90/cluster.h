@@ -27,9 +27,9 @@ TL_DEVICE void sync_cluster() {
   cluster_arrive();
   cluster_wait();
 }
-// Shows barriers that one thread of each block has initialised, and fenced by mbarrier_init_fence, to all threads of the
-// cluster; nothing else that other blocks wrote. A barrier of the cluster that shows all would wait until the whole GPU
-// sees what was written before. Who: every thread of the cluster.
+// Shows barriers that one thread of each block has initialised, and fenced by mbarrier_init_fence, to all threads of
+// the cluster; nothing else that other blocks wrote. A barrier of the cluster that shows all would wait until the whole
+// GPU sees what was written before. Who: every thread of the cluster.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: membar, fence", fence.mbarrier_init]
 TL_DEVICE void show_barriers_to_cluster() {
   sync_threads();
@@ -57,8 +57,8 @@ TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");
 }
-// The same by who has only read: what this thread wrote is visible to its own block alone. The arrival above waits until
-// all blocks of the cluster see it, some 1000 cycles (MEMBAR.ALL.GPU in the machine code).
+// The same by who has only read: what this thread wrote is visible to its own block alone. The arrival above waits
+// until all blocks of the cluster see it, some 1000 cycles (MEMBAR.ALL.GPU in the machine code).
 TL_DEVICE void mbarrier_arrive_as_reader(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");

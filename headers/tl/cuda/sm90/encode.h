@@ -38,8 +38,8 @@ static inline EncodeTensorMap find_encode_tensor_map(int& error) {
 
 // Describes a tensor to TMA. Innermost dimension first: extents and the box in elements, strides of the dimensions from
 // the second on in bytes, multiples of 16 as `base` is. A box's row is at most `swizzle_bytes` (128, 64, 32), unless
-// that is 0. Elements have 1, 2, 4 or 8 bytes; those of 4 are floats, which matters where TMA adds. Gives 0, or an error
-// code of the driver (CUresult) or the runtime. Host side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
+// that is 0. Elements have 1, 2, 4 or 8 bytes; those of 4 are floats, which matters where TMA adds. Gives 0, or an
+// error code of the driver (CUresult) or the runtime. Host side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, int swizzle_bytes) {
   int error = 0;

@@ -57,8 +57,8 @@ template <class T, int words> class WgmmaWords {
 template <int n> TL_DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n)); }
 template <int n> TL_DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n)); }
 
-// d = a * b, or += when `accumulate`: n a multiple of 8 up to 256, K 32 bytes of T. d is float, int32_t for integers, or
-// half for halves, of which elements 2 i and 2 i + 1 are a register.
+// d = a * b, or += when `accumulate`: n a multiple of 8 up to 256, K 32 bytes of T. d is float, int32_t for integers,
+// or half for halves, of which elements 2 i and 2 i + 1 are a register.
 // `a_mn`, `b_mn`: the operand, of 16 bits, has M or N contiguous, not K. Element i of thread t holds row
 // 16 * (t / 32) + t % 32 / 4 + 8 * (i / 2 % 2), column 8 * (i / 4) + 2 * (t % 4) + i % 2.
 // [PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D]
@@ -67,7 +67,8 @@ TL_DEVICE void wgmma_m64(D* d, uint64_t a, uint64_t b, bool accumulate, T) {
   cuda::WgmmaInstruction<n, cuda::WgmmaOperand<T, D>>::template shared<a_mn, b_mn>(d, a, b, accumulate);
 }
 // The same with A in registers, two elements of 16 bits each, the lower column in the lower half: register i of thread
-// t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.  [same section, A]
+// t holds row 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.
+// [same section, A]
 template <int n, bool b_mn = false, class D, class T>
 TL_DEVICE void wgmma_m64(D* d, const uint32_t (&a)[4], uint64_t b, bool accumulate, T) {
   cuda::WgmmaInstruction<n, cuda::WgmmaOperand<T, D>>::template registers<b_mn>(d, a, b, accumulate);

@@ -25,11 +25,11 @@ template <class T, class Sum>
 using WgmmaOperand = std::conditional_t<std::is_same<Sum, half>::value, HalfInHalf, typename WgmmaOperandOf<T>::type>;
 
 // shared(): A and B by descriptor; registers(): A in four registers of two 16-bit elements each. `mn` says that an
-// operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers, or
-// n / 4 of two halves each; they are overwritten when `accumulate` is 0.
+// operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers,
+// or n / 4 of two halves each; they are overwritten when `accumulate` is 0.
 #ifdef __CUDA_ARCH__
 template <int n, class Operand> struct WgmmaInstruction;
-#else  // nvcc reads kernels for the host, too, where no code is made of them: it need not read all instructions for that
+#else  // nvcc reads kernels for the host, too, and makes no code of them: it need not read all instructions for it
 template <int n, class Operand> struct WgmmaInstruction {
   template <int a_mn, int b_mn, class Sum> static TL_DEVICE void shared(Sum*, uint64_t, uint64_t, int) {}
   template <int b_mn, class Sum> static TL_DEVICE void registers(Sum*, const uint32_t*, uint64_t, int) {}

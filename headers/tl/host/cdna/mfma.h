@@ -63,14 +63,15 @@ template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(R
   }
 }
 
-// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Who: every wave for itself. Here all are alike.
+// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Who: every wave for itself. Here all are
+// alike.
 template <int priority> TL_DEVICE void set_wave_priority() {
   static_assert(priority >= 0 && priority <= 3, "a wave's priority is 0 to 3");
 }
 
 // Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
-// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8 in
-// shared memory. Who: every lane of the wave.
+// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
+// in shared memory. Who: every lane of the wave.
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2;
 template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T* from) {
   Vec<T, 8 / sizeof(T)> column;
