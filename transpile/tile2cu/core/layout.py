@@ -228,6 +228,11 @@ class Blocked(FragmentLayout):
         registers = -(-self.extents[dim] // (self.threads[dim] * vector)) * vector
         return Along(lanes, -(-self.threads[dim] // lanes), registers)
 
+    def parts_within_warps(self, dim: int) -> bool:
+        """Whether lanes of one warp hold parts of the dimension that they cannot exchange by flipping bits."""
+        shared = self.along(dim)
+        return shared.warps > 1 and shared.lanes * prod(self.threads[dim + 1 :]) < self.warp_size
+
     @property
     def has_idle_lanes(self) -> bool:
         """Whether some of the grid's places lie past the tile's edge."""

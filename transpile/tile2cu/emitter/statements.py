@@ -6,6 +6,7 @@ from dataclasses import replace
 from tile2cu.core.accesses import may_change
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
+from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.prelude import around, hoisted
 from tile2cu.core.program import (
     Assert,
@@ -377,11 +378,14 @@ class Statements:
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
     def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
-        warps = self.facts[op, "workspace"]
-        if warps == 1:
+        parts = self.facts[op, "workspace"]
+        if parts == 1:
             return ()
+        layout: FragmentLayout = self.facts[op.src, "layout"]
+        within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
+        who = f"groups of {layout.along(op.dim).lanes} lanes" if within else "warps"
         rule = self.facts.rule(op, "workspace")
-        return (f"{warps} warps hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
+        return (f"{parts} {who} hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
 
     def _loop(self, op: Loop) -> StatementView:
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")
