@@ -49,14 +49,24 @@ def _step(cx: Context, wanted: Deferred) -> object:
     """One step on the way: a value, or the import that the module has under the name."""
     env = _module(cx, wanted, wanted.module)
     if wanted.name is None:
-        return Opaque(wanted.module) if env is None else Instance(wanted.module, env.values)
+        return _missing(cx, wanted, None) if env is None else Instance(wanted.module, env.values)
     if env is not None and wanted.name in env.values:
         return env.values[wanted.name]
     inner = _module(cx, wanted, f"{wanted.module}.{wanted.name}".lstrip("."))
     if inner is not None:
         return Instance(wanted.name, inner.values)
     star = env.values.get("*") if env is not None else None
-    return replace(star, name=wanted.name) if isinstance(star, Deferred) else Opaque(wanted.name)
+    return replace(star, name=wanted.name) if isinstance(star, Deferred) else _missing(cx, wanted, env)
+
+
+def _missing(cx: Context, wanted: Deferred, module: Env | None) -> Opaque:
+    """A name of a module that lies not beside the file, or has no such name."""
+    what = (
+        f"no file of `{wanted.module}` lies beside this one"
+        if module is None
+        else f"`{wanted.module}` has no such name"
+    )
+    return Opaque(wanted.name or wanted.module, cx.here, Tile2CuError("T2C-F008", what, cx.here))
 
 
 def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:
