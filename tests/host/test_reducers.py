@@ -160,6 +160,35 @@ def test_turns_that_meet_at_an_element_combine(update: str, dtype: str, tmp_path
     np.testing.assert_array_equal(np.asarray(kernel(x)).astype(np.float32), expected)
 
 
+@pytest.mark.parametrize("threads", [32, 256])
+def test_a_fragment_collects_along_what_it_has_no_dimension_for(threads: int, tmp_path: Path) -> None:
+    """Of rows, under a condition, and of everything, beside other statements."""
+    statements = """
+        S = T.alloc_shared((40, 48), "float32")
+        row = T.alloc_fragment((40,), "float32")
+        most = T.alloc_fragment((40,), "float32")
+        count = T.alloc_fragment((1,), "float32")
+        T.copy(X, S)
+        T.fill(row, 1)
+        T.fill(most, 0)
+        T.clear(count)
+        for i, j in T.Parallel(40, 48):
+            row[i] = row[i] + S[i, j] * 2.0 + 1.0
+            if j > i:
+                most[i] = T.max(S[i, j], most[i])
+                count[0] += 1.0
+            S[i, j] = -S[i, j]
+        for i in T.Parallel(40):
+            Y[i] = row[i] + 1000 * most[i] + 1e5 * count[0] + S[i, 0]
+    """
+    params = 'X: T.Tensor((40, 48), "float32"), Y: T.Tensor((40,), "float32")'
+    kernel = load_body(tmp_path, statements, params, threads=threads)
+    x = RNG.integers(-4, 5, (40, 48)).astype(np.float32)
+    above = np.triu(np.ones((40, 48), bool), 1)
+    rows, most = 2 * x.sum(axis=1) + 49, np.where(above, x, 0).max(axis=1)
+    np.testing.assert_array_equal(kernel(x), rows + 1000 * most + np.float32(1e5 * above.sum()) - x[:, 0])
+
+
 def test_a_reducer_whose_elements_turns_compute(tmp_path: Path) -> None:
     statements = """
         total = T.alloc_reducer((3,), "float32", op="sum", replication="all")

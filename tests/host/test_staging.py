@@ -351,3 +351,24 @@ def test_rows_that_lanes_go_along_start_in_different_banks(tmp_path: Path) -> No
     x = integers(20, 64)
     np.testing.assert_array_equal(kernel(x), np.cumsum(x, axis=1))
     assert kernel.source.count("64, tl::Padded<16>>") == 2
+
+
+def test_a_loop_over_the_only_row_of_a_fragment_runs_where_that_lies(tmp_path: Path) -> None:
+    """What is reduced along its second dimension: nothing of it goes through shared memory."""
+    statements = """
+        row = T.alloc_fragment((1, 250), "float32")
+        most = T.alloc_fragment((1,), "float32")
+        for i in T.Parallel(250):
+            row[0, i] = X[i] * 2.0
+        T.reduce_max(row, most, dim=1)
+        for i in T.Parallel(250):
+            if i > 3:
+                row[0, i] = most[0] - row[0, i]
+                Y[i] = row[0, i]
+            else:
+                Y[i] = 0.0
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((250,), "float32"), Y: T.Tensor((250,), "float32")')
+    x = integers(250)
+    np.testing.assert_array_equal(kernel(x), np.where(np.arange(250) > 3, 2 * (x.max() - x), 0))
+    assert "row_staged" not in kernel.source

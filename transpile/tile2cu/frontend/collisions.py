@@ -1,26 +1,28 @@
 """Updates by which several turns of T.Parallel may reach one element of a fragment: they combine what they bring."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tile2cu.core.accesses import element_accesses
-from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, substitute, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import Atomic, If, Let, Loop, Reduction, Scope, Stmt, Store, While, walk_stmts
 
 _LOSSY = ("//", "%", "&", ">>")  # of different numbers they may give the same
 _KINDS = {"max": Reduction.MAX, "min": Reduction.MIN}
 
 
-def combining(body: tuple[Stmt, ...], variables: Iterable[Var]) -> tuple[Stmt, ...]:
+def combining(body: tuple[Stmt, ...], variables: Mapping[Var, Expr]) -> tuple[Stmt, ...]:
     """The body of T.Parallel where `x[i // 8] = T.max(x[i // 8], v)`, `+= v` and the like are atomic on a fragment.
 
-    All turns happen at once: what one of them read before another one wrote would be lost.
+    All turns happen at once: what one of them read before another one wrote would be lost. So it is with `x[i]` in a
+    loop over i and j. `variables`: those of the loop, and their extents.
     """
     lets: dict[Expr, Expr] = {}
     for stmt in walk_stmts(body):
         if isinstance(stmt, Let):
             lets[stmt.var] = substitute(stmt.value, lets)
-    return _combining(body, body, frozenset(variables), lets)
+    turns = frozenset(var for var, extent in variables.items() if static_value(extent) != 1)
+    return _combining(body, body, turns, lets)
 
 
 def _combining(
@@ -42,9 +44,9 @@ def _combining(
 
 
 def _collides(store: Store, variables: frozenset[Var], lets: Mapping[Expr, Expr]) -> bool:
-    """Whether an index is computed from the loop's variables in a way that several turns may share."""
-    parts = (part for index in store.indices for part in walk(substitute(index, lets)))
-    return any(
+    """Whether several turns may share an element: an index is computed so, or none names one of the variables."""
+    parts = [part for index in store.indices for part in walk(substitute(index, lets))]
+    return not variables <= set(parts) or any(
         isinstance(part, Binary) and part.op in _LOSSY and not variables.isdisjoint(walk(part)) for part in parts
     )
 
@@ -74,7 +76,16 @@ def _update(store: Store, old: Load) -> tuple[Reduction | None, Expr]:
     match store.value:
         case Call(function="max" | "min", args=(lhs, rhs)) if not store.op and old in (lhs, rhs):
             return _KINDS[store.value.function], rhs if lhs == old else lhs
-        case Binary(op="+", lhs=lhs, rhs=rhs) if not store.op and old in (lhs, rhs):
-            return Reduction.SUM, rhs if lhs == old else lhs
+    rest = None if store.op else _without(store.value, old)
+    return (None, store.value) if rest is None else (Reduction.SUM, rest)
+
+
+def _without(value: Expr, old: Load) -> Expr | None:
+    """What a sum adds to an element, first or last in it; None where it is none of it."""
+    match value:
+        case Binary(op="+", lhs=lhs, rhs=rhs) if old in (lhs, rhs):
+            return rhs if lhs == old else lhs
+        case Binary(op="+", lhs=lhs, rhs=rhs) if (rest := _without(lhs, old)) is not None:
+            return binary("+", rest, rhs)
         case _:
-            return None, store.value
+            return None

@@ -295,7 +295,7 @@ def _trace_parallel(
         Parallel(
             vars=tuple(indices),
             extents=tuple(bounds),
-            body=combining(tuple(body), indices),
+            body=combining(tuple(body), dict(zip(indices, bounds, strict=True))),
             laid_out=frame.laid_out,
             **at.fields,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import element_accesses, expressions, variables
+from tile2cu.core.accesses import Access, element_accesses, expressions, variables
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (
@@ -27,7 +27,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.rules.rewrite.reducers import reduced_after
-from tile2cu.rules.rewrite.replace import Body, in_body, under_comments
+from tile2cu.rules.rewrite.replace import Body, in_body, under_comments, with_expressions
 from tile2cu.rules.rewrite.shift import shifted
 from tile2cu.rules.rewrite.tiles import fresh, whole
 
@@ -80,7 +80,7 @@ class _Writer:
                     lambda like: self.tile(like, Scope.SHARED, "_updated"),
                 )
                 if parts is None:
-                    ordered = _in_order(stmt)
+                    ordered = self.in_rows(stmt) or _in_order(stmt)
                     found = _widened(ordered or stmt) or shifted(ordered or stmt)
                     return found or ((ordered,) if ordered else None)
                 return tuple(by for part in parts for by in self.instead_of(part) or (part,))
@@ -203,6 +203,29 @@ class _Writer:
         back = self.moved(Copy(src=result, dst=op.c, span=op.span))
         return under_comments(op, [*copies, replace(op, c=result), back])
 
+    def in_rows(self, op: Parallel) -> Parallel | None:
+        """A loop over the one row of a fragment, `L[0, j]`, has a variable for it, too: it runs over all of it."""
+        rows = {access.indices: access.buffer for access in element_accesses(op.body) if _is_row(access, op)}
+        if len(rows) != 1:
+            return None
+        ((indices, tile),) = rows.items()
+        more = iter(self.variables(len(indices) - len(op.vars), Role.PARALLEL))
+        variables = tuple(index if isinstance(index, Var) else next(more) for index in indices)
+
+        def load(expr: Expr) -> Expr | None:
+            if isinstance(expr, Load) and expr.indices == indices and _is_fragment(expr.buffer):
+                return replace(expr, indices=variables)
+            return None
+
+        def store(body: Body, place: int) -> Body | None:
+            stmt = body[place]
+            if isinstance(stmt, Store | Atomic) and stmt.indices == indices and _is_fragment(stmt.buffer):
+                return (replace(stmt, indices=variables),)
+            return None
+
+        body = with_expressions(in_body(op.body, store), load)
+        return replace(op, vars=variables, extents=tile.shape, body=body)
+
     def tile(self, like: Buffer, scope: Scope, suffix: str) -> Buffer:
         """One more tile."""
         launch = replace(self.launch, tiles=(*self.launch.tiles, *self.tiles))
@@ -273,6 +296,17 @@ def _in_order(op: Parallel) -> Parallel | None:
     if len(order) != len(op.vars) or order == tuple(range(len(order))):
         return None
     return replace(op, vars=tuple(op.vars[at] for at in order), extents=tuple(op.extents[at] for at in order))
+
+
+def _is_row(access: Access, op: Parallel) -> bool:
+    """Whether it is an element of a fragment that has dimensions of extent 1 beside those of the loop."""
+    sides = zip(access.indices, access.buffer.static_shape if _is_fragment(access.buffer) else (), strict=False)
+    left = tuple(index for index, extent in sides if extent != 1 or index in op.vars)
+    return left == op.vars and len(left) < len(access.indices)
+
+
+def _is_fragment(tile: object) -> bool:
+    return isinstance(tile, Buffer) and tile.scope is Scope.FRAGMENT
 
 
 def _widened(op: Parallel) -> Body | None:

@@ -10,18 +10,18 @@ def kernel(M, N, block=64):
             L = T.alloc_fragment((64, 32), "float32")
             total = T.alloc_fragment((64,), "float32")
             for i, j in T.Parallel(64, 32):
-                total[i] += L[i, j]
+                total[i] = L[i, j]
 
     return main
 
 # ---- expected ----
 # error[T2C-L014]: threads that hold one element of `total` would write different values to it
-#   --> l014_sum_over_a_loop.py:13:17
+#   --> l014_values_of_other_elements.py:13:17
 #    |
-# 13 |                 total[i] += L[i, j]
-#    |                 ^^^^^^^^^^^^^^^^^^^
+# 13 |                 total[i] = L[i, j]
+#    |                 ^^^^^^^^^^^^^^^^^^
 # note: this loop runs over i, j
-#   --> l014_sum_over_a_loop.py:12:13
+#   --> l014_values_of_other_elements.py:12:13
 #    |
 # 12 |             for i, j in T.Parallel(64, 32):
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
