@@ -126,14 +126,14 @@ def _source(path: Path | None, text: str) -> SourceFile:
 def _choose(source: SourceFile, kernels: tuple[Kernel, ...], name: str | None) -> tuple[Kernel, ...]:
     """All kernels, or the one of that name."""
     from tile2cu.frontend.fault import did_you_mean
+    from tile2cu.frontend.find import importing_makers
 
     if not kernels:
-        raise Tile2CuError(
-            "T2C-F003",
-            "the file has no kernel",
-            source.start(),
-            help="a kernel is a @tilelang.jit function with `with T.Kernel(...)`, or one that returns a @T.prim_func",
-        )
+        makers = importing_makers(source.module)
+        help = "a kernel is a @tilelang.jit function with `with T.Kernel(...)`, or one that returns a @T.prim_func"
+        if makers:
+            help = "functions that import tilelang themselves are named: --kernel " + ", --kernel ".join(makers)
+        raise Tile2CuError("T2C-F003", "the file has no kernel", source.start(), help=help)
     if name is None:
         return kernels
     chosen = tuple(kernel for kernel in kernels if kernel.name == name)

@@ -61,6 +61,18 @@ def kernel_named(cx: Context, env: Env, name: str) -> Kernel | None:
     return Kernel(name, Form.FACTORY, function) if makes else found
 
 
+def importing_makers(module: cst.Module) -> tuple[str, ...]:
+    """The functions of a module with a `@T.prim_func` inside, by how it is written: T may be a name of their own."""
+    tops = (node for node in module.body if isinstance(node, cst.FunctionDef))
+    return tuple(node.name.value for node in tops if any(map(_is_spelt_prim_func, _body(node))))
+
+
+def _is_spelt_prim_func(node: cst.CSTNode) -> bool:
+    decorators = node.decorators if isinstance(node, cst.FunctionDef) else ()
+    written = (each.decorator for each in decorators)
+    return any(isinstance(each, cst.Attribute) and each.attr.value == "prim_func" for each in written)
+
+
 def _as_kernel(cx: Context, function: Function) -> Kernel | None:
     if not isinstance(function.node, cst.FunctionDef):
         return None
