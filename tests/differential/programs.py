@@ -289,6 +289,9 @@ def product(b: Builder) -> None:
     b.lines += [f"T.clear({tile.name})", f"for k in T.Pipelined(T.ceildiv(K, {b.depth}), num_stages={stages}):"]
     skip = b.pick("", "", "if (k + bx) % 3 != 1:", f"if {a}[0, 0] > 0:")
     turn = [f"first = k * {b.depth}"] * (at == "first")
+    if accumulator == "float32" and not skip and b.pick(False, False, True):
+        turn += _left_behind(b, tile, a_tile)
+        tile = Tile(tile.name, "ij", accumulator, False, tile.bound + 200 * INPUT)
     turn += [f"T.copy({a}[{a_at}], {a_tile})", f"T.copy({c}[{b_at}], {b_tile})"]
     turn += [f"T.copy({a_tile}, {left})"] * through_registers
     options = f"transpose_A={ta}, transpose_B={tb}, policy=T.GemmWarpPolicy.{policy}"
@@ -298,6 +301,15 @@ def product(b: Builder) -> None:
         tile = Tile(tile.name, "ij", accumulator, False, tile.bound + 200 * INPUT)
     b.lines += [f"    {skip}"] * bool(skip) + [("        " if skip else "    ") + line for line in turn]
     b.keep(tile)
+
+
+def _left_behind(b: Builder, tile: Tile, loaded: str) -> list[str]:
+    """An element that the turn before has loaded is added to all of a product, in a branch."""
+    return [
+        "if k > 0:",
+        f"    for i, j in T.Parallel({b.rows}, {b.cols}):",
+        f'        {tile.name}[i, j] += T.cast({loaded}[0, 1], "float32")',
+    ]
 
 
 def _added_line(b: Builder, tile: Tile) -> list[str]:
@@ -329,6 +341,24 @@ def second_product(b: Builder) -> None:
     b.keep(tile)
 
 
+def exchange(b: Builder) -> None:
+    """Values of rows or columns change a line of shared memory in place, and are told what was there."""
+    source = b.some(str(b.pick("i", "j")), shared=False)
+    if source is None or source.dtype != "float32" or source.bound + 1 > EXACT["float32"]:
+        return
+    extent = b.rows if source.axes == "i" else b.cols
+    line = b.allocate("S", (extent,), "float32", is_shared=True)
+    tile = b.tile(source.axes, "float32", source.bound + 1)
+    b.lines += [
+        f"T.fill({line}, 1)",
+        f"for {source.axes} in T.Parallel({extent}):",
+        f"    {tile.at(source.axes)} = {source.at(source.axes)} - {line}[{source.axes}]",
+        f"    {line}[{source.axes}] = {source.at(source.axes)}",
+    ]
+    b.keep(Tile(line, source.axes, "float32", True, source.bound))
+    b.keep(tile)
+
+
 def accumulate(b: Builder) -> None:
     """Atomic sums of rows or columns over all blocks, or a store that leaves through shared memory."""
     source = b.some(str(b.pick("i", "j")))
@@ -344,7 +374,20 @@ def accumulate(b: Builder) -> None:
     ]
 
 
-STEPS = (load, move, elementwise, narrow, neighbours, reduce, scan, repeat, product, second_product, accumulate)
+STEPS = (
+    load,
+    move,
+    elementwise,
+    narrow,
+    neighbours,
+    reduce,
+    scan,
+    repeat,
+    product,
+    second_product,
+    exchange,
+    accumulate,
+)
 _TEXT = """\
 import tilelang
 import tilelang.language as T
@@ -404,6 +447,9 @@ def _write(b: Builder, tile: Tile) -> None:
     if tile.axes == "ij":
         output = b.tensor(shape, tile.dtype, is_output=True)
         b.lines.append(f"T.copy({tile.name}, {output}[{', '.join(at)}])")
+        if b.pick(False, False, True):  # some elements again, by other threads
+            place = f"by * {b.rows} + i, bx * {b.cols} + i % {b.cols}"
+            b.lines += [f"for i in T.Parallel({b.rows}):", f"    {output}[{place}] = 5"]
         return
     # Every block of a row (or column) has its own: they may differ.
     other, extent = (("N", b.cols), b.rows) if tile.axes == "i" else (("M", b.rows), b.cols)

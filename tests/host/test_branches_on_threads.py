@@ -443,7 +443,7 @@ import tilelang.language as T
 
 
 @tilelang.jit(out_idx=[-1], pass_configs={tilelang.PassConfigKey.TL_DISABLE_THREAD_STORAGE_SYNC: True})
-def laid_out(rows, loop):
+def laid_out(rows, by):
     def column_by_column(i, j):
         return j, i
 
@@ -454,22 +454,28 @@ def laid_out(rows, loop):
             S = T.alloc_shared((4, 64), "float16")
             layout = T.Fragment((4, 64), forward_fn=column_by_column)
             for row in T.serial(rows):
-                if loop:
+                if by == "loop":
                     for i, j in T.Parallel(4, 64, loop_layout=layout):
                         S[i, j] = X[row, i, j]
-                else:
+                elif by == "copy":
                     T.async_copy(X[row, :, :], S, loop_layout=layout)
+                else:
+                    for i, j in T.Parallel(4, 64, loop_layout=layout):
+                        Y[row, i, j] = X[row, i, j]
                 for i in T.serial(4):
-                    Y[row, i, column] = S[i, column]
+                    if by == "tensor":
+                        Y[row, i, column] = Y[row, i, column] + Y[row, i, column]
+                    else:
+                        Y[row, i, column] = S[i, column]
     return body
 """
 
 
-@pytest.mark.parametrize("loop", [False, True])
-def test_who_relies_on_a_layout_of_his_own_gets_barriers(loop: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("by", "factor"), [("loop", 1), ("copy", 1), ("tensor", 2)])
+def test_who_relies_on_a_layout_of_his_own_gets_barriers(by: str, factor: int, tmp_path: Path) -> None:
     """Which thread moves what is chosen here: where the user says it, others wait for what they read."""
     path = tmp_path / "laid_out.py"
     path.write_text(LAID_OUT)
-    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, rows=3, loop=loop)
+    kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, rows=3, by=by)
     x = RNG.integers(-9, 10, (3, 4, 64)).astype(np.float16)
-    np.testing.assert_array_equal(kernel(x), x)
+    np.testing.assert_array_equal(kernel(x), x * factor)

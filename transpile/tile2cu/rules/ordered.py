@@ -12,9 +12,14 @@ def ordered_by_user(context: Context) -> frozenset[str]:
     So are those of which a `loop_layout` says which thread moves what: the layouts are chosen here, and a thread may
     find what another one moved.
     """
-    laid_out = [op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out]
-    moved = {tile.name for op in laid_out for tile in shared(buffers_used(op))}
+    moved = {tile.name for tile in shared(_laid_out(context))}
     return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
+
+
+def _laid_out(context: Context) -> frozenset[Buffer]:
+    """What the copies and loops use of which a `loop_layout` says which thread moves what."""
+    moving = (op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out)
+    return frozenset().union(*map(buffers_used, moving))
 
 
 def dealt_tile(context: Context) -> frozenset[str]:
@@ -26,11 +31,13 @@ def dealt_tile(context: Context) -> frozenset[str]:
 def tensors_read_again(context: Context) -> frozenset[Buffer]:
     """The tensors that the launch both writes and reads, or writes again, element by element or tile by tile.
 
-    Where groups of threads have barriers of the user's, those order tensors, too.
+    Where groups of threads have barriers of the user's, or he writes all of them, those order tensors, too: but for
+    tensors of which a `loop_layout` says which thread moves what.
     """
-    if context.launch.groups > 1 or context.program.own_barriers:
+    if context.launch.groups > 1:
         return frozenset()
-    return tensors_met_again(context.launch.body)
+    found = tensors_met_again(context.launch.body)
+    return found & {buffer.memory for buffer in _laid_out(context)} if context.program.own_barriers else found
 
 
 def handed_over(context: Context) -> frozenset[str]:
