@@ -61,12 +61,8 @@ def _step(cx: Context, wanted: Deferred) -> object:
 
 def _missing(cx: Context, wanted: Deferred, module: Env | None) -> Opaque:
     """A name of a module that lies not beside the file, or has no such name."""
-    what = (
-        f"no file of `{wanted.module}` lies beside this one"
-        if module is None
-        else f"`{wanted.module}` has no such name"
-    )
-    return Opaque(wanted.name or wanted.module, cx.here, Tile2CuError("T2C-F008", what, cx.here))
+    what = "has no such name" if module is not None else "is no file beside this one"
+    return Opaque(wanted.name or wanted.module, cx.here, Tile2CuError("T2C-F008", f"`{wanted.module}` {what}"))
 
 
 def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:

@@ -248,7 +248,8 @@ def unknown(value: Opaque, what: str) -> Fault:
     """The fault of needing a value that only running the file would give."""
     notes: tuple[Note, ...] = ()
     if value.reason is not None:
-        notes = (Note(f"it could not be evaluated: {value.reason.message}", value.reason.span),)
+        place = value.reason.span or value.span
+        notes = (Note(f"it could not be evaluated: {value.reason.message}", place),)
     elif value.span is not None:
         notes = (Note("it comes from here", value.span),)
     return Fault(
