@@ -18,8 +18,8 @@ def rmsnorm(M, dim, block_M=None, threads=None, eps=1e-5, dtype="float16", read_
     lanes = max(1, min(packets & -packets, 16 if packets <= 64 else min(packets // 2, 512)))
     if packets > 16 and (packets <= 32 or packets // lanes > 6):
         lanes = 32 if packets <= 6 * 32 else 128 if packets <= 6 * 128 else 512
-    # Rows of 17 to 63 packets, no power of two, go on thread by thread wherever warps end, three packets each, where few
-    # warps have a multiple of so many threads. Of few rows that would be too few blocks.
+    # Rows of 17 to 63 packets, no power of two, go on thread by thread wherever warps end, three packets each, where
+    # few warps have a multiple of so many threads. Of few rows that would be too few blocks.
     even = packets * 32 // min(packets & -packets, 32)
     goes_on = 16 < packets < 64 and packets & (packets - 1) != 0 and even <= 288
     few = isinstance(M, int) and M <= 16384
