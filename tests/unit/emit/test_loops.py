@@ -1,4 +1,4 @@
-"""What of loops has a name: where they stop, if that is long or a turn would move it; and what barriers in them name."""
+"""What of loops has a name: where they stop, if it is long or a turn would move it; and what barriers in them name."""
 
 from pathlib import Path
 
