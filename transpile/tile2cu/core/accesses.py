@@ -24,6 +24,7 @@ from tile2cu.core.program import (
     Parallel,
     Print,
     Reduce,
+    Reduction,
     Scan,
     Scope,
     Stmt,
@@ -262,6 +263,7 @@ def used_by_itself(stmt: Stmt) -> frozenset[Buffer]:
 
 def tensors_met_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     """The tensors that a body reads as well as writes, or writes in several statements, not in single steps alone."""
+    several = updated_in_several_ways(body)
     used = [(read_by_itself(stmt), _written_by_itself(stmt), atomic_only(stmt)) for stmt in steps(body)]
     read = {buffer.memory for reads, _, atomic in used for buffer in reads - atomic}
     written = Counter(memory for _, writes, _ in used for memory in {buffer.memory for buffer in writes})
@@ -269,8 +271,20 @@ def tensors_met_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
     return frozenset(
         buffer
         for buffer, count in written.items()
-        if buffer.scope is Scope.GLOBAL and (buffer in read or (count > 1 and buffer in plainly))
+        if buffer.scope is Scope.GLOBAL and (buffer in read or (count > 1 and buffer in plainly | several))
     )
+
+
+def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    """The memory that operations on tiles update by sums in one place and by maxima in another: not in any order."""
+    kinds: dict[Buffer, set[Reduction | None]] = {}
+    for stmt in walk_stmts(body):
+        for update in walk_stmts(stmt.body) if isinstance(stmt, Parallel) else (stmt,):
+            if isinstance(update, AtomicTile):
+                kinds.setdefault(update.dst.buffer.memory, set()).add(update.kind)
+            elif isinstance(update, Atomic) and isinstance(stmt, Parallel):
+                kinds.setdefault(update.buffer.memory, set()).add(update.kind)
+    return frozenset(memory for memory, found in kinds.items() if len(found) > 1)
 
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:

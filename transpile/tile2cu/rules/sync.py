@@ -13,11 +13,13 @@ from tile2cu.core.accesses import (
     own_accesses,
     shared,
     touches,
+    updated_in_several_ways,
 )
 from tile2cu.core.effects import awaits_stores
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
+    AtomicTile,
     Await,
     Buffer,
     Copy,
@@ -25,6 +27,7 @@ from tile2cu.core.program import (
     If,
     Launch,
     Loop,
+    Parallel,
     Scope,
     Stmt,
     Sync,
@@ -220,6 +223,8 @@ class _Walker:
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
+        if isinstance(stmt, AtomicTile | Parallel):  # a sum, then a maximum: not in any order
+            atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
         hazards = {
