@@ -36,6 +36,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @each_page
+def test_lines_of_prose_fit_the_page(page: Path) -> None:
+    lines = CODE.sub("", page.read_text("utf-8")).splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|") and "](http" not in line] == []
+
+
+@each_page
 def test_rules_that_are_named_are_there(page: Path) -> None:
     named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+\.[a-z0-9-]+)`", page.read_text("utf-8")))
     rules = {name for name in named if name.partition(".")[0] in AREAS}
