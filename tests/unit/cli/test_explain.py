@@ -100,6 +100,18 @@ REJECTIONS = {
         "    T.copy(S, L)",
         "    T.copy(L, X[k * 64, 0])",
     ),
+    "not ahead of its loop: it computes `S` element by element from `X`; to have it: T.copy of whole boxes": (
+        LOOP.format(stages=2),
+        "    for i, j in T.Parallel(64, 64):",
+        "        S[i, j] = X[k * 64 + i, j] * 2.0",
+        "    T.copy(S, L)",
+    ),
+    "not ahead of its loop: it gathers what `X` says; to have it: T.copy of whole boxes": (
+        LOOP.format(stages=2),
+        "    for i, j in T.Parallel(64, 64):",
+        "        S[i, j] = X[T.cast(X[k, i], 'int32'), j]",
+        "    T.copy(S, L)",
+    ),
     "not cp.async: it changes float32 to float16, and cp.async moves bytes; to have it: allocate `H` as float32": (
         LOOP.format(stages=2),
         "    T.copy(X[k * 64, 0], H)",

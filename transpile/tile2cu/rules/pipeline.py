@@ -15,7 +15,7 @@ from tile2cu.core.accesses import (
     without_unused_lets,
 )
 from tile2cu.core.effects import syncs_grid
-from tile2cu.core.expr import Var
+from tile2cu.core.expr import Expr, Load, Var, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.prelude import around, taken_turns
 from tile2cu.core.program import (
@@ -29,8 +29,10 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     LoopKind,
+    Parallel,
     Scope,
     Stmt,
+    Store,
     While,
     bodies,
     steps,
@@ -154,6 +156,30 @@ def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
             because, edit = _stays(copy, loop, launch)
             if because:
                 yield rejected(copy, "ahead of its loop", because, edit)
+        for op in loop.body:
+            if isinstance(op, Parallel) and (because := _fills_by_elements(op)):
+                yield rejected(
+                    op, "ahead of its loop", because, "T.copy of whole boxes of the tensor, where it has them"
+                )
+
+
+def _fills_by_elements(op: Parallel) -> str:
+    """Why a loop that fills shared tiles from tensors stays in its turn; empty for loops that do no such thing."""
+    for store in op.body:
+        if isinstance(store, Store) and store.buffer.scope is Scope.SHARED:
+            read = [part for part in _loads(store.value) if part.scope is Scope.GLOBAL]
+            places = [part for load in walk(store.value) if isinstance(load, Load) for part in _loads(*load.indices)]
+            if read and places:
+                return f"it gathers what `{places[0].name}` says"
+            if read:
+                return f"it computes `{store.buffer.name}` element by element from `{read[0].name}`"
+    return ""
+
+
+def _loads(*values: Expr) -> list[Buffer]:
+    """The buffers of which values take elements, in order."""
+    parts = (part for value in values for part in walk(value))
+    return [part.buffer for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
 
 
 def _runs_ahead(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
