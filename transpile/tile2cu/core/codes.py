@@ -112,7 +112,8 @@ _FRONT_END = {
     ),
     "T2C-F024": Explanation(
         "an index does not fit its buffer",
-        "A buffer takes one integer index a dimension, and constant indices must be inside of it.",
+        "A buffer takes one integer index a dimension, and constant indices must be inside of it. Of a tile, an index "
+        "of which no value is inside is an error, too, as is a part that always sticks out.",
     ),
     "T2C-F025": Explanation(
         "T.Kernel is missing or in the wrong place",

@@ -14,6 +14,7 @@ from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.leaving import without_leaves
 from tile2cu.frontend.phases import phases
+from tile2cu.frontend.ranges import require_inside
 from tile2cu.frontend.values import Allocation, KernelFrame, Placement, Reducer
 
 _INDICES = ("i", "j", "k", "l")  # of loops that the user did not write
@@ -236,6 +237,7 @@ class Recorder:
             span=place.span,
             comments=place.lines,
         )
+        require_inside(whole)
         self.launches += phases(whole)
 
     @contextmanager
