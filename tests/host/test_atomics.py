@@ -138,6 +138,47 @@ def test_packets_are_slices_or_begin_at_an_element_and_give_what_was_there(
     np.testing.assert_array_equal(after, scattered + v + v)
 
 
+def test_packets_of_a_loop_go_to_rows_of_a_table_in_one_call_each(tmp_path: Path) -> None:
+    """Rows come several times, or lie outside; the last packet of `Line` is cut off by its end."""
+    statements = """
+        S = T.alloc_shared((24, 72), "float32")
+        H = T.alloc_shared((24, 72), "float16")
+        T.copy(V[24 * bx, 0], S)
+        T.copy(V[24 * bx, 0], H)
+        for i, d in T.Parallel(24, 16):
+            T.atomic_addx4(X[I[24 * bx + i], 8 + d * 4], S[i, d * 4])
+            T.atomic_addx2(Y[I[24 * bx + i], d * 2], S[i, 2 + d * 2])
+            T.atomic_addx2(Z[I[24 * bx + i], 4 * d : 4 * d + 2], H[i, 4 * d : 4 * d + 2])
+            T.atomic_addx4(X[I[24 * bx + i], d * 4 + 1], V[24 * bx + i, d * 4])
+        for d in T.Parallel(5):
+            T.atomic_addx4(Line[d * 4], V[24 * bx, d * 4])
+    """
+    params = (
+        'V: T.Tensor((100, 72), "float32"), I: T.Tensor((100,), "int32"), X: T.Tensor((40, 72), "float32"), '
+        'Y: T.Tensor((40, 72), "float32"), Z: T.Tensor((40, 72), "float16"), Line: T.Tensor((18,), "float32")'
+    )
+    kernel = load_body(tmp_path, statements, params, grid="5")
+    v = RNG.integers(-5, 6, (100, 72)).astype(np.float32)
+    place = RNG.integers(-2, 44, 100).astype(np.int32)
+    x, y, z = (RNG.integers(-5, 6, (40, 72)).astype(dtype) for dtype in ("float32", "float32", "float16"))
+    expected = [x.copy(), y.copy(), z.copy()]
+    for row, to in zip(v, place, strict=True):
+        if 0 <= to < 40:
+            expected[0][to, 8:72] += row[:64]
+            expected[0][to, 1:65] += row[:64]
+            expected[1][to, :32] += row[2:34]
+            expected[2][to, :64] += np.where(np.arange(64) % 4 < 2, row[:64], 0).astype(np.float16)
+    found = [x, y, z]
+    line = np.zeros(18, np.float32)
+    kernel(v, place, *found, line)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(line, v[::24, :18].sum(axis=0))
+    text = kernel.source
+    assert text.count("tl::packet<4>(") == 4 and text.count("tl::packet<2>(") == 4  # `d * 4 + 1` is not known to fit
+    assert "tl::atomic_add(X(I(24 * bx + i), tl::packet<4>(8 + d * 4)), S(i, tl::packet<4>(d * 4)));" in text
+
+
 def test_a_number_or_an_expression_of_tiles_is_added_to_each_element(tmp_path: Path) -> None:
     statements = """
         part = T.alloc_fragment((16, 20), "float32")

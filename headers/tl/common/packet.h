@@ -8,6 +8,8 @@ namespace tl {
 template <int n> struct Ramp {
   int first;
 };
+// The last index of A(i, tl::packet<n>(j)): n neighbours from j on, which is a multiple of n.
+template <int n> TL_DEVICE constexpr Ramp<n> packet(int first) { return {first}; }
 template <int n> struct PacketSize<Ramp<n>> {
   static constexpr int value = n;
 };

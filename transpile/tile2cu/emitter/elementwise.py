@@ -12,6 +12,7 @@ from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Atomic, Buffer, Parallel, Store, walk_stmts
 from tile2cu.core.schedule import DotOfFour
 from tile2cu.emitter.expressions import Printer
+from tile2cu.emitter.scalars import is_packet_added
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # Of names in an elementwise loop that do not speak for themselves.
 _SAID_OF_NAMES = {
+    "tl::packet<": "tl::packet<n>(j): j and the n - 1 behind it, added by one instruction where the chip has one",
     "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
     "tl::remainder<": "tl::remainder<n>(j): j % n, whose packets follow one another as j's do",
     "tl::first_index(": "tl::first_index(j): what holds for a packet's first element holds for all",
@@ -76,7 +78,8 @@ def parallel(op: Parallel, statements: "Statements") -> StatementView:
         return _parallel_into(op, parts, body, comments, statements)
     if dot is not None:
         return StatementView("parallel_line", parts, dot.sum.span.line, comments, body)
-    if len(op.body) == 1 and isinstance(op.body[0], Store | Atomic) and not body[0].comments:
+    alone = len(op.body) == 1 and (isinstance(op.body[0], Store | Atomic) or is_packet_added(op.body[0], facts))
+    if alone and body[0].kind == "line" and not body[0].comments:
         return StatementView("parallel_line", parts, op.body[0].span.line, comments, body)
     return StatementView("parallel", parts, 0, comments, body)
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.accesses import moved_index
-from tile2cu.core.dtype import BOOL, FLOAT32
+from tile2cu.core.dtype import BOOL, FLOAT32, INT32
 from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
-from tile2cu.core.expr import Address, Call, Const, walk
-from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Scope, Store
+from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, substitute, walk
+from tile2cu.core.facts import Facts
+from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Stmt, Store
 from tile2cu.emitter.sections import located
 from tile2cu.emitter.view import StatementView
 
@@ -45,6 +46,24 @@ def scalar(stmt: Store | Let | Locate | Declare | Assign | Atomic, statements: "
             return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
         case _:
             return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
+
+
+def is_packet_added(stmt: Stmt, facts: Facts) -> bool:
+    """Whether a loop's turns are one addition of neighbours."""
+    return isinstance(stmt, Loop) and facts.get(stmt, "packet") is not None
+
+
+def packet_added(loop: Loop, statements: "Statements") -> str:
+    """The addition of neighbours that a loop's turns are."""
+    (add,) = loop.body
+    assert isinstance(add, Atomic) and isinstance(add.value, Load) and isinstance(add.value.buffer, Buffer)
+    count: int = statements.facts[loop, "packet"]
+
+    def side(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        *outer, first = (substitute(index, {loop.var: int_const(0)}) for index in indices)
+        return statements.printer.element(buffer, (*outer, Call(INT32, f"packet<{count}>", (first,))))
+
+    return f"tl::atomic_add({side(add.buffer, add.indices)}, {side(add.value.buffer, add.value.indices)});"
 
 
 def _let(stmt: Let, statements: "Statements") -> str:

@@ -53,7 +53,7 @@ from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, loads_alone
-from tile2cu.emitter.scalars import effect, scalar
+from tile2cu.emitter.scalars import effect, is_packet_added, packet_added, scalar
 from tile2cu.emitter.sections import block_indices, touched
 from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
@@ -221,7 +221,7 @@ class Statements:
 
     def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
-        if self.replicated is not None and _writes_memory_alone(stmt):
+        if self.replicated is not None and (_writes_memory_alone(stmt) or is_packet_added(stmt, self.facts)):
             return self._by_its_owner(stmt, above)
         if self.walk is not None and stmt is self.walk.outer:
             return visits(self.walk, stmt.span.line, self, loading=False)
@@ -388,6 +388,8 @@ class Statements:
         return (f"{parts} {who} hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
 
     def _loop(self, op: Loop) -> StatementView:
+        if is_packet_added(op, self.facts):
+            return StatementView("line", {"text": packet_added(op, self)})
         pipeline: Pipeline | None = self.facts.get(op, "pipeline")
         if pipeline is not None:
             return pipelined(op, pipeline, self)

@@ -40,6 +40,7 @@ from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.lines import lines_a_turn_ahead
 from tile2cu.rules.loops import in_registers, loop_packets, store_last, transposed
 from tile2cu.rules.memory import tensor_ragged, tensor_row_start, tensor_row_start_when, tile_part_start
+from tile2cu.rules.neighbours import atomic_packet
 from tile2cu.rules.once import read_once
 from tile2cu.rules.overlap import held_operand, overlap, plain_turns, register_shares
 from tile2cu.rules.overlay import shared_overlay
@@ -136,6 +137,7 @@ RULES: tuple[Rule, ...] = (
     store_last,
     in_registers,
     transposed,
+    atomic_packet,
     tensor_ragged,
     tensor_row_start,
     tensor_row_start_when,
