@@ -47,7 +47,9 @@ def test_what_some_lanes_exchange_needs_no_barrier_in_their_branch(tmp_path: Pat
     ("second", "barriers"),
     [
         ("for i, j in T.Parallel(32, 64):\n            held[i, j] = held[i, j] * 2", 1),
-        ("for i, j in T.Parallel(32, 64):\n            if j > 3:\n                held[i, j] = held[i, j] * 2 + j", 1),
+        ("for i, j in T.Parallel(32, 64):\n            if i > 3:\n                held[i, j] = held[i, j] * 2 + j", 1),
+        # Element by element, lanes side by side have neighbours: others than those that wrote packets.
+        ("for i, j in T.Parallel(32, 64):\n            if j > 3:\n                held[i, j] = held[i, j] * 2 + j", 2),
         ("for i, j in T.Parallel(32, 64):\n            held[i, j] = held[i, j] + other[31 - i, j]", 2),
         ("for j, i in T.Parallel(64, 32):\n            held[i, j] = held[i, j] * 2", 2),
         ("for i, j in T.Parallel(32, 32):\n            held[i, j] = held[i, j] * 2", 2),
@@ -69,6 +71,8 @@ def test_threads_that_come_back_to_their_own_elements_need_no_barrier(
     expected = x.copy()
     if "other" in second:
         expected = x + x[::-1] + 1
+    elif "i > 3" in second:
+        expected[4:] = x[4:] * 2 + np.arange(64)
     elif "j > 3" in second:
         expected[:, 4:] = x[:, 4:] * 2 + np.arange(4, 64)
     else:

@@ -3,6 +3,7 @@
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../base.h"
+#include "../math.h"
 #include "tma_pipeline.h"
 #ifndef __CUDACC_RTC__
 #include "../launch.h"
