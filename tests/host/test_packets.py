@@ -140,3 +140,24 @@ def test_taps_of_a_convolution_are_gathered_in_packets_where_these_divide_the_ch
     taps = [around[:, h : h + 5, w : w + 7] for h in range(3) for w in range(3)]
     np.testing.assert_array_equal(kernel(x), np.concatenate(taps, axis=-1).reshape(70, 9 * channels))
     assert ("tl::parallel<8>" in kernel.source) == (channels == 24)
+
+
+def test_a_named_value_of_a_tensor_that_the_loop_writes_is_that_from_before(tmp_path: Path) -> None:
+    """Of one that nothing writes, elements are values as they are."""
+    kernel = load_body(
+        tmp_path,
+        """
+        for i, j in T.Parallel(16, 64):
+            before, given = X[bx * 16 + i, j], G[bx * 16 + i, j]
+            X[bx * 16 + i, j] = before + given
+            Y[bx * 16 + i, j] = before - given
+        """,
+        ", ".join(f'{name}: T.Tensor((37, 64), "float16")' for name in "GXY"),
+        grid="3",
+    )
+    g, x = (RNG.integers(-9, 10, (37, 64)).astype(np.float16) for _ in range(2))
+    after = x.copy()
+    np.testing.assert_array_equal(kernel(g, after), x - g)
+    np.testing.assert_array_equal(after, x + g)
+    assert "tl::parallel<8>" in kernel.source and "given = G(" in kernel.source
+    assert "before = tl::cast<tl::half>(X(" in kernel.source

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(threads)
     // [vector.loop.store-last]
     tl::parallel_into<8>(ij_layout{}, W_shared, [&](auto i, auto j) {
       const auto nibble = tl::cast<uint8_t>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
-      const auto scale = tl::cast<tl::half>(S(bx * block_N + i, tl::quotient<group>(ko * block_K + j)));
+      const auto scale = S(bx * block_N + i, tl::quotient<group>(ko * block_K + j));
       return tl::cast_small<tl::half>(tl::cast<int>(nibble) - 8) * scale;
     });
 

@@ -177,8 +177,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const float start = m > 0 ? tl::cast<float>(before) * log2e : 0.0f;
   // 2 elements at a time  [vector.loop.packets]
   tl::parallel<2>(t_layout{}, [&](auto t) {
-    const auto dA_t = tl::cast<tl::half>(dA_cumsum(b, head, chunk, t));
-    const auto dt_t = tl::cast<tl::half>(dt(b, head, chunk, t));
+    const auto dA_t = dA_cumsum(b, head, chunk, t);
+    const auto dt_t = dt(b, head, chunk, t);
     dA_shared(t) = dA_t;
     dt_shared(t) = dt_t;
     decayed_shared(t) = tl::cast<tl::half>(tl::exp2(start - tl::cast<float>(dA_t) * log2e) * tl::cast<float>(dt_t));

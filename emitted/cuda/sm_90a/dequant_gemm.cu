@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       const int n = bx * block_N + i;
       const auto g = tl::quotient<group>(ko * block_K + j);
       const auto nibble = tl::cast<int>(tl::nibbles(packed[ko % num_stages](i, tl::quotient<2>(j))));
-      const auto zero = tl::cast<tl::half>(Z(n, g));
+      const auto zero = Z(n, g);
       return (tl::cast_small<tl::half>(nibble) - zero) * S(n, g);
     });
 

@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(threads)
     const int s = bx * block + i;
     if (s < seq_len) {
       // rope.py:29-38
-      const auto c = tl::cast<float>(Cos(s, j));
-      const auto d = tl::cast<float>(Sin(s, j));
+      const auto c = Cos(s, j);
+      const auto d = Sin(s, j);
       const auto q0 = tl::cast<float>(QKV(bz, s, 0, by, j));
       const auto q1 = tl::cast<float>(QKV(bz, s, 0, by, j + half_dim));
       const auto k0 = tl::cast<float>(QKV(bz, s, 1, by, j));

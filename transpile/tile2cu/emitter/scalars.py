@@ -9,7 +9,7 @@ from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrie
 from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, substitute, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Stmt, Store
-from tile2cu.emitter.sections import located
+from tile2cu.emitter.sections import located, touched
 from tile2cu.emitter.view import StatementView
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _let(stmt: Let, statements: "Statements") -> str:
     if moved_index(stmt, statements.printer.packet):
         statements.printer.ramps.append(stmt.var)
         return f"const auto {name} = {statements.printer.index(stmt.value)};"
-    if _has_its_type(stmt):
+    if _has_its_type(stmt) or _is_value(stmt, statements):
         return f"const auto {name} = {value};"
     return f"const auto {name} = tl::cast<{dtype}>({value});"
 
@@ -125,6 +125,17 @@ def _about_reader(stmt: Effect, statements: "Statements") -> tuple[str, ...]:
 def _may_lie_outside(place: Address, statements: "Statements") -> bool:
     assert isinstance(place.buffer, Buffer)
     return place.buffer.scope is Scope.GLOBAL and any(statements.facts[place.buffer, "ragged"])
+
+
+def _is_value(stmt: Let, statements: "Statements") -> bool:
+    """Whether it names elements of a tensor of constants: those are values; of others they would be read again."""
+    match stmt.value:
+        case Load(buffer=Buffer(scope=Scope.GLOBAL) as tensor) if statements.printer.ramps:
+            written = {buffer.memory for buffer in touched(statements.settled)[1]}
+            same = tensor.dtype == stmt.var.dtype and tensor.dtype.in_memory == tensor.dtype.cpp
+            return same and tensor.memory not in written
+        case _:
+            return False
 
 
 def _has_its_type(stmt: Let) -> bool:
