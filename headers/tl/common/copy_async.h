@@ -116,4 +116,41 @@ TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
     copy_async<threads>(from, to);
 }
 
+// One chunk of a row that starts at `from`; zeros where it is not wanted, or lies outside. cp.async reads aligned
+// chunks of 4 bytes and more; others are waited for.
+template <int bytes, class View, class Tile>
+TL_DEVICE void copy_row_chunk(const View& view, At<View::rank> from, bool wanted, Tile& to, int row, int col) {
+  constexpr int size = sizeof(typename Tile::type), vector = bytes / size;
+  auto& at = from.coordinate;
+  at[View::last] += col;
+  TL_UNROLL
+  for (int d = 0; d < View::last; ++d) wanted = wanted && view.inside(d, at[d]);
+  if (bytes >= 4 && (View::alignment != 0 || view.aligned(at, bytes)))
+    cp_async<bytes >= 4 ? bytes : 4>(to.at(row, col), view.address(at),
+                                     wanted ? bytes_inside<View, vector>(view, at[View::last]) : 0);
+  else
+    chunk<vector>(to, row, col) = view.template with_row_start<size>().template packet<vector>(at, wanted);
+}
+
+struct EveryRow {
+  TL_DEVICE bool operator()(int) const { return true; }
+};
+// tl::copy_async of rows, each from a place of its own: row i of `to` starts at `place(i)`, a tl::at, of `from`. A row
+// that is not wanted(i) becomes zero, and nobody asks for its place.
+template <int threads, class View, class Tile, class PlaceOf, class Wanted = EveryRow>
+TL_DEVICE void copy_rows_async(const View& from, Tile& to, const PlaceOf& place, const Wanted& wanted = {}) {
+  static_assert(std::is_same<typename View::T, typename Tile::type>::value, "an asynchronous copy does not convert");
+  constexpr int size = sizeof(typename Tile::type);
+  constexpr int widest = smaller(View::alignment == 0 ? 16 : View::alignment, Tile::chunk_bytes);
+  constexpr int bytes = widest < size ? size : widest;
+  using Pieces = ChunksOf<threads, Tile, bytes / size>;
+  TL_UNROLL_LITTLE
+  for (int turn = 0; turn < Pieces::turns; ++turn) {
+    if (!Pieces::valid(turn)) continue;
+    const int row = Pieces::row(turn);
+    const bool copied = wanted(row);
+    copy_row_chunk<bytes>(from, copied ? place(row) : At<View::rank>{}, copied, to, row, Pieces::col(turn));
+  }
+}
+
 }  // namespace tl

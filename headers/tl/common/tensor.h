@@ -112,6 +112,12 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
 
 template <class View> struct Place;
 
+// Coordinates in a tensor, outermost first.
+template <int rank> struct At {
+  int coordinate[rank];
+};
+template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
+
 // A view of a tensor. `ragged_dims` has bit d set when dimension d is guarded. `whole_rows`: rows are contiguous, so a
 // vector that divides the distance of two rows also divides a row.
 template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_rows> struct Tensor {

@@ -109,7 +109,7 @@ REJECTIONS = {
     "not ahead of its loop: it gathers what `X` says; to have it: T.copy of whole boxes": (
         LOOP.format(stages=2),
         "    for i, j in T.Parallel(64, 64):",
-        "        S[i, j] = X[T.cast(X[k, i], 'int32'), j]",
+        "        S[i, j] = X[i, T.cast(X[k, j], 'int32')]",
         "    T.copy(S, L)",
     ),
     "not cp.async: it changes float32 to float16, and cp.async moves bytes; to have it: allocate `H` as float32": (

@@ -102,8 +102,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             if not isinstance(stmt, Copy):
                 return starts
             barriers = (index for each in (stmt.barrier, stmt.remote) if each is not None for index in each.indices)
-            ends = (end for end in stmt.ends if end is not None)
-            return (*starts, *barriers, *ends, *((stmt.block,) if stmt.block is not None else ()))
+            others = (each for each in (*stmt.ends, stmt.when, stmt.block) if each is not None)
+            return (*starts, *barriers, *others)
         case _:
             return _values(stmt)
 

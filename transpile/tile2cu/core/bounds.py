@@ -22,6 +22,7 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.program import (
     Assign,
+    Copy,
     Declare,
     Launch,
     Let,
@@ -78,6 +79,8 @@ class Bounds:
                     self._ranges[stmt.var] = (stmt.start, stmt.stop)
                 case Parallel():
                     self._ranges |= {var: (zero, n) for var, n in zip(stmt.vars, stmt.extents, strict=True)}
+                case Copy(row=Var() as row):
+                    self._ranges[row] = (zero, stmt.dst.buffer.shape[0])
                 case Let():
                     self._values[stmt.var] = stmt.value
                 case _:

@@ -129,7 +129,8 @@ class Copy(Stmt):
     is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
     With `transposed`, src's rows are dst's columns. `laid_out`: the user said which thread moves what, as in Parallel.
     `ends`, one a dimension of a tensor src where there are any: what lies there and behind counts as outside; None
-    where the tensor's own end does.
+    where the tensor's own end does. With `row`, the number of a row of dst, src is the place of that row alone, and
+    rows are zero for which `when` is given and does not hold.
     """
 
     src: Region
@@ -145,6 +146,8 @@ class Copy(Stmt):
     transposed: bool = False
     laid_out: bool = False
     ends: tuple[Expr | None, ...] = ()
+    row: Var | None = None
+    when: Expr | None = None
 
 
 class Policy(Enum):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.tma import TensorMap, rings, store_dims, tells_turns
@@ -49,6 +49,8 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
         return {"name": "load", "template": "", "arguments": arguments}
     if id(op) in statements.lines:
         return {"name": "store", "template": "", "arguments": f"{statements.lines[id(op)]}, {statements.tile(op.dst)}"}
+    if op.row is not None:
+        return _rows(op, op.row, statements)
     if op.block is not None:
         return _to_block(op, op.block, statements)
     fragment = Scope.FRAGMENT in (op.src.buffer.scope, op.dst.buffer.scope)
@@ -64,6 +66,17 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
         "template": "" if fragment else statements.threads,
         "arguments": ", ".join(operands),
     }
+
+
+def _rows(op: Copy, row: Var, statements: "Statements") -> Mapping[str, str]:
+    """A copy of rows, each from a place of its own."""
+    printer = statements.printer
+    head = f"[&](int {printer.names(row.name)})"
+    place = ", ".join(printer.index(part.start) for part in op.src.ranges)
+    arguments = [printer.names(op.src.buffer.name), statements.tile(op.dst), f"{head} {{ return tl::at({place}); }}"]
+    if op.when is not None:
+        arguments.append(f"{head} {{ return {printer.condition(op.when)}; }}")
+    return {"name": "copy_rows_async", "template": statements.threads, "arguments": ", ".join(arguments)}
 
 
 def _to_block(op: Copy, block: Expr, statements: "Statements") -> Mapping[str, str]:

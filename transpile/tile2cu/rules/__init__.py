@@ -51,6 +51,7 @@ from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
 from tile2cu.rules.rewrite.cleared import OVERWRITES, with_overwriting_products
 from tile2cu.rules.rewrite.copied import COPIED, loops_that_copy
+from tile2cu.rules.rewrite.gathered import GATHERED, loops_that_gather
 from tile2cu.rules.rewrite.mask import MASK, masks_after_products
 from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.rewrite.rows_ahead import ROWS_AHEAD, with_rows_ahead
@@ -84,6 +85,7 @@ REWRITES = {
     OVERWRITES: with_overwriting_products,
     OWN_ROWS: with_own_rows,
     COPIED: loops_that_copy,
+    GATHERED: loops_that_gather,
     STRAIGHT: with_straight_copies,
     AFTER_LOOP: with_sums_after_loops,
 }

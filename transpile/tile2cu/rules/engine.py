@@ -36,6 +36,7 @@ from tile2cu.rules.rewrite.cleared import with_overwriting_products
 from tile2cu.rules.rewrite.copied import loops_that_copy
 from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
 from tile2cu.rules.rewrite.flat import flat_loops
+from tile2cu.rules.rewrite.gathered import loops_that_gather
 from tile2cu.rules.rewrite.held import in_flight, in_registers
 from tile2cu.rules.rewrite.in_place import by_one_thread_each
 from tile2cu.rules.rewrite.mask import masks_after_products
@@ -175,7 +176,7 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
         context = rewritten and _with_producer(program, rewritten, target, rules)
         if context:
             return context
-    return _settled(program, launch, target, rules)
+    return _with_gathers(program, launch, target, rules) or _settled(program, launch, target, rules)
 
 
 def _with_producer(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
@@ -217,6 +218,17 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
         else:
             return context
     return _decide(Context.start(program, launch, target), rules)
+
+
+def _with_gathers(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
+    """What is settled where loops that gather rows run ahead; None where none do, or the slots do not fit."""
+    gathering = loops_that_gather(launch) if target.cp_async else launch
+    if gathering is launch:
+        return None
+    try:
+        return _settled(program, gathering, target, rules)
+    except Tile2CuError:
+        return None  # what the user has to know is said of the loops as they are
 
 
 def _prepared(program: Program, launch: Launch, target: Target) -> Launch:

@@ -357,6 +357,8 @@ def load_refusal(load: Copy) -> str:
         return f"{line} fills a tile whose rows are no multiple of 32 bytes"
     if tile.static_shape[-2] % PATTERN_ROWS:
         return f"{line} fills a tile of {tile.static_shape[-2]} rows, and TMA's swizzle is a pattern of {PATTERN_ROWS}"
+    if load.row is not None:
+        return f"{line} gathers rows"
     if load.ends:
         return f"{line} ends where the tensor goes on"
     refusal = box_refusal(load.src, load.dst)

@@ -270,6 +270,8 @@ def _accesses_of(
 
 def _in_parallel(op: object) -> bool:
     """Whether a statement uses an index of T.Parallel: then its loop has answered for it."""
+    if isinstance(op, Copy):  # of rows, whose number is such an index: nobody else answers for it
+        return False
     parts = (part for expr in expressions(op) for part in walk(expr))  # type: ignore[arg-type]
     return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in parts)
 

@@ -36,7 +36,7 @@ def read_once(op: Copy, context: Context) -> Iterator[Decision]:
     Gives: the extents that must be 1.
     """
     tensor, tile = op.src.buffer, op.dst.buffer
-    if context.facts.get(op, "call") != "copy_async" or _is_shared_out(tile, context):
+    if context.facts.get(op, "call") != "copy_async" or op.row is not None or _is_shared_out(tile, context):
         return
     if tile.dtype.bytes_of(tile.static_shape[-1]) % _LINE:
         return

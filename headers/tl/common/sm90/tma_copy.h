@@ -8,12 +8,6 @@
 
 namespace tl {
 
-// Coordinates in a tensor, outermost first.
-template <int rank> struct At {
-  int coordinate[rank];
-};
-template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
-
 // Starts to load the tile at these coordinates of all the tensor's dimensions; it arrives at `barrier`, which expects
 // its bytes. Elements outside of the tensor become zero. Who: one thread; TmaPipeline::produce elects it.
 template <int rank, class Tile>

@@ -51,7 +51,7 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
     store = op.body[0] if len(op.body) == 1 else None
     if not isinstance(store, Store) or store.op or store.indices != op.vars or store.buffer.of is not None:
         return None
-    tile, found = store.buffer, _chosen(store.value)
+    tile, found = store.buffer, chosen(store.value)
     if tile.scope is not Scope.SHARED or tuple(map(static_value, op.extents)) != tile.static_shape or found is None:
         return None
     element, conditions = found
@@ -73,7 +73,7 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
     )
 
 
-def _chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
+def chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
     """The element that a loop stores, and the conditions all of which it needs, as zero is stored else."""
     match value:
         case Load():

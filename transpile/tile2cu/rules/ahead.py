@@ -1,0 +1,115 @@
+"""Whether a copy into a tile may run ahead of the turns of its loop, and why not."""
+
+from enum import Enum
+
+from tile2cu.core.accesses import (
+    buffers_read,
+    buffers_written,
+    expressions,
+    lets_for,
+    overwrites,
+    read_by_itself,
+    touches,
+    variables,
+)
+from tile2cu.core.expr import Var
+from tile2cu.core.prelude import around
+from tile2cu.core.program import (
+    Assign,
+    Break,
+    Buffer,
+    Continue,
+    Copy,
+    Declare,
+    If,
+    Launch,
+    Loop,
+    Scope,
+    Stmt,
+    While,
+    bodies,
+    steps,
+    walk_stmts,
+)
+
+
+def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
+    """(why, edit) of a copy from a tensor that cannot run ahead; empty where it can."""
+    tile = stmt.dst.buffer
+    if stmt.barrier is not None:
+        assert isinstance(stmt.barrier.buffer, Buffer)
+        return f"the turn that begins it waits for it at `{stmt.barrier.buffer.name}`", "write T.copy without a barrier"
+    if tile.scope is not Scope.SHARED:
+        return (
+            f"`{tile.name}` is not in shared memory",
+            f"copy into a T.alloc_shared tile, and from there to `{tile.name}`",
+        )
+    if not stmt.dst.whole:
+        return f"it fills a part of `{tile.name}`", "give the part a tile of its own"
+    place = next(number for number, other in enumerate(loop.body) if other is stmt)
+    if tile.of is not None:
+        return f"`{tile.name}` shows `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
+    if any(touches(buffers_written(other), tile) for other in loop.body if other is not stmt):
+        return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
+    if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
+        return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
+    if _is_read_later(loop, tile, launch):
+        return f"`{tile.name}` is read after the loop, which knows no slots", "read it in the loop, or copy it again"
+    needed = (*lets_for(names_of(stmt), loop.body), stmt)
+    names = set().union(*map(names_of, needed))
+    changed = [name.name for name in sorted(names, key=lambda name: name.name) if not _pure(name, loop)]
+    if changed:
+        return (
+            f"its place depends on `{changed[0]}`, which the loop assigns to",
+            "compute the place from the loop's variable",
+        )
+    written = {buffer.memory for other in walk_stmts(loop.body) for buffer in buffers_written(other)}
+    both = sorted(part.name for each in needed for part in buffers_read(each) if part.memory in written)
+    return (f"the loop also writes `{both[0]}`", "write to another tensor") if both else ("", "")
+
+
+def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
+    """Whether a statement outside of the loop may read what the loop leaves in the tile."""
+    inner: Stmt = loop
+    for outer in reversed(around(launch.body, loop)):
+        (body,) = (body for body in bodies(outer) if any(stmt is inner for stmt in body))
+        place = next(at for at, stmt in enumerate(body) if stmt is inner)
+        behind = _first_use(body[place + 1 :], tile)
+        if behind is not None:
+            return behind is _Use.READ
+        again = touches(read_by_itself(outer), tile) or _first_use(body[:place], tile) is _Use.READ
+        if isinstance(outer, Loop | While) and again:
+            return True
+        inner = outer
+    place = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
+    return _first_use(launch.body[place + 1 :], tile) is _Use.READ
+
+
+class _Use(Enum):
+    READ = "read"
+    OVERWRITTEN = "overwritten"
+
+
+def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
+    """What a body may do first of all to what a tile holds: read it, or else, whichever way it goes, overwrite it."""
+    stays = True  # no break or continue leaves the body before
+    for stmt in body:
+        uses = [_first_use(below, tile) for below in bodies(stmt)]
+        reads = touches(read_by_itself(stmt), tile) or _Use.READ in uses
+        everywhere = isinstance(stmt, If) and uses.count(_Use.OVERWRITTEN) == len(uses)
+        overwritten = everywhere or overwrites(stmt, tile)
+        if reads:
+            return _Use.READ
+        stays &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
+        if overwritten and stays:
+            return _Use.OVERWRITTEN
+    return None
+
+
+def names_of(stmt: Stmt) -> set[Var]:
+    return variables(*expressions(stmt))
+
+
+def _pure(name: Var, loop: Loop) -> bool:
+    """Whether a value can be computed ahead: it is not assigned to in the loop's body."""
+    return not any(isinstance(stmt, Assign | Declare) and stmt.var == name for stmt in walk_stmts(loop.body))
