@@ -141,6 +141,12 @@ def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
     return tuple(let for let in lets if let.var in needed)
 
 
+def loaded(*values: Expr) -> list[Buffer]:
+    """The buffers of which values take elements, in order."""
+    parts = (part for value in values for part in walk(value))
+    return [part.buffer for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
+
+
 def with_values(expr: Expr, lets: Sequence[Stmt]) -> Expr:
     """The expression with the immutable names that `lets` define, each after those it stands on, replaced by values."""
     for let in reversed(lets):
@@ -319,9 +325,8 @@ def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
 def may_change(expr: Expr, body: tuple[Stmt, ...]) -> bool:
     """Whether statements may change an expression's value."""
     assigned = {stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Assign | Declare)}
-    read = [part.buffer for part in walk(expr) if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
     written = frozenset().union(*map(buffers_written, body))
-    return bool(variables(expr) & assigned) or any(touches(written, buffer) for buffer in read)
+    return bool(variables(expr) & assigned) or any(touches(written, buffer) for buffer in loaded(expr))
 
 
 def depend(a: Stmt, b: Stmt) -> bool:

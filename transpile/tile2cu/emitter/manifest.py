@@ -20,6 +20,7 @@ from tile2cu.emitter.tma import persistent_in, producer_threads
 from tile2cu.emitter.words import value_of
 
 FORMAT = 1
+_TILES_A_WORD = 31  # tl::tiles_a_word of headers/tl/common/sm90/persistent.h
 
 
 def manifest(
@@ -120,7 +121,7 @@ def _workspace(tensor: Buffer) -> dict[str, Any]:
 def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
     """What counts the tiles that blocks have drawn, and notes which have work, behind the tensors."""
     grids = (" * ".join(f"({_extent(extent)})" for extent in grid) for grid in noted_grids(launches))
-    ints = " + ".join(f"1 + ceildiv({tiles}, 31)" for tiles in grids) or 1
+    ints = " + ".join(f"1 + ceildiv({tiles}, {_TILES_A_WORD})" for tiles in grids) or 1
     return [{"name": "next_tile", "dtype": "int32", "shape": [ints]}] if draws(launches) else []
 
 

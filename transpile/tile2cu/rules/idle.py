@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from tile2cu.core.accesses import buffers_written, expressions, variables
+from tile2cu.core.accesses import buffers_written, expressions, loaded, variables
 from tile2cu.core.bounds import Bounds
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.load_refusals import why_no_prelude
 from tile2cu.core.prelude import prelude
 from tile2cu.core.program import (
     Assign,
-    Buffer,
     Copy,
     Declare,
     Fill,
@@ -74,9 +73,9 @@ def idle_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> Idle |
     if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), above):
         return None
     before = prelude((idle,), above)
-    parts = [part for stmt in walk_stmts(before) for expr in expressions(stmt) for part in walk(expr)]
+    values = [expr for stmt in walk_stmts(before) for expr in expressions(stmt)]
     written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
-    read = {part.buffer.memory.name for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)}
+    read = {buffer.memory.name for buffer in loaded(*values)}
     return Idle(before, idle) if read and not read & written else None
 
 

@@ -22,6 +22,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.layout import Warps
+from tile2cu.core.prelude import before
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -179,8 +180,8 @@ def _equal(one: Linear, other: Linear) -> bool:
 def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
     """Whether all threads of a block can compute a value before a loop at its top, and none of the turns changes it."""
     body = context.launch.body
-    before = body[: next(at for at, stmt in enumerate(body) if stmt is loop)]
-    later = {loop.var, *(let.var for let in walk_stmts(body) if isinstance(let, Let) and let not in before)}
+    above = before(body, loop)
+    later = {loop.var, *(let.var for let in walk_stmts(body) if isinstance(let, Let) and let not in above)}
     parts = tuple(walk(value))
     named = not any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in parts)
     return named and not later.intersection(parts) and Uniformity(context.launch).holds(value)

@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from tile2cu.core.accesses import (
-    lets_for,
-    without_unused_lets,
-)
+from tile2cu.core.accesses import lets_for, loaded, without_unused_lets
 from tile2cu.core.effects import syncs_grid
-from tile2cu.core.expr import Expr, Load, walk
+from tile2cu.core.expr import Load, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.prelude import taken_turns
 from tile2cu.core.program import (
@@ -152,19 +149,13 @@ def _fills_by_elements(op: Parallel) -> str:
     """Why a loop that fills shared tiles from tensors stays in its turn; empty for loops that do no such thing."""
     for store in op.body:
         if isinstance(store, Store) and store.buffer.scope is Scope.SHARED:
-            read = [part for part in _loads(store.value) if part.scope is Scope.GLOBAL]
-            places = [part for load in walk(store.value) if isinstance(load, Load) for part in _loads(*load.indices)]
+            read = [part for part in loaded(store.value) if part.scope is Scope.GLOBAL]
+            places = [part for load in walk(store.value) if isinstance(load, Load) for part in loaded(*load.indices)]
             if read and places:
                 return f"it gathers what `{places[0].name}` says"
             if read:
                 return f"it computes `{store.buffer.name}` element by element from `{read[0].name}`"
     return ""
-
-
-def _loads(*values: Expr) -> list[Buffer]:
-    """The buffers of which values take elements, in order."""
-    parts = (part for value in values for part in walk(value))
-    return [part.buffer for part in parts if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
 
 
 def _runs_ahead(stmt: Stmt, loop: Loop, launch: Launch) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.core.accesses import with_values
-from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, int_const, static_value, walk
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -84,17 +84,7 @@ def _copy(op: Parallel) -> Copy | None:
     ranges = (*ones, Range(start=start, extent=op.extents[1]))
     src = Region(buffer=tensor, ranges=ranges, kept=(tensor.rank - 1,), whole=False, span=store.span)
     about = (*op.comments, *store.comments, f"Rows that a loop gathers are copied, which can run ahead  [{GATHERED}]")
-    return Copy(src=src, dst=whole(tile, op), row=row, when=_all(conditions), span=op.span, comments=about)
-
-
-def _all(conditions: tuple[Expr, ...]) -> Expr | None:
-    """The condition that all of them hold; None of none."""
-    if not conditions:
-        return None
-    first, *others = conditions
-    for other in others:
-        first = Binary(first.dtype, "and", first, other)
-    return first
+    return Copy(src=src, dst=whole(tile, op), row=row, when=joined("and", conditions), span=op.span, comments=about)
 
 
 def _is_of_row(part: Expr, col: Var) -> bool:
