@@ -259,8 +259,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
     //   other units             between(0)            between(1)            between(2)  ...
     int k_turn = 0;  // of those that are not skipped: rings count them
-    for (Turn turn; K_shared_ring.next(before + round + k_turn, turn);
-         ++k_turn) {  // waits until TMA has filled its slot
+    // Each turn waits until TMA has filled its slot; a slot without a tile ends them
+    for (Turn turn; K_shared_ring.next(before + round + k_turn, turn); ++k_turn) {
       start_acc_s(k_turn);
       if (k_turn == 0) {
         tl::gemm_wait<0>(acc_s);
