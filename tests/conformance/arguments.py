@@ -13,7 +13,7 @@ from tests.conformance.chosen import CHOSEN, Chosen
 from tests.conformance.reference import KernelFault, numpy_dtype
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Memory
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Role, Var, children, static_value, walk
 from tile2cu.core.program import (
     Assign,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.dtype import TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Load, walk
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Program, Reduce, Scope, Stmt, Store, walk_stmts

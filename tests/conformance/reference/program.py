@@ -17,9 +17,9 @@ from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, stored, undefined, working_dtype
 from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
-from tile2cu.core.accesses import buffers_used, expressions
+from tile2cu.analysis.accesses import buffers_used, expressions
+from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.dtype import INT32
-from tile2cu.core.effects import syncs_grid
 from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
 from tile2cu.core.program import (
     Assert,

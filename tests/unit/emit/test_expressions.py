@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, UINT16, DType
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Buffer, Launch, Scope

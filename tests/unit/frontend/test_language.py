@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Load, Role, static_value
 from tile2cu.core.program import Copy, If, Let, Program, Scope, Store, walk_stmts
-from tile2cu.core.uniform import Uniformity
 from tile2cu.frontend import programs
 
 TILES = """

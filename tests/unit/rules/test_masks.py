@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.rules.kernels import settled
 from tests.unit.rules.test_held import BODY, LOAD
-from tile2cu.core.accesses import variables
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Gemm, If, Let, Loop, Parallel, Store

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.prelude import before, loaded_by, prelude
+from tile2cu.analysis.prelude import before, loaded_by, prelude
 from tile2cu.core.program import Loop, LoopKind
 
 KERNEL = """

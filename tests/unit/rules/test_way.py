@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
-from tile2cu.core.prelude import Walk, around, for_loads_alone, walk_to, way_to
+from tile2cu.analysis.prelude import Walk, around, for_loads_alone, walk_to, way_to
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.effects import syncs_grid
+from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool

@@ -4,12 +4,12 @@ import re
 import shlex
 from textwrap import TextWrapper
 
-from tile2cu.core.effects import syncs_grid
+from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
-from tile2cu.core.undefined import read_unwritten
 from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics

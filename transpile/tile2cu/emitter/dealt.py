@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.analysis.accesses import buffers_read, buffers_written
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped

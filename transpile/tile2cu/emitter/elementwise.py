@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions, variables
+from tile2cu.analysis.accesses import expressions, variables
 from tile2cu.core.expr import Load
 from tile2cu.core.facts import Facts
 from tile2cu.core.layout import Blocked

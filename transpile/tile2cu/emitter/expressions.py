@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.runs import is_run
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
@@ -41,7 +42,6 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.core.runs import is_run
 from tile2cu.emitter.names import Names
 
 # C++ operator precedence, a larger number binds tighter.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.accesses import variables
-from tile2cu.core.effects import starts_early, syncs_grid
+from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, strictest

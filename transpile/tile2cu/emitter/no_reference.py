@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions, used_by_itself
+from tile2cu.analysis.accesses import expressions, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread, walk
 from tile2cu.core.program import Atomic, Effect, Gemm, Locate, Program, Reduce, Stmt, asked_warpgroups, walk_stmts

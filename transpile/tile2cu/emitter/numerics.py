@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, walk
 from tile2cu.core.program import (

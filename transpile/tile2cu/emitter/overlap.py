@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions, variables
+from tile2cu.analysis.accesses import expressions, variables
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, OwnTurns, PlainTurns, RunningSum

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
     expressions,
@@ -14,8 +14,8 @@ from tile2cu.core.accesses import (
     viewed,
     without_unused_lets,
 )
+from tile2cu.analysis.prelude import around, is_one_turn
 from tile2cu.core.expr import Role, Var, binary, static_value
-from tile2cu.core.prelude import around, is_one_turn
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, InFlight, LinesAhead, Overlap, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped

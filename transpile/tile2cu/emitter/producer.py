@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.prelude import Walk, around, before, for_loads_alone, is_one_turn, prelude, way_to
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.prelude import Walk, around, before, for_loads_alone, is_one_turn, prelude, way_to
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped

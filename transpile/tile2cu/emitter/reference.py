@@ -7,7 +7,7 @@ the kernel.
 import math
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import may_change
+from tile2cu.analysis.accesses import may_change
 from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.expr import (
     Binary,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import moved_index
+from tile2cu.analysis.accesses import moved_index
+from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32
-from tile2cu.core.effects import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, substitute, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Stmt, Store

@@ -3,9 +3,9 @@
 import functools
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, own_accesses, used_by_itself
+from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, own_accesses, used_by_itself
+from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.dtype import DType
-from tile2cu.core.effects import is_cluster_barrier
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
 from tile2cu.core.facts import Fact, Subject
 from tile2cu.core.layout import FragmentLayout

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
-from tile2cu.core.accesses import buffers_written, expressions
+from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk

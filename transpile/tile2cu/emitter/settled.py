@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Launch, Program
 from tile2cu.targets import Target

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tile2cu.core.accesses import may_change
+from tile2cu.analysis.accesses import may_change
+from tile2cu.analysis.prelude import around, hoisted
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout
-from tile2cu.core.prelude import around, hoisted
 from tile2cu.core.program import (
     Assert,
     Assign,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core import prelude
+from tile2cu.analysis import prelude
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Overlap, Persistent, Pipeline, Staging

@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tile2cu.core.accesses import expressions, lets_for, variables
+from tile2cu.analysis.accesses import expressions, lets_for, variables
+from tile2cu.analysis.prelude import Walk, is_one_turn, walk_to
 from tile2cu.core.expr import Load, Var
 from tile2cu.core.expr import walk as walk_parts
-from tile2cu.core.prelude import Walk, is_one_turn, walk_to
 from tile2cu.core.program import If, Let, Loop, Stmt
 from tile2cu.core.schedule import Persistent
 from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tile2cu.core.accesses import element_accesses
+from tile2cu.analysis.accesses import element_accesses
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import Atomic, If, Let, Loop, Reduction, Scope, Stmt, Store, While, walk_stmts
 

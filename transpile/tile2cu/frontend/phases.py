@@ -9,8 +9,8 @@ branch, the kernel stays whole, and its blocks wait for one another.
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, overwrites
-from tile2cu.core.effects import is_grid_barrier
+from tile2cu.analysis.accesses import buffers_read, buffers_written, overwrites
+from tile2cu.analysis.sync_calls import is_grid_barrier
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, walk, works_among_threads
 from tile2cu.core.program import (
     Assign,

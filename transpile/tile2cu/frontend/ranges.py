@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions
-from tile2cu.core.bounds import Bounds, Interval
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.bounds import Bounds, Interval
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Unary, Var, binary, children, static_value, walk
 from tile2cu.core.program import (

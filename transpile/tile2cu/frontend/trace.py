@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
+from tile2cu.analysis.groups import in_warpgroups
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Const, Expr, Load, Role, Var, static_value, works_among_threads
-from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import Buffer, If, While
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from tile2cu.core import accesses
+from tile2cu.analysis import accesses
 from tile2cu.core.expr import Expr, Named, Role, Var, walk
 from tile2cu.core.program import (
     Assign,

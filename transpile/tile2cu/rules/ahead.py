@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
     expressions,
@@ -12,8 +12,8 @@ from tile2cu.core.accesses import (
     touches,
     variables,
 )
+from tile2cu.analysis.prelude import around
 from tile2cu.core.expr import Var
-from tile2cu.core.prelude import around
 from tile2cu.core.program import (
     Assign,
     Break,

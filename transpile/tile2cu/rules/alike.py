@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, is_of_thread, walk
 
 

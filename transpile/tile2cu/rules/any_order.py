@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_written, element_accesses, moved_index
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_written, element_accesses, moved_index
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Expr, Load, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Fill, If, Let, Loop, Parallel, Scope, Stmt, Store, While

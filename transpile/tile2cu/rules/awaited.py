@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (

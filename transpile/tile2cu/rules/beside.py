@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.analysis.accesses import buffers_read, buffers_written
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.groups import outside_of_groups
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
-from tile2cu.core.groups import outside_of_groups
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Region, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

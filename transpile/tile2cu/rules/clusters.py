@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions
-from tile2cu.core.effects import SYNC_CLUSTER, is_cluster_barrier
+from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
+from tile2cu.analysis.prelude import around
+from tile2cu.analysis.sync_calls import SYNC_CLUSTER, is_cluster_barrier
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
-from tile2cu.core.prelude import around
 from tile2cu.core.program import Atomic, AtomicTile, Break, Copy, Effect, Launch, Loop, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

@@ -1,6 +1,6 @@
 """Loops whose body is a sum of four products of bytes: one operation does them."""
 
-from tile2cu.core.accesses import read_by_itself, viewed, with_values
+from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast
 from tile2cu.core.program import (
     Buffer,

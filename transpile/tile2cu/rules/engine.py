@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from tile2cu.core.bounds import Bounds
-from tile2cu.core.effects import syncs_grid
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import by_groups, fragments
+from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Subject
-from tile2cu.core.groups import by_groups, fragments
 from tile2cu.core.program import (
     Buffer,
     Gemm,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tile2cu.core.accesses import buffers_written, shared
+from tile2cu.analysis.accesses import buffers_written, shared
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.core.schedule import Pipeline

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
+from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
+from tile2cu.analysis.load_refusals import why_no_prelude
+from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.load_refusals import why_no_prelude
-from tile2cu.core.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
 from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_used, expressions, touches
+from tile2cu.analysis.accesses import buffers_used, expressions, touches
+from tile2cu.analysis.load_refusals import why_no_way
+from tile2cu.analysis.prelude import around, before, outermost
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
-from tile2cu.core.load_refusals import why_no_way
-from tile2cu.core.prelude import around, before, outermost
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -23,7 +24,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, Pipeline, Specialised
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of

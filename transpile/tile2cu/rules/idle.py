@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from tile2cu.core.accesses import buffers_written, expressions, loaded, variables
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_written, expressions, loaded, variables
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.load_refusals import why_no_prelude
+from tile2cu.analysis.prelude import prelude
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
-from tile2cu.core.load_refusals import why_no_prelude
-from tile2cu.core.prelude import prelude
 from tile2cu.core.program import (
     Assign,
     Copy,
@@ -27,7 +28,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Idle
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.rewrite.mask import conjuncts, some_fails
 

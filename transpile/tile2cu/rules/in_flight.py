@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import takewhile
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,

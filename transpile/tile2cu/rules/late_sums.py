@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_written, overwrites, used_by_itself, viewed
+from tile2cu.analysis.accesses import buffers_written, overwrites, used_by_itself, viewed
+from tile2cu.analysis.prelude import before, outermost
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
-from tile2cu.core.prelude import before, outermost
 from tile2cu.core.program import (
     Buffer,
     Fill,

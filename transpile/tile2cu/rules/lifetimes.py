@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from tile2cu.core.accesses import buffers_read, overwrites
+from tile2cu.analysis.accesses import buffers_read, overwrites
 from tile2cu.core.expr import Address, Expr, Load, walk
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Range, Region, Stmt, While, bodies
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions, lets_for, variables
+from tile2cu.analysis.accesses import expressions, lets_for, variables
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import LinesAhead
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

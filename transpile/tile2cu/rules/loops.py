@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     Access,
     buffers_read,
     element_accesses,
@@ -13,6 +13,7 @@ from tile2cu.core.accesses import (
     variables,
     viewed,
 )
+from tile2cu.analysis.runs import is_run, of_packet, starts_packet
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
     Binary,
@@ -31,7 +32,6 @@ from tile2cu.core.expr import (
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
 from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
-from tile2cu.core.runs import is_run, of_packet, starts_packet
 from tile2cu.rules.alike import alike, starts_at
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.core.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.runs import of_packet
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Expr, Role, Unary, Var, binary, int_const, quotient_of, walk, works_among_threads
 from tile2cu.core.program import (
@@ -24,7 +25,6 @@ from tile2cu.core.program import (
     Store,
     While,
 )
-from tile2cu.core.runs import of_packet
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Expr, Load, Var, binary, int_const, static_value, substitute, walk
 from tile2cu.core.program import Atomic, Buffer, Loop, LoopKind, Reduction, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, variables, viewed
+from tile2cu.analysis.accesses import buffers_read, buffers_written, variables, viewed
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Loop, While, walk_stmts
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

@@ -1,6 +1,6 @@
 """Whose barriers order what: tiles that the user's barriers order, or those of products; tensors that ours do, too."""
 
-from tile2cu.core.accesses import buffers_used, shared, tensors_met_again
+from tile2cu.analysis.accesses import buffers_used, shared, tensors_met_again
 from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
 from tile2cu.rules.engine import Context
 from tile2cu.rules.pipeline import dealt_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,
@@ -13,9 +13,9 @@ from tile2cu.core.accesses import (
     read_by_itself,
     variables,
 )
+from tile2cu.analysis.prelude import taken_turns
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
-from tile2cu.core.prelude import taken_turns
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule

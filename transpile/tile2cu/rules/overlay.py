@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.prelude import outermost
 from tile2cu.core.expr import Address, walk
-from tile2cu.core.prelude import outermost
 from tile2cu.core.program import (
     Assert,
     Assign,

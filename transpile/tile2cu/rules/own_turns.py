@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from tile2cu.core.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
-from tile2cu.core.bounds import Linear
+from tile2cu.analysis.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
+from tile2cu.analysis.bounds import Linear
+from tile2cu.analysis.prelude import before
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
     Binary,
@@ -22,7 +24,6 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.layout import Warps
-from tile2cu.core.prelude import before
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -40,7 +41,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Overlap, OwnTurns, Pipeline
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import warpgroups

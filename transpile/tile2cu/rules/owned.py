@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
-from tile2cu.core.accesses import Access, element_accesses, own_accesses
-from tile2cu.core.bounds import Linear
+from tile2cu.analysis.accesses import Access, element_accesses, own_accesses
+from tile2cu.analysis.bounds import Linear
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -39,7 +40,6 @@ from tile2cu.core.program import (
     Store,
     While,
 )
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context
 from tile2cu.rules.rewrite.mask import conjuncts
 from tile2cu.rules.spread import SPREAD

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import Access, element_accesses, expressions, used_by_itself
+from tile2cu.analysis.accesses import Access, element_accesses, expressions, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Expr, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator

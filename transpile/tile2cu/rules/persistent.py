@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.core.accesses import read_by_itself, viewed
-from tile2cu.core.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
+from tile2cu.analysis.accesses import read_by_itself, viewed
+from tile2cu.analysis.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
 from tile2cu.core.program import (
     Gemm,
     Launch,

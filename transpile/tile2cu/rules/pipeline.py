@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from tile2cu.core.accesses import lets_for, loaded, without_unused_lets
-from tile2cu.core.effects import syncs_grid
+from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
+from tile2cu.analysis.prelude import taken_turns
+from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.facts import rejected
-from tile2cu.core.prelude import taken_turns
 from tile2cu.core.program import (
     Buffer,
     Copy,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_read, buffers_written, element_accesses
+from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout

@@ -1,7 +1,7 @@
 """Loops that decode numbers of 4 bits into a tensor core's register operand: a thread's columns of 32 at a time."""
 
-from tile2cu.core.accesses import Access, element_accesses, expressions, moved_index
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import Access, element_accesses, expressions, moved_index
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Binary, Call, Expr, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store

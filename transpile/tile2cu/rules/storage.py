@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import buffers_used, element_accesses, viewed
+from tile2cu.analysis.accesses import buffers_used, element_accesses, viewed
+from tile2cu.analysis.prelude import producer_loop
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
-from tile2cu.core.prelude import producer_loop
 from tile2cu.core.program import (
     Buffer,
     Copy,

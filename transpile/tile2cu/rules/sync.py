@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     atomic_only,
     buffers_read,
     buffers_written,
@@ -15,7 +15,8 @@ from tile2cu.core.accesses import (
     touches,
     updated_in_several_ways,
 )
-from tile2cu.core.effects import awaits_stores
+from tile2cu.analysis.sync_calls import awaits_stores
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
@@ -36,7 +37,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.ordered import dealt_tile, handed_over, ordered_by_user, tensors_read_again
 from tile2cu.rules.owned import Conditions, Owners, Touch, apart

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call, walk
 from tile2cu.core.layout import SharedLayout

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, expressions, touches, used_by_itself
+from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, touches, used_by_itself
+from tile2cu.analysis.prelude import around, producer_loop
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
-from tile2cu.core.prelude import around, producer_loop
 from tile2cu.core.program import (
     AtomicTile,
     Buffer,
@@ -22,7 +23,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
 from tile2cu.rules.lifetimes import Lifetimes

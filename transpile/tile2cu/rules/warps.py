@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import OF_THREAD, Call, walk
 from tile2cu.core.layout import Warps

@@ -1,6 +1,6 @@
 """Which products wgmma takes, and how warpgroups share them."""
 
-from tile2cu.core.accesses import seen_in_other_rows
+from tile2cu.analysis.accesses import seen_in_other_rows
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Warps, widest_swizzle_of
 from tile2cu.core.program import Buffer, Gemm, Launch, Policy, Region, Scope

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.dtype import INT32, UINT64
-from tile2cu.core.effects import (
+from tile2cu.analysis.sync_calls import (
     CLOSE_STORES,
     START_KERNELS,
     STORES_ARE_DONE,
@@ -13,6 +12,7 @@ from tile2cu.core.effects import (
     SYNC_GRID,
     WAIT_FOR_KERNELS,
 )
+from tile2cu.core.dtype import INT32, UINT64
 from tile2cu.core.expr import Address, Call, Expr, Load, int_const
 from tile2cu.core.program import Buffer, Copy, Scope
 from tile2cu.frontend import builtins

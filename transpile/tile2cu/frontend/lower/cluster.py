@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
+from tile2cu.analysis.sync_calls import SYNC_CLUSTER
 from tile2cu.core.dtype import INT32, UINT64
-from tile2cu.core.effects import SYNC_CLUSTER
 from tile2cu.core.expr import Call, int_const
 from tile2cu.core.program import Copy, Region, Scope
 from tile2cu.frontend.context import Context

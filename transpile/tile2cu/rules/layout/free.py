@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd, prod
 
-from tile2cu.core.accesses import Access, buffers_used, element_accesses
+from tile2cu.analysis.accesses import Access, buffers_used, element_accesses
 from tile2cu.core.expr import quotient_of, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt

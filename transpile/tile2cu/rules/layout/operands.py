@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import seen_in_other_rows
-from tile2cu.core.banks import bank_ways
+from tile2cu.analysis.accesses import seen_in_other_rows
+from tile2cu.analysis.banks import bank_ways
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from tile2cu.core.accesses import Access, element_accesses
+from tile2cu.analysis.accesses import Access, element_accesses
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of

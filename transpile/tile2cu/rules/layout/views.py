@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import touches, used_by_itself
+from tile2cu.analysis.accesses import touches, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.layout import split_columns
 from tile2cu.core.program import Launch, Scope

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import buffers_written
+from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.groups import fragment_users, fragments, in_group, is_operation, outside_of_groups
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.groups import fragment_users, fragments, in_group, is_operation, outside_of_groups
 from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, While, group_of
 from tile2cu.rules.rewrite.replace import Body, with_buffer
 

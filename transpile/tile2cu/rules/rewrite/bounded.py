@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import variables
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import int_const, negated
 from tile2cu.core.program import Copy, If, Parallel, Range, Region, Store
 from tile2cu.rules.rewrite.mask import some_fails

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tile2cu.core.accesses import buffers_read, buffers_written, read_by_itself
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import in_group
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute, walk
-from tile2cu.core.groups import in_group
 from tile2cu.core.program import (
     Buffer,
     If,
@@ -23,7 +24,6 @@ from tile2cu.core.program import (
     asked_warpgroups,
     walk_stmts,
 )
-from tile2cu.core.uniform import MEMORY, Uniformity
 from tile2cu.rules.rewrite.overlaps import without_overlaps
 from tile2cu.rules.rewrite.replace import Body, under_comments
 from tile2cu.rules.rewrite.shared_out import (

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Copy, If, Launch, Loop, LoopKind, Region, Scope, walk_stmts
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.rewrite.replace import Body, in_body
 
 CHOSEN = "rewrite.copy.chosen-place"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_used, used_by_itself, viewed
+from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import (
     Buffer,

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from tile2cu.core.accesses import element_accesses, expressions, variables
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import element_accesses, expressions, variables
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions

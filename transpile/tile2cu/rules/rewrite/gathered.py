@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import with_values
+from tile2cu.analysis.accesses import with_values
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
 from tile2cu.core.program import (
     Buffer,

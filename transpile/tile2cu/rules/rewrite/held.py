@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_written
+from tile2cu.analysis.accesses import buffers_written
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope, walk_stmts
 from tile2cu.rules.rewrite.replace import in_body
 from tile2cu.rules.rewrite.tiles import fresh, whole

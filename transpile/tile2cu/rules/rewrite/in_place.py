@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_written, read_by_itself, touches
+from tile2cu.analysis.accesses import buffers_written, read_by_itself, touches
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, steps
 from tile2cu.rules.lifetimes import begins_by_writing
 from tile2cu.rules.rewrite.replace import in_body, under_comments, with_buffer

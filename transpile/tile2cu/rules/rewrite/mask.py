@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
 
-from tile2cu.core.accesses import buffers_read, with_values
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_read, with_values
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import (
     Binary,
     Call,

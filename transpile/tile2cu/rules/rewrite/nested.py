@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import element_accesses
+from tile2cu.analysis.accesses import element_accesses
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import (
     Assign,

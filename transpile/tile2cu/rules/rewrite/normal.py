@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import Access, element_accesses, expressions, variables
+from tile2cu.analysis.accesses import Access, element_accesses, expressions, variables
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from itertools import combinations
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import in_warpgroups
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const, walk
-from tile2cu.core.groups import in_warpgroups
 from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups, walk_stmts
-from tile2cu.core.uniform import MEMORY, Uniformity
 from tile2cu.rules.rewrite.replace import Body
 from tile2cu.rules.rewrite.shared_out import declared, shared_out, with_own_names
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, covers
+from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import (
     Assign,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from tile2cu.core.accesses import expressions, variables
+from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assign,
@@ -33,7 +34,6 @@ from tile2cu.core.program import (
     asked_warpgroups,
     walk_stmts,
 )
-from tile2cu.core.uniform import Uniformity
 from tile2cu.rules.rewrite.replace import Body, with_expressions
 
 # Calls that say what comes before what.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.core.accesses import Access, element_accesses
+from tile2cu.analysis.accesses import Access, element_accesses
 from tile2cu.core.expr import (
     Binary,
     Expr,

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written
+from tile2cu.analysis.accesses import buffers_read, buffers_written
+from tile2cu.analysis.prelude import before, outermost
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
-from tile2cu.core.prelude import before, outermost
 from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, operations, walk_stmts
 from tile2cu.rules.rewrite.replace import Body, in_body, with_expressions
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_written, covers, element_accesses, touches
+from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, element_accesses, touches
 from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
     element_accesses,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.accesses import used_by_itself, viewed
+from tile2cu.analysis.accesses import used_by_itself, viewed
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Const, Load, Role, Var, static_value
 from tile2cu.core.program import (

@@ -6,7 +6,7 @@ The turns of T.Parallel are independent: one reads what an element held before t
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While, walk_stmts

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import buffers_used, buffers_written, viewed
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.accesses import buffers_used, buffers_written, viewed
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
 from tile2cu.rules.rewrite.bounded import bounded
 from tile2cu.rules.rewrite.replace import with_buffer

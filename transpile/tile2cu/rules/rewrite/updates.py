@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, walk
 from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While
-from tile2cu.core.uniform import MEMORY, Uniformity
 from tile2cu.rules.rewrite.replace import Body
 from tile2cu.rules.rewrite.shared_out import declared
 

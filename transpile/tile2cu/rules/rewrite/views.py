@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from tile2cu.core.accesses import buffers_read, buffers_used, buffers_written, expressions, loads, overwrites, touches
+from tile2cu.analysis.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    expressions,
+    loads,
+    overwrites,
+    touches,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
     Buffer,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.core.effects import CLOSE_STORES, START_KERNELS, WAIT_FOR_KERNELS, awaits_stores
+from tile2cu.analysis.sync_calls import CLOSE_STORES, START_KERNELS, WAIT_FOR_KERNELS, awaits_stores
 from tile2cu.core.program import (
     Await,
     Copy,

@@ -1,6 +1,6 @@
 """Quotients and remainders of an index by a number that packets divide: neighbours in a packet share the quotient."""
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, int_const, rebuilt, static_value, walk
 

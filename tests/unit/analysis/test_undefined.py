@@ -3,8 +3,8 @@
 import pytest
 
 from tests.conformance.kernels import small_program
+from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.api import emit_program
-from tile2cu.core.undefined import read_unwritten
 from tile2cu.targets import find
 
 PARAMS = 'X: T.Tensor((256, 64), "float16"), Y: T.Tensor((64,), "float32")'

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile2cu.core.bounds import Bounds
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import BOOL, INT32, UINT8, UINT32
 from tile2cu.core.expr import Binary, Call, Expr, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Assign, Declare, Launch, Let, Loop, LoopKind

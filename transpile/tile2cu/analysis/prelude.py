@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     expressions,
     variables,
 )
-from tile2cu.core.effects import waits_for_kernels
+from tile2cu.analysis.sync_calls import waits_for_kernels
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import (

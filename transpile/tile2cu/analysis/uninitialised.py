@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.accesses import buffers_written, expressions
+from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.core.expr import Binary, Call, Expr, Load, children
 from tile2cu.core.program import (
     Buffer,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tile2cu.core.accesses import (
+from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
     element_accesses,
@@ -10,9 +10,9 @@ from tile2cu.core.accesses import (
     used_by_itself,
     variables,
 )
-from tile2cu.core.effects import waits_for_kernels
+from tile2cu.analysis.prelude import around, before, deciding, defined_in, loaded_by, needed_on, prelude, stands_on
+from tile2cu.analysis.sync_calls import waits_for_kernels
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.prelude import around, before, deciding, defined_in, loaded_by, needed_on, prelude, stands_on
 from tile2cu.core.program import (
     Assign,
     Break,

@@ -1,6 +1,6 @@
 """What statements read and write."""
 
-from tile2cu.core.accesses import own_accesses
+from tile2cu.analysis.accesses import own_accesses
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Load, int_const
 from tile2cu.core.program import Buffer, Scope, Store

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from tile2cu.core.accesses import buffers_used, buffers_written
+from tile2cu.analysis.accesses import buffers_used, buffers_written
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.core.program import (

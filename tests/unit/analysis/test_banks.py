@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled, subject
-from tile2cu.core.banks import bank_ways
+from tile2cu.analysis.banks import bank_ways
 from tile2cu.core.layout import SharedLayout
 
 

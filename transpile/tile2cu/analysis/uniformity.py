@@ -1,6 +1,6 @@
 """Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
 
-from tile2cu.core.accesses import buffers_written
+from tile2cu.analysis.accesses import buffers_written
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
 from tile2cu.core.program import (
     Assign,

@@ -1,0 +1,1 @@
+"""Questions about a program: what it touches, which order must stay, what its values may be."""
