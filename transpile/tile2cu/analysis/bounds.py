@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
+from types import MappingProxyType
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
@@ -60,6 +61,33 @@ class Linear:
 
     def scaled(self, factor: int) -> "Linear":
         return Linear({}, 0).plus(self, factor)
+
+
+def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) -> Linear:
+    """An integer expression as a sum; what is not linear becomes an atom of its own. Names with `values` are those."""
+    value = static_value(expr)
+    if value is not None:
+        return Linear({}, int(value))
+    match expr:
+        case Var() if expr in values:
+            return linear_of(values[expr], values)
+        case Binary(op="+"):
+            return linear_of(expr.lhs, values).plus(linear_of(expr.rhs, values))
+        case Binary(op="-"):
+            return linear_of(expr.lhs, values).plus(linear_of(expr.rhs, values), -1)
+        case Binary(op="*"):
+            lhs, rhs = linear_of(expr.lhs, values), linear_of(expr.rhs, values)
+            if not rhs.terms:
+                return lhs.scaled(rhs.constant)
+            if not lhs.terms:
+                return rhs.scaled(lhs.constant)
+        case Unary(op="-"):
+            return linear_of(expr.operand, values).scaled(-1)
+        case Call(function="ceildiv", args=(dividend, divisor)) if static_value(divisor) == 1:
+            return linear_of(dividend, values)
+        case _:
+            pass
+    return Linear({expr: 1}, 0)
 
 
 class Bounds:
@@ -244,30 +272,8 @@ class Bounds:
                 return 1
 
     def linear(self, expr: Expr) -> Linear:
-        """An integer expression as a sum; what is not linear becomes an atom of its own."""
-        value = static_value(expr)
-        if value is not None:
-            return Linear({}, int(value))
-        match expr:
-            case Var() if expr in self._values:
-                return self.linear(self._values[expr])
-            case Binary(op="+"):
-                return self.linear(expr.lhs).plus(self.linear(expr.rhs))
-            case Binary(op="-"):
-                return self.linear(expr.lhs).plus(self.linear(expr.rhs), -1)
-            case Binary(op="*"):
-                lhs, rhs = self.linear(expr.lhs), self.linear(expr.rhs)
-                if not rhs.terms:
-                    return lhs.scaled(rhs.constant)
-                if not lhs.terms:
-                    return rhs.scaled(lhs.constant)
-            case Unary(op="-"):
-                return self.linear(expr.operand).scaled(-1)
-            case Call(function="ceildiv", args=(dividend, divisor)) if static_value(divisor) == 1:
-                return self.linear(dividend)
-            case _:
-                pass
-        return Linear({expr: 1}, 0)
+        """An integer expression as a sum, with immutable names by their values."""
+        return linear_of(expr, self._values)
 
     def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""

@@ -459,6 +459,36 @@ class Swizzle(Stmt):
     order: str = "row"
 
 
+# Every kind of statement that a Program has; what looks at all of them matches this.
+AnyStmt = (
+    Assert
+    | Assign
+    | Atomic
+    | AtomicTile
+    | Await
+    | Break
+    | Continue
+    | Copy
+    | Declare
+    | Effect
+    | Fill
+    | Gemm
+    | If
+    | Let
+    | Locate
+    | Loop
+    | Parallel
+    | Print
+    | Reduce
+    | Scan
+    | SetRegisters
+    | Store
+    | Swizzle
+    | Sync
+    | While
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Constant:
     """A static number with a name in the user's file, printed as a named constant.

@@ -1,0 +1,226 @@
+"""Which statements must keep their order: the only questions about legality that rules and passes ask.
+
+Two statements conflict where one may change what the other reads, or both write: memory by the storage that buffers
+name (views and reshapes included) and by boxes, scalars, asynchronous operations, and what synchronises. Unknown is a
+conflict.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+
+from tile2cu.analysis.effects import Access, Effects, effects
+from tile2cu.analysis.regions import apart, apart_in_other_iterations
+from tile2cu.core.expr import Role, Var, static_value
+from tile2cu.core.program import Buffer, Loop, Scope, Stmt
+
+
+class Kind(Enum):
+    """Why two statements must keep their order."""
+
+    RAW = "read after write"
+    WAR = "write after read"
+    WAW = "write after write"
+    ORDER = "synchronisation"
+    CONTROL = "control flow"
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """`second` must come after `first`, which is `distance` iterations earlier or more (0: the same iteration)."""
+
+    first: Stmt
+    second: Stmt
+    kind: Kind
+    on: Buffer | Var | None = None
+    distance: int = 0
+
+    def __str__(self) -> str:
+        what = f" of `{self.on.name}`" if self.on is not None else ""
+        return f"line {self.second.span.line} depends on line {self.first.span.line}: {self.kind.value}{what}"
+
+
+# ---- memory --------------------------------------------------------------------------------------------------
+
+
+def same_storage(a: Buffer, b: Buffer) -> bool:
+    """Whether two buffers may name the same memory.
+
+    Tensors that are arguments do not overlap where one is written (the kernel's contract); one at an address that the
+    kernel computes may lie anywhere in global memory.
+    """
+    if a.memory is b.memory or a.memory == b.memory:
+        return True
+    both_global = a.scope is Scope.GLOBAL and b.scope is Scope.GLOBAL
+    return both_global and (a.memory.address is not None or b.memory.address is not None)
+
+
+def may_overlap(a: Access, b: Access) -> bool:
+    """Whether two accesses, of one iteration of all loops around them, may meet at an element."""
+    if not same_storage(a.buffer, b.buffer):
+        return False
+    if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
+        return True  # boxes of different shapes do not compare
+    return not any(map(apart, a.box, b.box))
+
+
+def _may_meet_later(a: Access, b: Access, loop: Loop) -> bool:
+    """Whether an access of one iteration may meet another one of a later iteration at an element."""
+    if not same_storage(a.buffer, b.buffer):
+        return False
+    if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
+        return True
+    step = static_value(loop.step)
+    if not isinstance(step, int):
+        return True
+    return not any(apart_in_other_iterations(x, y, loop.var, step) for x, y in zip(a.box, b.box, strict=True))
+
+
+def commute(a: Access, b: Access) -> bool:
+    """Whether two updates of an element give the same in either order: atomics of one kind that return nothing."""
+    return a.combines is not None and a.combines is b.combines
+
+
+# ---- conflicts -----------------------------------------------------------------------------------------------
+
+Conflict = tuple[Kind, Buffer | Var | None]
+
+
+def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> Iterator[Conflict]:
+    """Why what `second` stands for must come after `first`; of a later iteration of a loop, where one is given."""
+    yield from _in_memory(first, second, carried_by)
+    yield from _in_scalars(first, second, carried_by is not None)
+    yield from _in_order(first, second)
+
+
+def _in_memory(first: Effects, second: Effects, loop: Loop | None) -> Iterator[Conflict]:
+    pairs = (
+        (Kind.RAW, first.writes, second.reads),
+        (Kind.WAR, first.reads, second.writes),
+        (Kind.WAW, first.writes, second.writes),
+    )
+    for kind, befores, afters in pairs:
+        for a, b in product(befores, afters):
+            meet = may_overlap(a, b) if loop is None else _may_meet_later(a, b, loop)
+            if meet and not commute(a, b):
+                yield kind, b.root
+
+
+def _in_scalars(first: Effects, second: Effects, carried: bool) -> Iterator[Conflict]:
+    for var in first.scalars_written & second.scalars_read:
+        if not (carried and var.role is Role.LET):  # each iteration names a value of its own before it uses it
+            yield Kind.RAW, var
+    for var in first.scalars_read & second.scalars_written:
+        yield Kind.WAR, var
+    for var in first.scalars_written & second.scalars_written:
+        yield Kind.WAW, var
+
+
+def _in_order(first: Effects, second: Effects) -> Iterator[Conflict]:
+    for a, b in ((first, second), (second, first)):
+        if a.orders and (b.orders or any(_is_ordered(access.buffer) for access in b.accesses)):
+            yield Kind.ORDER, None
+        if (a.starts or a.awaits) and (b.starts or b.awaits or b.accesses):
+            yield Kind.ORDER, None
+        if a.may_leave and (b.writes or b.scalars_written or b.orders or b.starts or b.awaits or b.may_leave):
+            yield Kind.CONTROL, None
+        if a.may_not_terminate and (b.orders or any(access.root.scope is Scope.GLOBAL for access in b.writes)):
+            yield Kind.CONTROL, None
+
+
+def _is_ordered(buffer: Buffer) -> bool:
+    """Whether other threads may see a buffer's elements, so that barriers order accesses to them."""
+    return buffer.memory.scope in (Scope.GLOBAL, Scope.SHARED, Scope.BARRIER, Scope.FRAGMENT)
+
+
+def depends(first: Stmt, second: Stmt) -> bool:
+    """Whether `second`, which follows in the same iteration, must come after `first`."""
+    return any(True for _ in conflicts(effects(first), effects(second)))
+
+
+def may_swap(first: Stmt, second: Stmt) -> bool:
+    """Whether two statements of one body give the same in either order."""
+    return not depends(first, second)
+
+
+def may_pass(stmt: Stmt, others: Iterable[Stmt]) -> bool:
+    """Whether a statement may move from one side of others, of the same body, to the other side."""
+    return all(may_swap(stmt, other) for other in others)
+
+
+def keeps(body: Iterable[Stmt], *, of: Effects) -> bool:
+    """Whether statements leave everything that `of` reads as it is: evaluated behind them, it gives the same."""
+    found = [effects(stmt) for stmt in body]
+    if any(each.scalars_written & of.scalars_read for each in found):
+        return False
+    return not any(may_overlap(a, b) for each in found for a in each.writes for b in of.reads)
+
+
+def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Dependence]:
+    """All dependences among the statements of a body; with those from one iteration of a loop to later ones."""
+    for place, second in enumerate(body):
+        for first in body[:place]:
+            for kind, on in conflicts(effects(first), effects(second)):
+                yield Dependence(first, second, kind, on)
+    for first, second in product(body, body) if loop is not None else ():
+        for kind, on in conflicts(effects(first), effects(second), loop):
+            yield Dependence(first, second, kind, on, 1)
+
+
+# ---- schedules -----------------------------------------------------------------------------------------------
+
+
+class Part(Enum):
+    """Which part of a statement stands at a place of a schedule."""
+
+    ALL = "all"
+    START = "start"  # of an asynchronous operation: from here on it reads and writes, until it is awaited
+    WAIT = "wait"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement's place in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
+
+    stmt: Stmt
+    shift: int = 0
+    part: Part = Part.ALL
+
+
+Versions = dict[Buffer, int]  # how many copies a buffer has, of which iteration k uses copy k % n
+
+
+def broken_by(
+    steps: Sequence[Step], body: Sequence[Stmt], loop: Loop, versions: Versions | None = None
+) -> list[Dependence]:
+    """The dependences of a loop's body that a schedule does not keep; none where the schedule is legal.
+
+    A dependence of distance d is kept where the first statement's end, d iterations before, comes before the second
+    one's start. Between different iterations what is written to a buffer of n versions meets only every nth one.
+    """
+    begin, end = _places(steps)
+    copies = versions or {}
+    return [each for each in dependences(body, loop) if not _is_kept(each, begin, end, copies)]
+
+
+def _places(steps: Sequence[Step]) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
+    """Where each statement begins and ends: (iterations later, place)."""
+    begin = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.part is not Part.WAIT}
+    end = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.part is not Part.START}
+    return begin, end
+
+
+def _is_kept(
+    found: Dependence, begin: dict[int, tuple[int, int]], end: dict[int, tuple[int, int]], versions: Versions
+) -> bool:
+    first, second = id(found.first), id(found.second)
+    if first not in end or second not in begin:
+        return False
+    distance = found.distance
+    if distance and isinstance(found.on, Buffer) and found.kind is not Kind.RAW:
+        distance = versions.get(found.on.memory, 1)
+    elif distance and isinstance(found.on, Buffer) and found.on.memory in versions:
+        return True  # what a copy holds is of its own iteration
+    later, at = begin[second]
+    return end[first] < (later + distance, at)
