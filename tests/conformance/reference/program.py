@@ -154,7 +154,7 @@ def _of_threads(launch: Launch) -> frozenset[Buffer]:
     used = (buffers_used(stmt) for stmt in operations(launch.body) if not isinstance(stmt, alone))
     views = {tile for tile in launch.tiles if tile.of is not None}
     shared = {tile.memory for tiles in (*used, views) for tile in tiles}
-    return frozenset(tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT) - shared
+    return frozenset(tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT and tile.of is None) - shared
 
 
 def _orders_blocks(launch: Launch) -> bool:

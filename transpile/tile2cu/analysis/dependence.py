@@ -14,6 +14,7 @@ from tile2cu.analysis.effects import Access, Effects, effects
 from tile2cu.analysis.regions import apart, apart_in_other_iterations
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Loop, Scope, Stmt
+from tile2cu.core.schedule import Action, Step
 
 
 class Kind(Enum):
@@ -171,23 +172,6 @@ def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Depe
 # ---- schedules -----------------------------------------------------------------------------------------------
 
 
-class Part(Enum):
-    """Which part of a statement stands at a place of a schedule."""
-
-    ALL = "all"
-    START = "start"  # of an asynchronous operation: from here on it reads and writes, until it is awaited
-    WAIT = "wait"
-
-
-@dataclass(frozen=True)
-class Step:
-    """A statement's place in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
-
-    stmt: Stmt
-    shift: int = 0
-    part: Part = Part.ALL
-
-
 Versions = dict[Buffer, int]  # how many copies a buffer has, of which iteration k uses copy k % n
 
 
@@ -206,8 +190,8 @@ def broken_by(
 
 def _places(steps: Sequence[Step]) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
     """Where each statement begins and ends: (iterations later, place)."""
-    begin = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.part is not Part.WAIT}
-    end = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.part is not Part.START}
+    begin = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.action is not Action.WAIT}
+    end = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.action is not Action.START}
     return begin, end
 
 

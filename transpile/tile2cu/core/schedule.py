@@ -2,12 +2,35 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from math import lcm, prod
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Const, Expr, Var, static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
+
+
+class Action(Enum):
+    """What happens to a statement at a place of a schedule."""
+
+    RUN = "run"
+    START = "start"  # of an asynchronous operation: from here on it reads and writes, until it is awaited
+    WAIT = "wait"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement's place in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
+
+    stmt: Stmt
+    shift: int = 0
+    action: Action = Action.RUN
+
+    @classmethod
+    def each(cls, *stmts: Stmt, shift: int = 0, action: Action = Action.RUN) -> tuple["Step", ...]:
+        """Several statements, one after another."""
+        return tuple(cls(stmt, shift, action) for stmt in stmts)
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,19 @@ class Overlap:
     @property
     def products(self) -> tuple[Gemm, Gemm]:
         return self.first, self.second
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The order in which an iteration runs: the second MMA is that of the iteration before."""
+        return (
+            *Step.each(*self.before),
+            Step(self.first, action=Action.START),
+            Step(self.second, 1, Action.START),
+            Step(self.first, action=Action.WAIT),
+            *Step.each(*self.between),
+            Step(self.second, 1, Action.WAIT),
+            *Step.each(*self.late),
+        )
 
     def __str__(self) -> str:
         return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
@@ -200,6 +236,16 @@ class InFlight:
     def products(self) -> tuple[Gemm, ...]:
         """All that are in flight."""
         return (self.product, *self.beside)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The order in which an iteration runs: the MMAs of the iteration before are awaited behind `before`."""
+        return (
+            *Step.each(*self.before),
+            *Step.each(*self.products, shift=1, action=Action.WAIT),
+            *Step.each(*((self.copied,) if self.copied is not None else ())),
+            *Step.each(*self.products, action=Action.START),
+        )
 
     def __str__(self) -> str:
         tiles = self.written if self.copied is None else (self.copied.src.buffer,)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written
+from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.dependence import depends
+from tile2cu.analysis.effects import effects
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing
@@ -123,15 +125,13 @@ def _most_alive(body: tuple[Stmt, ...], landings: tuple[_Place, ...], context: C
 
 
 def _needs(stmt: Stmt, product: Gemm) -> bool:
-    """Whether a statement uses the product's result, or writes one of its operands in registers.
+    """Whether a statement conflicts with a product in flight: it touches its result, or writes one of its operands.
 
     What reaches tensors has branches at their ends, and addresses: beside products in flight ptxas ran out of registers
     for them, and then waits for every product at once (C7512).
     """
-    read, written = buffers_read(stmt), buffers_written(stmt)
-    if any(buffer.scope is Scope.GLOBAL for buffer in read | written):
-        return True
-    return product.c.buffer in read | written or bool(_operands(product, Scope.FRAGMENT) & written)
+    reaches_tensors = any(access.root.scope is Scope.GLOBAL for access in effects(stmt).accesses)
+    return reaches_tensors or depends(product, stmt)
 
 
 def _operands(product: Gemm, scope: Scope) -> frozenset[Buffer]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,
-    depend,
     expressions,
     overwrites,
     read_by_itself,
@@ -15,6 +15,9 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
+from tile2cu.analysis.dependence import broken_by, conflicts
+from tile2cu.analysis.effects import effects
+from tile2cu.core.expr import Role, Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -30,7 +33,7 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline, RowFactor
+from tile2cu.core.schedule import Dealt, Pipeline, RowFactor, Step
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.factors import row_factor
 from tile2cu.rules.hopper import on_wgmma, warpgroups
@@ -121,7 +124,7 @@ def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused
     between = tuple(op for op in own if op not in products and op is not store)
     if refused := _not_alone(own, store, products, lets, pipeline):
         return _Refused(refused)
-    if any(not isinstance(op, Parallel) for op in late) or _moves_over(late, own) or _use((*late, second), lets):
+    if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
         return _Refused(f"what is done to `{sum_.name}` cannot wait for the end of the turn")
     running = next(running_sums(between, loop, context), None)
     if running is not None:
@@ -145,6 +148,8 @@ def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused
         again=tuple(op for op in again if factor is None or op is not factor.op),
         factor=factor,
     )
+    if because := _breaks(found, pipeline, loop):
+        return _Refused(because)
     if registers_left(found, context.launch) < 0:
         return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
     return found
@@ -244,9 +249,30 @@ def _handed(
     )
 
 
-def _moves_over(late: tuple[Stmt, ...], own: tuple[Stmt, ...]) -> bool:
-    """Whether one of the `late` statements depends on one behind it."""
-    return any(op.span.line > each.span.line and depend(each, op) for each in late for op in own)
+def _breaks(found: Dealt, pipeline: Pipeline, loop: Loop) -> str:
+    """Which dependence the alternating iterations break; empty where they keep all.
+
+    What both warpgroups do comes last in an iteration, and runs beside what the next one does by itself: they share
+    nothing but what is handed over, and what each thread keeps a copy of.
+    """
+    both = (*found.late, found.second)
+    own = tuple(op for op in pipeline.body if not any(op is other for other in both))
+    broken = broken_by(Step.each(*own, *both), pipeline.body, loop)
+    if broken:
+        return str(broken[0])
+    handed = {tile.memory for tile in (*found.handed, found.tile)}
+    copied = frozenset().union(*(buffers_written(op) for op in own)) & frozenset().union(*map(buffers_read, both))
+    for op, other in product(own, both):
+        for kind, on in (*conflicts(effects(op), effects(other), loop), *conflicts(effects(other), effects(op), loop)):
+            if on is None or (on not in handed and on not in copied and not _is_own_value(on)):
+                what = f" of `{on.name}`" if on is not None else ""
+                return f"line {op.span.line} and line {other.span.line} run side by side: {kind.value}{what}"
+    return ""
+
+
+def _is_own_value(on: Buffer | Var) -> bool:
+    """Whether each iteration has a value of its own."""
+    return isinstance(on, Var) and on.role is Role.LET
 
 
 def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:

@@ -13,6 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
+from tile2cu.analysis.dependence import broken_by
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -115,9 +116,21 @@ def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     if not products or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
         return
     if len(products) == 1 and products[0].a.buffer.scope is Scope.FRAGMENT:
-        yield from _in_registers(op, before, products[0], context)
+        decisions = _in_registers(op, before, products[0], context)
     else:
-        yield from _in_shared(op, before, products, context)
+        decisions = _in_shared(op, before, products, context)
+    yield from _legal(op, pipeline, decisions)
+
+
+def _legal(loop: Loop, pipeline: Pipeline, decisions: Iterator[Decision]) -> Iterator[Decision]:
+    """The decisions, none where the order in which they run the loop breaks a dependence."""
+    found = tuple(decisions)
+    schedules = [value for _, _, value in found if isinstance(value, InFlight)]
+    for schedule in schedules:
+        versions = {tile.memory: 2 for tile in schedule.written}
+        if broken_by(schedule.steps, pipeline.body, loop, versions):
+            return
+    yield from found
 
 
 def _ending(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Gemm, ...]]:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import (
-    buffers_read,
     buffers_used,
     buffers_written,
-    depend,
     expressions,
     read_by_itself,
     variables,
 )
+from tile2cu.analysis.dependence import broken_by, depends
 from tile2cu.analysis.prelude import taken_turns
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
@@ -85,7 +84,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     """
     pipeline: Pipeline | None = context.facts.get(op, "pipeline")
     if pipeline is not None and pipeline.producer and on_wgmma(context) and turns_follow_alone(op, pipeline, context):
-        found = _overlap(pipeline)
+        found = _overlap(pipeline, op)
         if (
             found is not None
             and _suits(found, op, pipeline, context)
@@ -266,27 +265,38 @@ def _registers_of(launch: Launch, context: Context) -> int:
     return tiles_words + min(max(packets, default=0), _PACKET_REGISTERS)
 
 
-def _overlap(pipeline: Pipeline) -> Overlap | None:
-    """How the turns of a loop with two products overlap; None where they cannot."""
-    products = [op for op in pipeline.body if isinstance(op, Gemm)]
-    if len(products) != 2 or pipeline.body[-1] is not products[1]:
+def _overlap(pipeline: Pipeline, loop: Loop) -> Overlap | None:
+    """How the iterations of a loop with two MMAs overlap; None where they cannot.
+
+    What conflicts with the second MMA while it is outstanding waits for it, and so does all that depends on such.
+    """
+    mmas = [op for op in pipeline.body if isinstance(op, Gemm)]
+    if len(mmas) != 2 or pipeline.body[-1] is not mmas[1]:
         return None
-    first, second = products
+    first, second = mmas
     place = next(number for number, op in enumerate(pipeline.body) if op is first)
     before, middle = pipeline.body[:place], pipeline.body[place + 1 : -1]
-    late = tuple(op for op in middle if _touches(op, second))
+    late: list[Stmt] = []
+    for op in middle:
+        if depends(op, second) or any(depends(waiting, op) for waiting in late):
+            late.append(op)
     between = tuple(op for op in middle if op not in late)
-    found = Overlap(before=before, first=first, between=between, late=late, second=second)
-    return _scaling_first(found, pipeline) if _is_sound(found, pipeline) else None
+    found = Overlap(before=before, first=first, between=between, late=tuple(late), second=second)
+    if not _fits_parts(found, pipeline) or not _is_legal(found, pipeline, loop):
+        return None
+    return _scaling_first(found, pipeline, loop)
 
 
-def _scaling_first(found: Overlap, pipeline: Pipeline) -> Overlap:
+def _is_legal(found: Overlap, pipeline: Pipeline, loop: Loop) -> bool:
+    return not broken_by(found.steps, pipeline.body, loop)
+
+
+def _scaling_first(found: Overlap, pipeline: Pipeline, loop: Loop) -> Overlap:
     """The same; where the second product's result is scaled by a factor of the rows, first of all that waits for it.
 
     What lies between the products then ends with that factor, and what else would, as the exponentials, waits as well:
     the other warpgroup's products run meanwhile.
     """
-    order = [id(op) for op in pipeline.body]
     for place, op in enumerate(found.between):
         factor = row_factor(op, found.late)
         if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:place]):
@@ -294,27 +304,19 @@ def _scaling_first(found: Overlap, pipeline: Pipeline) -> Overlap:
         if found.second.c.buffer not in buffers_written(factor.scaled[0]):
             continue
         others = (*found.between[place + 1 :], *(late for late in found.late if late not in factor.scaled))
-        passed = [
-            other
-            for scale in factor.scaled
-            for other in others
-            if order.index(id(other)) < order.index(id(scale)) and depend(scale, other)
-        ]
-        if not passed:
-            return replace(found, between=found.between[: place + 1], late=(*factor.scaled, *others), factor=factor)
+        scaling = replace(found, between=found.between[: place + 1], late=(*factor.scaled, *others), factor=factor)
+        if _is_legal(scaling, pipeline, loop):
+            return scaling
     return found
 
 
-def _is_sound(found: Overlap, pipeline: Pipeline) -> bool:
-    """Whether no statement moves over another that it depends on, and each product reads one tile that is loaded."""
-    early = (*found.before, found.first, *found.between)
-    if any(_touches(op, found.second) for op in early) or any(isinstance(op, Let) for op in pipeline.body):
-        return False
-    order = [id(op) for op in pipeline.body]
-    after = [(late, op) for late in found.late for op in found.between if order.index(id(late)) < order.index(id(op))]
-    if any(depend(late, op) for late, op in after):
-        return False
-    if found.second.a.buffer.scope is not Scope.FRAGMENT:
+def _fits_parts(found: Overlap, pipeline: Pipeline) -> bool:
+    """Whether a thread does the parts of an iteration by itself, and each MMA reads one tile that is loaded.
+
+    Between the parts stand no barriers of the block, so that they leave shared memory alone; what a part names is its
+    own.
+    """
+    if any(isinstance(op, Let) for op in pipeline.body) or found.second.a.buffer.scope is not Scope.FRAGMENT:
         return False
     tiles = [load.dst.buffer for load in pipeline.loads if isinstance(load, Copy)]
     if len(tiles) != len(pipeline.loads) or {*map(id, tiles)} != {id(found.first.b.buffer), id(found.second.b.buffer)}:
@@ -338,12 +340,6 @@ def _suits(found: Overlap, loop: Loop, pipeline: Pipeline, context: Context) -> 
     alike = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
     return alike and (branches or warpgroups(context.launch) > 1)
-
-
-def _touches(op: Stmt, product: Gemm) -> bool:
-    """Whether a statement must not run while the product is in flight."""
-    written, read = buffers_written(op), buffers_read(op)
-    return product.c.buffer in written | read or product.a.buffer in written
 
 
 def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:

@@ -8,6 +8,8 @@ from itertools import takewhile
 
 from tile2cu.analysis.accesses import buffers_read, with_values
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.dependence import keeps, same_storage
+from tile2cu.analysis.effects import effects
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -80,19 +82,26 @@ def _further(mask: _Mask, behind: Body) -> Body:
     tile = mask.product.c.buffer
 
     def adds(op: Stmt) -> bool:
-        return isinstance(op, Gemm) and op.c.buffer is tile and op.c.whole and not op.clear
+        return isinstance(op, Gemm) and op.c.buffer is tile and _only_adds(op) and keeps((op,), of=effects(mask.loop))
 
     return tuple(takewhile(adds, behind))
 
 
+def _only_adds(op: Gemm) -> bool:
+    """Whether a GEMM does nothing to its accumulator, whole, but to add to it, and ends where it stands."""
+    operands = (region.buffer for region in op.regions if region is not op.c)
+    cleared = op.clear or op.clear_if is not None
+    return op.c.whole and not cleared and not op.begun and not any(same_storage(a, op.c.buffer) for a in operands)
+
+
 def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
     """The mask that `loop` is for the product after it, or None."""
-    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or product.clear or not loop.body:
+    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or not loop.body:
         return None
-    if product.begun:  # the mask would stand between it and the wait for it
+    if not _only_adds(product) or not keeps((product,), of=effects(loop)):
         return None
     (*names, store), result = loop.body, product.c
-    if not isinstance(store, Store) or store.op or store.buffer is not result.buffer or not result.whole:
+    if not isinstance(store, Store) or store.op or store.buffer is not result.buffer:
         return None
     if not all(isinstance(name, Let) for name in names) or result.buffer in buffers_read(loop):
         return None

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written
+from tile2cu.analysis.accesses import buffers_read
+from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import before, outermost
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
@@ -29,7 +31,8 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
     (loop,) = loops
     *lets, branch = loop.body
     assert isinstance(branch, If), "the last statement is the branch"
-    copies = _copies_of_tensors(before(launch.body, outermost(launch.body, loop)), launch)
+    outer_loop = outermost(launch.body, loop)
+    copies = _copies_of_tensors((*before(launch.body, outer_loop), outer_loop), launch)
 
     def from_tensor(expr: Expr) -> Expr | None:
         if not isinstance(expr, Load) or not isinstance(expr.buffer, Buffer):
@@ -62,15 +65,19 @@ def _is_one_branch(body: Body) -> bool:
     return any(isinstance(op, Copy) and op.dst.buffer.scope is Scope.SHARED for op in branch.then)
 
 
-def _copies_of_tensors(above: Body, launch: Launch) -> dict[str, Copy]:
-    """By their names, the fragments that one copy from a tensor that stays as it is fills, and nothing else writes."""
-    written = [buffer.memory for stmt in operations(launch.body) for buffer in buffers_written(stmt)]
-    changed = {buffer.name for buffer in written if buffer.scope is Scope.GLOBAL}
-    copies = (stmt for stmt in above if isinstance(stmt, Copy) and _copies_as_it_is(stmt))
+def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
+    """By their names, the fragments that one copy of a body fills, of which nothing behind it changes anything.
+
+    What the copy brings can then be read from the tensor just as well, at the place that the copy names.
+    """
+    written = [root for stmt in operations(launch.body) for root in {access.root for access in effects(stmt).writes}]
     return {
         copy.dst.buffer.name: copy
-        for copy in copies
-        if copy.src.buffer.memory.name not in changed and written.count(copy.dst.buffer) == 1
+        for place, copy in enumerate(body)
+        if isinstance(copy, Copy)
+        and _copies_as_it_is(copy)
+        and written.count(copy.dst.buffer.memory) == 1
+        and keeps(body[place + 1 :], of=effects(copy))
     }
 
 

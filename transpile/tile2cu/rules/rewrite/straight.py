@@ -5,11 +5,12 @@ from math import prod
 
 from tile2cu.analysis.accesses import (
     buffers_read,
-    buffers_written,
     element_accesses,
     used_by_itself,
     viewed,
 )
+from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.effects import effects
 from tile2cu.core.expr import Expr, Load, binary, static_value
 from tile2cu.core.program import (
     Buffer,
@@ -89,6 +90,8 @@ def _straight(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:
     """What two statements do of which the first writes the tile and the second reads it; None where they do more."""
     if not isinstance(first, Copy) or not _is_plain(first) or first.dst.buffer is not tile or not first.dst.whole:
         return None
+    if not keeps((second,), of=effects(first)):
+        return None  # it would read what the other statement has changed already
     about = f"`{tile.name}` would only carry it  [{STRAIGHT}]"
     comments = (*first.comments, *second.comments, about)
     loads = first.src.buffer.scope is Scope.GLOBAL and first.src.buffer.dtype == tile.dtype
@@ -120,7 +123,7 @@ def _reading(loop: Parallel, copy: Copy, tile: Buffer, comments: tuple[str, ...]
     before = len(region.ranges) - tile.rank
     fitting = before >= 0 and all(static_value(part.extent) == 1 for part in region.ranges[:before])
     extents = tuple(static_value(part.extent) for part in region.ranges[before:])
-    if not (whole and each_once and fitting and extents == tile.static_shape) or tensor in buffers_written(loop):
+    if not (whole and each_once and fitting and extents == tile.static_shape):
         return None
     starts = tuple(part.start for part in region.ranges)
     within = (binary("+", start, var) for start, var in zip(starts[before:], loop.vars, strict=True))

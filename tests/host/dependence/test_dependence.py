@@ -1,0 +1,44 @@
+"""Kernels in which what a rewrite or a schedule moves depends on what it moves over: right, whatever is decided.
+
+Each file of kernels/ once was wrong. The reference interpreter runs the program as the user wrote it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.comparison import tolerance
+from tests.conformance.reference import interpret
+from tests.differential.build import quick_load
+from tile2cu.api import emit_program
+from tile2cu.core.dtype import DType
+from tile2cu.core.program import Buffer
+from tile2cu.frontend import programs
+from tile2cu.targets import find
+
+KERNELS = sorted((Path(__file__).parent / "kernels").glob("*.py"))
+SCALARS = {"limit": 40, "first": 3}
+
+
+def integers(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    return np.random.default_rng(1).integers(-2, 3, shape).astype(dtype.name)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80"])
+def test_kernel_equals_the_interpreter(path: Path, target: str, tmp_path: Path) -> None:
+    chip = find(target)
+    (program,) = programs(path, path.read_text(), target=chip, bindings={"N": 256})
+    given: dict[str, object] = {
+        param.name: integers(param.static_shape, param.dtype) if isinstance(param, Buffer) else SCALARS[param.name]
+        for param in program.params
+    }
+    expected = interpret(program, given)
+    kernel = quick_load(emit_program(program, chip), tmp_path, ("round-robin", "shuffle"))
+    kernel(**given)
+    limits = tolerance(program, given, wgmma=True)
+    for param in program.params:
+        if isinstance(param, Buffer):
+            fault = limits.faults(np.asarray(given[param.name]), expected[param.name], param.dtype)
+            assert not fault, f"{param.name}: {fault}"
