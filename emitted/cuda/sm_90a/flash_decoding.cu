@@ -52,7 +52,7 @@ constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
-// ---- shared memory: 82,944 of 232,448 bytes a block may use (984 are padding) ---------------------------------------
+// ---- shared memory: 82,944 of 232,448 bytes a block may use (952 are padding) ---------------------------------------
 struct Shared {
   // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
@@ -60,8 +60,8 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
   // 32,768 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
-  tl::TmaBarriers<num_stages> barriers;
+  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
   // 8 bytes; completes when the tiles that are loaded before the first turn are there
   tl::Barrier first_tiles_full;
 };
@@ -105,6 +105,13 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int head = by % kv_heads;
   const int g = (by / kv_heads) * block_H;
 
+  // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
+  // empty.
+  const int length = lengths(b);
+  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
+  const int first = part * part_turns;
+  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
+
   // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
   // shows it to all  [pipeline.copy.first-tiles]
   const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
@@ -116,28 +123,21 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
   // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
-                                                      tl::bytes(K_shared[0], V_shared[0]));
-  // Before memory is read for the turns, so that both are under way at once
-  if (tl::is_producer<threads>()) first_tiles.produce(load_first);
-
-  // flash_decoding.py:63-66  Parts are whole turns, so that only the last one has masked keys. Late parts may be
-  // empty.
-  const int length = lengths(b);
-  const int part_turns = tl::ceildiv(tl::ceildiv(length, block_N), num_split);
-  const int first = part * part_turns;
-  const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
-
-  auto load = [&](int k, tl::Barrier& full) {
+  const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
+  const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
+  auto load = [&](int k) {
     // flash_decoding.py:74-76
     const int start = (first + k) * block_N;
-    tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], full);
-    tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], full);
+    tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], K_shared_ring.acquire(k));
+    tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], V_shared_ring.acquire(k));
   };
   // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
   // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
   // [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(loop_range, load);
+  if (tl::is_producer<threads>()) {
+    first_tiles.produce(load_first);
+    return tl::produce<threads>(loop_range, load);
+  }
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
@@ -151,13 +151,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   first_tiles.wait();  // until TMA has filled Q_shared
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(loop_range)) {
+  auto start_acc_s = [&](int k) {
+    // flash_decoding.py:81  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    K_shared_ring.wait(k);  // until TMA has filled its slot
+    tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
+  };
+  auto between = [&](int k) {
     // flash_decoding.py:74
     const int start = (first + k) * block_N;
-
-    // flash_decoding.py:81  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
     // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
@@ -176,11 +177,41 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
                  [&](auto i, auto j) { acc_s(i, j) = tl::exp2(acc_s(i, j) * scale - scores_max(i) * scale); });
     tl::reduce_sum<1>(acc_s, scores_sum);
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
-
-    // flash_decoding.py:94-97
+  };
+  auto prepare_acc_o = [&] {
+    // flash_decoding.py:94-96
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
+  };
+  auto start_acc_o = [&](int k) {
+    // flash_decoding.py:97  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+    V_shared_ring.wait(k);  // until TMA has filled its slot
+    tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
+  };
+
+  // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
+  // turn k  [pipeline.loop.overlap]
+  //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
+  //   other units             between(0)            between(1)            between(2)  ...
+  if (loop_range > 0) {
+    start_acc_s(0);
+    tl::gemm_wait<0>(acc_s);
+    K_shared_ring.release(0);
+    between(0);
+    prepare_acc_o();
+    for (int k = 1; k < loop_range; ++k) {
+      start_acc_s(k);
+      start_acc_o(k - 1);
+      tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
+      K_shared_ring.release(k);  // this warp has read the tile; its slot is loaded again when all have
+      between(k);
+      tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
+      V_shared_ring.release(k - 1);
+      prepare_acc_o();
+    }
+    start_acc_o(loop_range - 1);
+    tl::gemm_wait<0>(acc_o);
+    V_shared_ring.release(loop_range - 1);
   }
 
   // flash_decoding.py:100-105  An empty part gives zeros, and minus infinity for its logarithm.

@@ -99,6 +99,7 @@ class Overlap:
     A turn consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second product of the
     turn before is in flight; `late` waits for it. The `factor` of the rows is computed by the last of `between`; where
     it is 1 in all rows of a warp, that is left out, and of `late` what only multiplies by it, which comes first there.
+    `lets` name values of the iteration's number alone: each part that uses one has it.
     """
 
     before: tuple[Stmt, ...]
@@ -107,6 +108,7 @@ class Overlap:
     late: tuple[Stmt, ...]
     second: Gemm
     factor: RowFactor | None = None
+    lets: tuple[Let, ...] = ()
 
     @property
     def products(self) -> tuple[Gemm, Gemm]:

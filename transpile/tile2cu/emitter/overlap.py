@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.accesses import expressions, lets_for, variables
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Loop, Stmt, walk_stmts
+from tile2cu.core.program import Let, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, OwnTurns, PlainTurns, RunningSum
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
@@ -37,6 +37,12 @@ class _Given:
     names: tuple[Var, ...]
     declared: str = ""
     name: str = ""
+    lets: tuple[Let, ...] = ()
+
+    def with_names(self, body: tuple[Stmt, ...], *others: Stmt) -> tuple[Stmt, ...]:
+        """The statements of a part behind the values that they, or `others` in it, name."""
+        used = variables(*(expr for op in walk_stmts((*body, *others)) for expr in expressions(op)))
+        return (*lets_for(used, self.lets), *body)
 
     def asked_by(self, body: tuple[Stmt, ...]) -> bool:
         """Whether any of these statements depends on the turn."""
@@ -47,12 +53,12 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     """The view of the loop; `turns` are the texts of its turns. The printer knows the slots of its tiles."""
     first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
     first_ring, second_ring = rings(statements.settled, statements.printer)
-    given = _given(loop, turns, statements)
+    given = replace(_given(loop, turns, statements), lets=overlap.lets)
     plain: PlainTurns | None = statements.facts.get(loop, "plain_turns")
     changed = statements.printer.names.fresh("changed") if overlap.factor else ""
     parts = (
         _starts(f"start_{first}", (*overlap.before, overlap.first), given, statements, first_ring),
-        *_mask(plain, loop, turns, statements),
+        *_mask(plain, given, statements),
         _between(overlap, changed, plain, given, statements),
         _prepare(f"prepare_{second}", changed, overlap, given, statements),
         _starts(f"start_{second}", (overlap.second,), given, statements, second_ring),
@@ -137,18 +143,17 @@ def _late_sum(loop: Loop, statements: "Statements") -> str:
     return f"tl::sum_lanes<{layout}, {late.reduce.dim}>({statements.printer.tile(late.total)});  {about}"
 
 
-def _mask(
-    plain: PlainTurns | None, loop: Loop, turns: Mapping[str, str], statements: "Statements"
-) -> tuple[StatementView, ...]:
+def _mask(plain: PlainTurns | None, given: _Given, statements: "Statements") -> tuple[StatementView, ...]:
     """Two lambdas: whether a turn has a masked element, and the mask."""
     if plain is None:
         return ()
-    (branch,) = statements.body((plain.mask,))
-    given = {"argument": turns["turn"], "variable": turns["variable"]}
+    *lets, branch = statements.body(given.with_names((plain.mask,)))
+    argument = {"argument": given.turns["turn"], "variable": given.turns["variable"]}
     asked = StatementView("line", {"text": f"return {branch.parts['condition']};"})
     names = [statements.printer.names.fresh(wish) for wish in ("masked", "mask")]
-    masked, mask = (StatementView("part", {"name": name, **given}) for name in names)
-    return replace(masked, comments=branch.comments, body=(asked,)), replace(mask, body=branch.body)
+    masked, mask = (StatementView("part", {"name": name, **argument}) for name in names)
+    masked = replace(masked, comments=branch.comments, body=(*lets, asked))
+    return masked, replace(mask, body=(*lets, *branch.body))
 
 
 def _between(
@@ -157,8 +162,8 @@ def _between(
     """The part under the second product of the turn before; with a factor it tells whether any is not 1."""
     body, factor = overlap.between[plain is not None :], overlap.factor
     if factor is None:
-        return _part("between", body, given, statements)
-    part = _part("between", body[:-1], given, statements)
+        return _part("between", given.with_names(body), given, statements)
+    part = _part("between", given.with_names(body[:-1], factor.op), given, statements)
     vote = StatementView("line", {"text": f"const bool {changed} = {has_changed(factor, statements)};"})
     one = ones(factor, statements.facts.rule(given.loop, "overlap"), statements)
     scale = StatementView("branch", {"condition": changed}, body=statements.body((factor.op,)))
@@ -169,9 +174,11 @@ def _between(
 def _prepare(name: str, changed: str, overlap: Overlap, given: _Given, statements: "Statements") -> StatementView:
     """The part that waits for the second product of the turn before."""
     if overlap.factor is None:
-        return _part(name, overlap.late, given, statements)
+        return _part(name, given.with_names(overlap.late), given, statements)
     scaled = overlap.factor.scaled
-    part = _part(name, tuple(op for op in overlap.late if op not in scaled), given, statements)
+    part = _part(
+        name, given.with_names(tuple(op for op in overlap.late if op not in scaled), *scaled), given, statements
+    )
     scale = StatementView("branch", {"condition": changed}, body=statements.body(scaled))
     asked = given.declared or f"int {given.turns['turn']}"
     values = f"bool {changed}" + (f", {asked}" if part.parts["argument"] else "")
@@ -191,7 +198,7 @@ def _part(name: str, body: tuple[Stmt, ...], given: _Given, statements: "Stateme
 
 def _starts(name: str, body: tuple[Stmt, ...], given: _Given, statements: "Statements", ring: Ring) -> StatementView:
     """The part that ends with the start of a product, as soon as its tile is there."""
-    part, turns = _part(name, body, given, statements), given.turns
+    part, turns = _part(name, given.with_names(body), given, statements), given.turns
     product = part.body[-1]
     start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
     parts = {**part.parts, "argument": turns["turn"]}

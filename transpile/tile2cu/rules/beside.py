@@ -33,7 +33,7 @@ for k in T.Pipelined(4, num_stages=2):
 """
 _KNOWN = Copy | Fill | Gemm | Let | Parallel | Reduce | AtomicTile
 _Place = tuple[Stmt, str, Landing]  # products end behind a statement ("landing"), or in front of it ("lands")
-_FEWEST = 3  # of two products in a turn, one overlaps the next turn or none does
+_FEWEST = 3  # two MMAs side by side gain nothing: 1.000 to 1.002 of three kernels on an H200, 2026-11-23
 
 
 @rule(

@@ -13,6 +13,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.dependence import broken_by, depends
 from tile2cu.analysis.prelude import taken_turns
+from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
@@ -268,30 +269,35 @@ def _registers_of(launch: Launch, context: Context) -> int:
 def _overlap(pipeline: Pipeline, loop: Loop) -> Overlap | None:
     """How the iterations of a loop with two MMAs overlap; None where they cannot.
 
-    What conflicts with the second MMA while it is outstanding waits for it, and so does all that depends on such.
+    What conflicts with the second MMA while it is outstanding waits for it, and so does all that depends on such. What
+    stands behind the second MMA comes before it.
     """
-    mmas = [op for op in pipeline.body if isinstance(op, Gemm)]
-    if len(mmas) != 2 or pipeline.body[-1] is not mmas[1]:
+    lets = tuple(op for op in pipeline.body if isinstance(op, Let))
+    if not all(is_fixed(let.value) for let in lets):
         return None
-    first, second = mmas
-    place = next(number for number, op in enumerate(pipeline.body) if op is first)
-    before, middle = pipeline.body[:place], pipeline.body[place + 1 : -1]
+    body = tuple(op for op in pipeline.body if not isinstance(op, Let))
+    mmas = [place for place, op in enumerate(body) if isinstance(op, Gemm)]
+    if len(mmas) != 2:
+        return None
+    (at, until), (first, second) = mmas, (body[place] for place in mmas)
+    assert isinstance(first, Gemm) and isinstance(second, Gemm)
     late: list[Stmt] = []
+    middle = (*body[at + 1 : until], *body[until + 1 :])
     for op in middle:
         if depends(op, second) or any(depends(waiting, op) for waiting in late):
             late.append(op)
     between = tuple(op for op in middle if op not in late)
-    found = Overlap(before=before, first=first, between=between, late=tuple(late), second=second)
-    if not _fits_parts(found, pipeline) or not _is_legal(found, pipeline, loop):
+    found = Overlap(before=body[:at], first=first, between=between, late=tuple(late), second=second, lets=lets)
+    if not _fits_parts(found, pipeline) or not _is_legal(found, body, loop):
         return None
-    return _scaling_first(found, pipeline, loop)
+    return _scaling_first(found, body, loop)
 
 
-def _is_legal(found: Overlap, pipeline: Pipeline, loop: Loop) -> bool:
-    return not broken_by(found.steps, pipeline.body, loop)
+def _is_legal(found: Overlap, body: tuple[Stmt, ...], loop: Loop) -> bool:
+    return not broken_by(found.steps, body, loop)
 
 
-def _scaling_first(found: Overlap, pipeline: Pipeline, loop: Loop) -> Overlap:
+def _scaling_first(found: Overlap, body: tuple[Stmt, ...], loop: Loop) -> Overlap:
     """The same; where the second product's result is scaled by a factor of the rows, first of all that waits for it.
 
     What lies between the products then ends with that factor, and what else would, as the exponentials, waits as well:
@@ -305,7 +311,7 @@ def _scaling_first(found: Overlap, pipeline: Pipeline, loop: Loop) -> Overlap:
             continue
         others = (*found.between[place + 1 :], *(late for late in found.late if late not in factor.scaled))
         scaling = replace(found, between=found.between[: place + 1], late=(*factor.scaled, *others), factor=factor)
-        if _is_legal(scaling, pipeline, loop):
+        if _is_legal(scaling, body, loop):
             return scaling
     return found
 
@@ -313,13 +319,16 @@ def _scaling_first(found: Overlap, pipeline: Pipeline, loop: Loop) -> Overlap:
 def _fits_parts(found: Overlap, pipeline: Pipeline) -> bool:
     """Whether a thread does the parts of an iteration by itself, and each MMA reads one tile that is loaded.
 
-    Between the parts stand no barriers of the block, so that they leave shared memory alone; what a part names is its
-    own.
+    Between the parts stand no barriers of the block, so that they leave shared memory alone.
     """
-    if any(isinstance(op, Let) for op in pipeline.body) or found.second.a.buffer.scope is not Scope.FRAGMENT:
+    if found.second.a.buffer.scope is not Scope.FRAGMENT:
         return False
-    tiles = [load.dst.buffer for load in pipeline.loads if isinstance(load, Copy)]
-    if len(tiles) != len(pipeline.loads) or {*map(id, tiles)} != {id(found.first.b.buffer), id(found.second.b.buffer)}:
+    if variables(*expressions(found.second)) & {let.var for let in found.lets}:
+        return False  # it starts in the next iteration
+    if not all(isinstance(load, Copy | Let) for load in pipeline.loads):
+        return False
+    tiles = pipeline.buffers
+    if {*map(id, tiles)} != {id(found.first.b.buffer), id(found.second.b.buffer)}:
         return False
     others = (*found.before, *found.between, *found.late)
     return (
@@ -336,6 +345,8 @@ def _suits(found: Overlap, loop: Loop, pipeline: Pipeline, context: Context) -> 
     walk = taken_turns(loop, pipeline, context.launch.body)
     if walk is None:
         return True
+    if found.lets:
+        return False
     starts = walk_stmts((*found.before, found.first, found.second))
     alike = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)

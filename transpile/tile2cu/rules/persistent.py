@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.analysis.accesses import read_by_itself, viewed
+from tile2cu.analysis.accesses import read_by_itself, variables, viewed
 from tile2cu.analysis.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
+from tile2cu.core.expr import Role
 from tile2cu.core.program import (
     Gemm,
     Launch,
@@ -86,9 +87,14 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     queue = bool(turn) or not equal_turns(loop, context)
     found = idle_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
-    idle = found.condition if found is not None else None
+    idle = found.condition if found is not None and _sized_by_shapes(launch) else None
     if not turn or idle is None:  # a whole warp asks about turns, one thread takes what another warp has dealt
         yield launch, "persistent", Persistent(queue, values_of_tile(launch, context.facts, idle), idle, turn)
+
+
+def _sized_by_shapes(launch: Launch) -> bool:
+    """Whether the tensors' shapes alone give the grid: the list of tiles with work is in a workspace sized by them."""
+    return not any(var.role is Role.SCALAR for var in variables(*launch.grid))
 
 
 def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:
