@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.cli import main
+from tile2cu.emitter.formatting import clang_format_path
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -226,7 +227,7 @@ def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, s
     assert main(["vendor", "-o", "third", *headers]) == 0
     files = [path for path in (project / "third").rglob("*") if path.suffix in (".cu", ".h", ".cpp")]
     assert {path.name for path in files} >= {"twice_any.cu", "twice_any.h", "twice_dispatch.cpp", "tl.h"}
-    said = subprocess.run(["clang-format", "--dry-run", *files], capture_output=True, text=True, check=True).stderr
+    said = subprocess.run([clang_format_path(), "--dry-run", *files], capture_output=True, text=True, check=True).stderr
     assert said == ""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tile2cu.emitter.formatting import _executable
+from tile2cu.emitter.formatting import clang_format_path
 from tile2cu.emitter.restyle import _carried, _fitted, restyled
 
 EMITTED = Path(__file__).parents[3] / "emitted" / "cuda" / "sm_90a"
@@ -35,7 +35,7 @@ def test_the_users_clang_format_has_nothing_to_say(style: str, tmp_path: Path) -
     for name, (text, _) in restyled(rendered, style).items():
         (tmp_path / name).write_text(text)
         assert words(text) == words(rendered[name][0])
-        check = [_executable(), "--dry-run", "-Werror", tmp_path / name]
+        check = [clang_format_path(), "--dry-run", "-Werror", tmp_path / name]
         assert subprocess.run(check, capture_output=True, text=True, check=False).stderr == ""
 
 

@@ -20,7 +20,7 @@ def formatted(texts: dict[str, str], style: str = FORMAT) -> dict[str, str]:
 
     `style` is what its option --style takes. Errors: T2C-E010, T2C-E011.
     """
-    command = [_executable(), f"--style={style}"]
+    command = [clang_format_path(), f"--style={style}"]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     running = {name: subprocess.Popen([*command, f"--assume-filename={name}"], **pipes) for name in texts}
     outputs = {}
@@ -35,7 +35,7 @@ def formatted(texts: dict[str, str], style: str = FORMAT) -> dict[str, str]:
 def settings(style: str) -> str:
     """Every setting of a style, a line each, as clang-format understands it. Errors: T2C-E010, T2C-E011."""
     done = subprocess.run(
-        [_executable(), f"--style={style}", "--assume-filename=kernel.cpp", "--dump-config"],
+        [clang_format_path(), f"--style={style}", "--assume-filename=kernel.cpp", "--dump-config"],
         capture_output=True,
         check=False,
     )
@@ -48,7 +48,7 @@ def _failure(stderr: bytes) -> Tile2CuError:
     return Tile2CuError("T2C-E010", f"clang-format failed: {stderr.decode(errors='replace').strip()}")
 
 
-def _executable() -> str:
+def clang_format_path() -> str:
     """The wheel's own binary: its wrapper script costs another 26 ms."""
     try:
         import clang_format  # type: ignore[import-untyped]
