@@ -18,7 +18,7 @@ from tile2cu.frontend import programs
 from tile2cu.targets import find
 
 KERNELS = sorted((Path(__file__).parent / "kernels").glob("*.py"))
-SCALARS = {"limit": 40, "length": 200, "first": 3}
+SCALARS = {"limit": 40, "length": 200, "unlimited": 2**31 - 1, "below": -(2**31), "row": 96, "first": 3}
 
 
 def integers(shape: tuple[int, ...], dtype: DType) -> np.ndarray:

@@ -107,13 +107,26 @@ def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel,
     """Where the box ends in a dimension for the conditions' sake; None where the tensor, or the box, ends there."""
     var, first = start
     limits = [part.rhs for part in conditions if isinstance(part, Binary) and part.lhs == var]
-    ends = [binary("+", first, limit) for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
+    telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
+    ends = [binary("+", first, _within_box(limit, start, op, bounds)) for limit in telling]
     if not ends:
         return None
     least = ends[0]
     for end in ends[1:]:
         least = Call(least.dtype, "min", (least, end))
     return least
+
+
+def _within_box(limit: Expr, start: Start, op: Parallel, bounds: Bounds) -> Expr:
+    """A limit as far as it matters to the loop: added to where the box starts it cannot overflow, however large it is.
+
+    2**31 - 1 is what kernels write for no limit.
+    """
+    var, first = start
+    assert var is not None, "only what a loop runs over has limits"
+    inside: Expr = Call(limit.dtype, "min", (limit, op.extents[op.vars.index(var)]))
+    low = bounds.interval(first).low
+    return inside if low is not None and low >= 0 else Call(limit.dtype, "max", (inside, int_const(0)))
 
 
 def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:
