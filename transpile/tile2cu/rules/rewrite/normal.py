@@ -113,9 +113,11 @@ class _Writer:
 
         A part of a fragment is met by a loop over all of it, so that each thread passes its own elements; a part that
         goes to another fragment is not, for all threads that hold an element of that must get it. Dimensions of extent
-        1 that a fragment has, and the other side not, are the loop's, too.
+        1 that a fragment has, and the other side not, are the loop's, too. What private arrays take part in each thread
+        does for itself, but for atomic updates of memory: one thread makes each.
         """
-        role = Role.LOOP if any(region.buffer.scope is Scope.LOCAL for region in regions) else Role.PARALLEL
+        private = any(region.buffer.scope is Scope.LOCAL for region in regions)
+        role = Role.LOOP if private and not isinstance(op, AtomicTile) else Role.PARALLEL
         with_ones = [region for region in regions if _has_ones(region)]
         parts = [region for region in regions if region.buffer.scope is Scope.FRAGMENT and not region.whole]
         parts += [] if parts else with_ones
