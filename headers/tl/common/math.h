@@ -281,4 +281,26 @@ template <class Condition, class A, class B> TL_DEVICE auto select(Condition con
   }
 }
 
+// a() where the condition, one for all elements, holds, else b(): only that one is evaluated, as it alone may be read.
+template <class A, class B> TL_DEVICE auto select_lazy(bool condition, A a, B b) {
+  using X = std::decay_t<decltype(value(a()))>;
+  using Y = std::decay_t<decltype(value(b()))>;
+  constexpr int n = common_size<X, Y>;
+  if constexpr (n == 0) {
+    return condition ? value(a()) : value(b());
+  } else {
+    Vec<std::decay_t<decltype(element(value(a()), 0))>, n> result;
+    const auto take = [&](const auto& x) {
+      TL_UNROLL
+      for (int i = 0; i < n; ++i) result.at[i] = element(x, i);
+    };
+    if (condition) {
+      take(value(a()));
+    } else {
+      take(value(b()));
+    }
+    return result;
+  }
+}
+
 }  // namespace tl

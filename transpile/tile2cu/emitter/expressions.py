@@ -337,11 +337,25 @@ class Printer:
             return self._converted(yes, dtype)
         parts = (self._condition(condition), self._converted(yes, dtype), self._converted(no, dtype))
         if self.packet is not None:
+            (asked, _), *arms = parts
+            if any(map(self._may_leave_its_buffer, (yes, no))):  # only the arm that is taken may be read
+                lazy = ", ".join(f"[&] {{ return {text}; }}" for text, _ in arms)
+                return f"tl::select_lazy({asked}, {lazy})", _PRIMARY
             return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
         if dtype.is_packed:  # C++ would not know which of the two to convert
             texts[1:] = [f"tl::cast<{dtype.cpp}>({text})" for text in texts[1:]]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
+
+    def _may_leave_its_buffer(self, expr: Expr) -> bool:
+        """Whether an expression reads memory at an index that is not known to be inside, wherever it is evaluated."""
+        loads = [part for part in walk(expr) if isinstance(part, Load) and isinstance(part.buffer, Buffer)]
+        return any(
+            not self.bounds.inside(index, int_const(1), extent)
+            for load in loads
+            if isinstance(load.buffer, Buffer) and load.buffer.scope is not Scope.FRAGMENT
+            for index, extent in zip(load.indices, load.buffer.shape, strict=True)
+        )
 
 
 def called(function: str) -> str:
