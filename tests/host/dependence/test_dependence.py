@@ -13,7 +13,7 @@ from tests.conformance.reference import interpret
 from tests.differential.build import quick_load
 from tile2cu.api import emit_program
 from tile2cu.core.dtype import DType
-from tile2cu.core.program import Buffer
+from tile2cu.core.program import Buffer, Program
 from tile2cu.frontend import programs
 from tile2cu.targets import find
 
@@ -25,17 +25,21 @@ def integers(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     return np.random.default_rng(1).integers(-2, 3, shape).astype(dtype.name)
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80"])
-def test_kernel_equals_the_interpreter(path: Path, target: str, tmp_path: Path) -> None:
-    chip = find(target)
-    (program,) = programs(path, path.read_text(), target=chip, bindings={"N": 256})
-    given: dict[str, object] = {
+def problem(path: Path, target: str) -> tuple[Program, dict[str, object]]:
+    """A kernel's program, and arguments for it."""
+    (program,) = programs(path, path.read_text(), target=find(target), bindings={"N": 256})
+    return program, {
         param.name: integers(param.static_shape, param.dtype) if isinstance(param, Buffer) else SCALARS[param.name]
         for param in program.params
     }
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80"])
+def test_kernel_equals_the_interpreter(path: Path, target: str, tmp_path: Path) -> None:
+    program, given = problem(path, target)
     expected = interpret(program, given)
-    kernel = quick_load(emit_program(program, chip), tmp_path, ("round-robin", "shuffle"))
+    kernel = quick_load(emit_program(program, find(target)), tmp_path, ("round-robin", "shuffle"))
     kernel(**given)
     limits = tolerance(program, given, wgmma=True)
     for param in program.params:
