@@ -11,7 +11,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Gemm, If, Let, Loop, Parallel, Store
-from tile2cu.rules.rewrite.mask import negated, some_fails
+from tile2cu.passes.mask_after_gemm import negated, some_fails
 
 MASKED = """
 A_shared = T.alloc_shared((64, 32), "float16")

@@ -153,7 +153,7 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
 
 
 def is_one_turn(loop: Loop) -> bool:
-    """Whether a loop is a turn of one that skips some: rules/rewrite/skipped.py."""
+    """Whether a loop is a turn of one that skips some: passes/skip_iterations.py."""
     named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
     return loop.count == 1 and loop.var not in named
 

@@ -94,7 +94,7 @@ def visit(walk: Walk, statements: "Statements") -> StatementView:
 
 
 def asks_memory(op: Loop) -> bool:
-    """Whether memory tells which turns of a loop are taken: rules/rewrite/skipped.py."""
+    """Whether memory tells which turns of a loop are taken: passes/skip_iterations.py."""
     branch = op.body[-1]
     inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
     if not isinstance(inside, Loop) or not is_one_turn(inside) or not all(isinstance(let, Let) for let in op.body[:-1]):

@@ -4,6 +4,16 @@ RULES is the one table, in the order tried. To add a rule, write it in the file 
 it here.
 """
 
+from tile2cu.passes.clear_in_gemm import OVERWRITES, with_overwriting_products
+from tile2cu.passes.forward_copies import STRAIGHT, with_straight_copies
+from tile2cu.passes.gather_rows import GATHERED, loops_that_gather
+from tile2cu.passes.if_conversion import CHOSEN, with_chosen_places
+from tile2cu.passes.loop_to_copy import COPIED, loops_that_copy
+from tile2cu.passes.mask_after_gemm import MASK, masks_after_products
+from tile2cu.passes.prefetch_rows import ROWS_AHEAD, with_rows_ahead
+from tile2cu.passes.skip_iterations import SKIPPED, with_skipped_turns
+from tile2cu.passes.sum_after_loop import AFTER_LOOP, with_sums_after_loops
+from tile2cu.passes.thread_local_rows import OWN_ROWS, with_own_rows
 from tile2cu.rules.any_order import any_order
 from tile2cu.rules.awaited import awaited
 from tile2cu.rules.beside import products_beside
@@ -48,16 +58,6 @@ from tile2cu.rules.own_turns import own_turns
 from tile2cu.rules.packed import pairs, whole_bytes
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.pipeline import cp_async
-from tile2cu.rules.rewrite.chosen import CHOSEN, with_chosen_places
-from tile2cu.rules.rewrite.cleared import OVERWRITES, with_overwriting_products
-from tile2cu.rules.rewrite.copied import COPIED, loops_that_copy
-from tile2cu.rules.rewrite.gathered import GATHERED, loops_that_gather
-from tile2cu.rules.rewrite.mask import MASK, masks_after_products
-from tile2cu.rules.rewrite.own_rows import OWN_ROWS, with_own_rows
-from tile2cu.rules.rewrite.rows_ahead import ROWS_AHEAD, with_rows_ahead
-from tile2cu.rules.rewrite.skipped import SKIPPED, with_skipped_turns
-from tile2cu.rules.rewrite.straight import STRAIGHT, with_straight_copies
-from tile2cu.rules.rewrite.sums_after import AFTER_LOOP, with_sums_after_loops
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import multiplies_on_wgmma, on_wgmma, turns_follow
-from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.overlap import fit
 
 _THREE = """

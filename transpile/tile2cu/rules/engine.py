@@ -29,30 +29,11 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Specialised
-from tile2cu.rules.rewrite.apart import apart
-from tile2cu.rules.rewrite.branches import by_thread
-from tile2cu.rules.rewrite.chosen import with_chosen_places
-from tile2cu.rules.rewrite.cleared import with_overwriting_products
-from tile2cu.rules.rewrite.copied import loops_that_copy
-from tile2cu.rules.rewrite.division import divisions_by_shared_numbers
-from tile2cu.rules.rewrite.flat import flat_loops
-from tile2cu.rules.rewrite.gathered import loops_that_gather
-from tile2cu.rules.rewrite.held import in_flight, in_registers
-from tile2cu.rules.rewrite.in_place import by_one_thread_each
-from tile2cu.rules.rewrite.mask import masks_after_products
-from tile2cu.rules.rewrite.nested import joined_loops
-from tile2cu.rules.rewrite.normal import normal_form
-from tile2cu.rules.rewrite.ones import without_ones
-from tile2cu.rules.rewrite.own_rows import with_own_rows
-from tile2cu.rules.rewrite.rows_ahead import with_rows_ahead
-from tile2cu.rules.rewrite.skipped import with_skipped_turns
-from tile2cu.rules.rewrite.staging import through_shared
-from tile2cu.rules.rewrite.straight import with_straight_copies
-from tile2cu.rules.rewrite.sums_after import with_sums_after_loops
-from tile2cu.rules.rewrite.unused import without_unused
-from tile2cu.rules.rewrite.updates import updates_by_all
-from tile2cu.rules.rewrite.views import views_through_shared
-from tile2cu.rules.rewrite.waits import without_early_starts, without_idle_waits, without_waits
+from tile2cu.passes import FOR_PRODUCERS, GATHER_ROWS, PREPARATION, Needs, Watch
+from tile2cu.passes.in_place_updates import by_one_thread_each
+from tile2cu.passes.lower_tile_ops import normal_form
+from tile2cu.passes.register_operands import in_flight, in_registers
+from tile2cu.passes.stage_through_shared import through_shared
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, str, Any]
@@ -158,7 +139,9 @@ def rule(
     return lambda apply: Rule(id, phase, kinds, apply, source, examples)
 
 
-def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
+def resolve(
+    program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None = None
+) -> Context:
     """Asks all rules, phase by phase, until everything is settled about the launch, rewritten where that costs less.
 
     Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again; so
@@ -166,17 +149,21 @@ def resolve(program: Program, launch: Launch, target: Target, rules: tuple[Rule,
 
     Blocks that wait for one another take no part in what runs ahead of its block: TMA, and wgmma with it.
 
+    `watch` is told of every pass that changed something, with the launch before it and after it.
+
     Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
     """
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
-    launch = _prepared(program, launch, target)
-    for rewrite in (with_skipped_turns, with_chosen_places, with_rows_ahead) if target.tma else ():
-        rewritten = rewrite(launch)
+    needs = Needs(target, program.own_barriers)
+    for each in PREPARATION:
+        launch = each.applied(launch, needs, watch) or launch
+    for each in FOR_PRODUCERS:
+        rewritten = each.applied(launch, needs, watch)
         context = rewritten and _with_producer(program, rewritten, target, rules)
         if context:
             return context
-    return _with_gathers(program, launch, target, rules) or _settled(program, launch, target, rules)
+    return _with_gathers(program, launch, needs, rules, watch) or _settled(program, launch, target, rules)
 
 
 def _with_producer(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
@@ -220,30 +207,17 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
     return _decide(Context.start(program, launch, target), rules)
 
 
-def _with_gathers(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
+def _with_gathers(
+    program: Program, launch: Launch, needs: Needs, rules: tuple[Rule, ...], watch: Watch | None
+) -> Context | None:
     """What is settled where loops that gather rows run ahead; None where none do, or the slots do not fit."""
-    gathering = loops_that_gather(launch) if target.cp_async else launch
-    if gathering is launch:
+    gathering = GATHER_ROWS.applied(launch, needs, watch)
+    if gathering is None:
         return None
     try:
-        return _settled(program, gathering, target, rules)
+        return _settled(program, gathering, needs.target, rules)
     except Tile2CuError:
         return None  # what the user has to know is said of the loops as they are
-
-
-def _prepared(program: Program, launch: Launch, target: Target) -> Launch:
-    """The launch with what there are calls for alone, and without waits for what the target has not."""
-    if not target.wgmma:
-        launch = without_waits(launch)
-    if target.mfma or target.capability < (9, 0):
-        launch = without_early_starts(launch)
-    launch = apart(without_unused(without_idle_waits(by_thread(launch, groups=not target.mfma))))
-    launch = flat_loops(joined_loops(views_through_shared(without_ones(launch))))
-    launch = normal_form(with_straight_copies(launch))
-    launch = divisions_by_shared_numbers(masks_after_products(with_sums_after_loops(launch)))
-    launch = loops_that_copy(launch) if target.cp_async else launch
-    launch = with_overwriting_products(with_own_rows(launch)) if target.wgmma else launch
-    return launch if program.own_barriers else updates_by_all(launch)
 
 
 def _with_operand(context: Context, what: str) -> Gemm | None:

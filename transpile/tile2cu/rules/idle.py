@@ -28,8 +28,8 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Idle
+from tile2cu.passes.mask_after_gemm import conjuncts, some_fails
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.rewrite.mask import conjuncts, some_fails
 
 # Statements that do nothing that anybody sees but what they write.
 QUIET = Assign | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store | While

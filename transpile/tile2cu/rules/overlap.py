@@ -18,12 +18,12 @@ from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout, Warps
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
+from tile2cu.passes.register_operands import HELD
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.factors import keeps, row_factor
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top, turns_follow_alone
-from tile2cu.rules.rewrite.held import HELD
 from tile2cu.rules.storage import ledger_of
 
 _ATTENTION = """

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
 from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import (
@@ -35,7 +36,6 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import FirstTiles, Overlay, Part, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.lifetimes import Lifetime, Lifetimes
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
 # Statements whose accesses to shared tiles the barriers' rule orders; others may synchronise in ways of their own.

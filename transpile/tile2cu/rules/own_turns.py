@@ -5,6 +5,7 @@ from math import inf
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
 from tile2cu.analysis.bounds import Linear
+from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.dtype import DType
@@ -44,7 +45,6 @@ from tile2cu.core.schedule import Overlap, OwnTurns, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import warpgroups
-from tile2cu.rules.lifetimes import begins_by_writing
 
 _CAUSAL = """
 Q_shared = T.alloc_shared((192, 128), "float16")

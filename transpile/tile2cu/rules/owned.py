@@ -40,8 +40,8 @@ from tile2cu.core.program import (
     Store,
     While,
 )
+from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.rules.engine import Context
-from tile2cu.rules.rewrite.mask import conjuncts
 from tile2cu.rules.spread import SPREAD
 
 # Of a loop or branch it is about what that asks before its body.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
+from tile2cu.analysis.prefetch import names_of, stays
 from tile2cu.analysis.prelude import taken_turns
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.expr import Load, walk
@@ -20,7 +21,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Dealt, Pipeline, Specialised
-from tile2cu.rules.ahead import names_of, stays
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """

@@ -8,8 +8,8 @@ from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
 from tile2cu.core.schedule import Pipeline
+from tile2cu.passes.in_place_updates import only_it_reads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.rewrite.in_place import only_it_reads
 
 _CP_ASYNC_BYTES = 4  # the narrowest cp.async: PTX ISA, 'cp.async', cp-size
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, touches, used_by_itself
+from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, producer_loop
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.dtype import FLOAT32
@@ -23,14 +24,13 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
+from tile2cu.passes.predicated_copies import bounded
+from tile2cu.passes.transposed_stores import transposing
+from tile2cu.passes.unstage_results import Unstaged, unstaged
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
-from tile2cu.rules.lifetimes import Lifetimes
 from tile2cu.rules.memory import given_multiples
 from tile2cu.rules.pipeline import dealt_of, is_at_top
-from tile2cu.rules.rewrite.bounded import bounded
-from tile2cu.rules.rewrite.transposed import transposing
-from tile2cu.rules.rewrite.unstaged import Unstaged, unstaged
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
 _TRANSPOSED = """

@@ -1,0 +1,119 @@
+"""Passes: the same computation in other statements, so that rules can decide about it, or because it is faster.
+
+They are listed here in the order in which they run. Each asks the dependence graph (analysis/dependence.py) before it
+moves anything; tests run every program before and after each pass that changed it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tile2cu.core.program import Launch
+from tile2cu.passes.clear_in_gemm import with_overwriting_products
+from tile2cu.passes.collapse_loops import joined_loops
+from tile2cu.passes.dead_code import without_unused
+from tile2cu.passes.drop_waits import without_early_starts, without_idle_waits, without_waits
+from tile2cu.passes.forward_copies import with_straight_copies
+from tile2cu.passes.gather_rows import loops_that_gather
+from tile2cu.passes.group_fragments import apart
+from tile2cu.passes.if_conversion import with_chosen_places
+from tile2cu.passes.linear_index import flat_loops
+from tile2cu.passes.loop_to_copy import loops_that_copy
+from tile2cu.passes.lower_tile_ops import normal_form
+from tile2cu.passes.mask_after_gemm import masks_after_products
+from tile2cu.passes.prefetch_rows import with_rows_ahead
+from tile2cu.passes.reshape_fragments import views_through_shared
+from tile2cu.passes.shared_divisors import divisions_by_shared_numbers
+from tile2cu.passes.skip_iterations import with_skipped_turns
+from tile2cu.passes.sum_after_loop import with_sums_after_loops
+from tile2cu.passes.thread_branches import by_thread
+from tile2cu.passes.thread_local_rows import with_own_rows
+from tile2cu.passes.uniform_updates import updates_by_all
+from tile2cu.passes.unit_dimensions import without_ones
+from tile2cu.targets import Target
+
+Watch = Callable[[str, Launch, Launch], None]  # is told a pass's name, and the launch before and after it
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a pass may ask for: the target, and whether the user writes all barriers between shared-memory accesses."""
+
+    target: Target
+    own_barriers: bool
+
+
+def _always(needs: Needs) -> bool:
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """A rewrite of a launch: `run` gives the same launch, or None, where there is nothing to do."""
+
+    name: str
+    run: Callable[[Launch], Launch | None]
+    when: Callable[[Needs], bool] = _always
+
+    def applied(self, launch: Launch, needs: Needs, watch: Watch | None = None) -> Launch | None:
+        """The launch that the pass made; None where it changed nothing or is not for this target."""
+        after = self.run(launch) if self.when(needs) else None
+        if after is None or after == launch:
+            return None
+        if watch is not None:
+            watch(self.name, launch, after)
+        return after
+
+
+def _sm90_or_later(needs: Needs) -> bool:
+    return not needs.target.mfma and needs.target.capability >= (9, 0)
+
+
+def _has_mfma(needs: Needs) -> bool:
+    return bool(needs.target.mfma)
+
+
+def _has_wgmma(needs: Needs) -> bool:
+    return bool(needs.target.wgmma)
+
+
+def _has_cp_async(needs: Needs) -> bool:
+    return bool(needs.target.cp_async)
+
+
+def _has_tma(needs: Needs) -> bool:
+    return bool(needs.target.tma)
+
+
+PREPARATION: tuple[Pass, ...] = (
+    Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma),
+    Pass(name="drop-dependent-launch", run=without_early_starts, when=lambda needs: not _sm90_or_later(needs)),
+    Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=True), when=lambda n: not _has_mfma(n)),
+    Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma),
+    Pass(name="drop-idle-waits", run=without_idle_waits),
+    Pass(name="dead-code", run=without_unused),
+    Pass(name="group-fragments", run=apart),
+    Pass(name="unit-dimensions", run=without_ones),
+    Pass(name="reshape-fragments", run=views_through_shared),
+    Pass(name="collapse-loops", run=joined_loops),
+    Pass(name="linear-index", run=flat_loops),
+    Pass(name="forward-copies", run=with_straight_copies),
+    Pass(name="lower-tile-ops", run=normal_form),
+    Pass(name="sum-after-loop", run=with_sums_after_loops),
+    Pass(name="mask-after-gemm", run=masks_after_products),
+    Pass(name="shared-divisors", run=divisions_by_shared_numbers),
+    Pass(name="loop-to-copy", run=loops_that_copy, when=_has_cp_async),
+    Pass(name="thread-local-rows", run=with_own_rows, when=_has_wgmma),
+    Pass(name="clear-in-gemm", run=with_overwriting_products, when=_has_wgmma),
+    Pass(name="uniform-updates", run=updates_by_all, when=lambda needs: not needs.own_barriers),
+)
+
+# Tried one after another: the first after which a producer warp loads is kept.
+FOR_PRODUCERS: tuple[Pass, ...] = (
+    Pass(name="skip-iterations", run=with_skipped_turns, when=_has_tma),
+    Pass(name="if-conversion", run=with_chosen_places, when=_has_tma),
+    Pass(name="prefetch-rows", run=with_rows_ahead, when=_has_tma),
+)
+
+GATHER_ROWS = Pass(name="gather-rows", run=loops_that_gather, when=_has_cp_async)
+
+PASSES = tuple(dict.fromkeys(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)))

@@ -1,0 +1,67 @@
+"""Tiles that each turn of a loop leaves zero for the next turn's product: the product overwrites them instead."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import (
+    Buffer,
+    Continue,
+    Fill,
+    Gemm,
+    Launch,
+    Loop,
+    Scope,
+    Stmt,
+    steps,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, in_body
+
+OVERWRITES = "rewrite.gemm.overwrites"
+_ABOUT = "It overwrites {}, which was zero here: nothing else reads the zeros  [{}]"
+
+
+def with_overwriting_products(launch: Launch) -> Launch:
+    """The launch whose products start from zero by themselves where the turn before has cleared what they add to.
+
+        T.clear(S)                                  for k in ...:
+        for k in ...:                                   T.gemm(A, B, S, clear_accum=True)
+            T.gemm(A, B, S)                 is          ...
+            ...
+            T.clear(S)
+
+    Nothing else uses the tile. A compiler may see this for itself, or move zeros in each turn.
+    """
+    for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop)):
+        for product in loop.body:
+            cleared = _cleared(product, loop, launch) if isinstance(product, Gemm) else None
+            if cleared is not None:
+                assert isinstance(product, Gemm), "a product adds to the tile"
+                about = _ABOUT.format(product.c.buffer.name, OVERWRITES)
+                overwriting = replace(product, clear=True, comments=(*product.comments, about))
+                by = {id(stmt): () for stmt in cleared} | {id(product): (overwriting,)}
+                body = in_body(launch.body, lambda body, place, by=by: by.get(id(body[place])))  # type: ignore[misc]
+                return with_overwriting_products(replace(launch, body=body))
+    return launch
+
+
+def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
+    """The two statements that clear the product's result, before the loop and at the end of a turn."""
+    tile = product.c.buffer
+    if product.clear or product.clear_if is not None or tile.scope is not Scope.FRAGMENT or not product.c.whole:
+        return None
+    if viewed(launch, tile) or any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+        return None  # another tile shows it; or a turn may be left before the tile is cleared
+    inside = {id(op) for op in walk_stmts((loop,))}
+    outside = [op for op in steps(launch.body) if id(op) not in inside and tile in used_by_itself(op)]
+    first, *others = [op for op in loop.body if tile in buffers_used(op)]
+    if first is not product or not others or len(outside) != 1:
+        return None
+    cleared = (outside[0], others[-1])
+    before = loop in launch.body and outside[0] in launch.body[: launch.body.index(loop)]
+    return cleared if before and all(_clears(op, tile) for op in cleared) else None
+
+
+def _clears(op: Stmt, tile: Buffer) -> bool:
+    return isinstance(op, Fill) and op.dst.buffer is tile and op.dst.whole and static_value(op.value) == 0

@@ -1,0 +1,81 @@
+"""Tiles and named values that nothing asks for: a compiler warns of them, and a reader looks for their use."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, walk
+from tile2cu.core.program import Assign, Buffer, Declare, Launch, Let, Range, Region, Stmt
+from tile2cu.passes.rebuild import Body, in_body
+
+_PURE = frozenset(
+    ["thread", "lane", "group", "cast", "min", "max", "abs", "ceildiv", "if_then_else", "infinity", "reinterpret"]
+)
+
+
+def without_unused(launch: Launch) -> Launch:
+    """The launch without tiles, values and variables that no statement names; what made them alone goes, too."""
+    launch = replace(launch, body=_without_unused_values(launch.body))
+    used = {tile.memory.name for tile in _tiles((launch.prelude, launch.body))}
+    return replace(launch, tiles=tuple(tile for tile in launch.tiles if tile.memory.name in used))
+
+
+def _tiles(part: object) -> Iterator[Buffer]:
+    """All buffers that statements name."""
+    match part:
+        case Buffer():
+            yield part
+        case Expr():
+            yield from (each.buffer for each in walk(part) if isinstance(each, Load | Address))  # type: ignore[misc]
+        case tuple():
+            for item in part:
+                yield from _tiles(item)
+        case Stmt() | Region() | Range():
+            for field in fields(part):
+                yield from _tiles(getattr(part, field.name))
+        case _:
+            pass
+
+
+def _without_unused_values(body: Body) -> Body:
+    while True:
+        used = {part for expr in _expressions(body) for part in walk(expr) if isinstance(part, Var)}
+
+        def change(body: Body, at: int, used: set[Var] = used) -> Body | None:
+            stmt = body[at]
+            if not isinstance(stmt, Let | Declare | Assign) or stmt.var in used:
+                return None
+            value = stmt.init if isinstance(stmt, Declare) else stmt.value
+            return () if value is None or _only_gives_a_value(value) else None
+
+        shorter = in_body(body, change)
+        if shorter is body:
+            return body
+        body = shorter
+
+
+def _only_gives_a_value(expr: Expr) -> bool:
+    """Whether nothing else happens when it is computed: no vote, no function of the user's own."""
+    return not any(
+        isinstance(part, Address) or (isinstance(part, Call) and part.function not in _PURE) for part in walk(expr)
+    )
+
+
+def _expressions(part: object) -> Iterator[Expr]:
+    """All expressions of statements, but for the variables that they make."""
+    match part:
+        case Assign(value=value) if not _only_gives_a_value(value):
+            yield from (part.var, value)
+        case Let() | Assign():
+            yield part.value
+        case Declare():
+            yield from _expressions(part.init)
+        case Expr():
+            yield part
+        case tuple():
+            for item in part:
+                yield from _expressions(item)
+        case Stmt() | Region() | Range():
+            for field in fields(part):
+                yield from _expressions(getattr(part, field.name))
+        case _:
+            pass

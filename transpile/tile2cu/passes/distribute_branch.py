@@ -1,0 +1,199 @@
+"""A branch on the thread, statement by statement: more threads do what is done to whole tiles, some the rest."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
+from tile2cu.core.program import (
+    Assign,
+    AtomicTile,
+    Await,
+    Break,
+    Continue,
+    Copy,
+    Declare,
+    Effect,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    SetRegisters,
+    Stmt,
+    Sync,
+    asked_warpgroups,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, with_expressions
+
+# Calls that say what comes before what.
+_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync", "close_stores", "stores_")
+
+
+def is_tile_work(stmt: Stmt) -> bool:
+    """Whether it is an operation on a whole tile, which the threads share: not on arrays of each thread."""
+    match stmt:
+        case Parallel() | Reduce() | Scan() | Gemm():
+            return True
+        case Copy() | AtomicTile():
+            return Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope)
+        case Fill():
+            return stmt.dst.buffer.scope is not Scope.LOCAL
+        case _:
+            return False
+
+
+def is_only_tile_work(body: Body) -> bool:
+    """Whether the statements are operations on whole tiles, in loops and branches that all threads take alike."""
+    return all(
+        (is_tile_work(stmt) and not (isinstance(stmt, Copy) and (stmt.begun or stmt.barrier is not None)))
+        or isinstance(stmt, Let)
+        or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
+        for stmt in body
+    ) and not any(is_of_thread(expr) for stmt in walk_stmts(body) for expr in expressions(stmt))
+
+
+def _parts(stmt: Loop | If) -> Body:
+    return stmt.body if isinstance(stmt, Loop) else (*stmt.then, *stmt.orelse)
+
+
+def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -> Body | None:
+    """An arm of the branch `condition` with its operations on whole tiles outside of it.
+
+    The value of a tile does not depend on how many threads compute it, so others may help those who come. None where
+    what they would compute may differ from thread to thread, where a statement of single threads orders the
+    operations around it, or names a value that they need. `said` is the comment over statements of single threads.
+    """
+    found: list[Stmt] = []
+    alone: list[Stmt] = []  # statements of single threads that stand next to one another
+
+    def end_of_run() -> None:
+        if alone:
+            comments = (said,) if said else ()
+            found.append(If(condition=condition, then=tuple(alone), span=alone[0].span, comments=comments))
+            alone.clear()
+
+    for stmt in body:
+        if is_plain_value(stmt):
+            end_of_run()
+            found.append(stmt)
+        elif not any(map(is_tile_work, walk_stmts((stmt,)))):
+            if not _orders_nothing(stmt):
+                return None
+            alone.append(stmt)
+        else:
+            end_of_run()
+            done = _by_more(stmt, condition, known, said)
+            if done is None:
+                return None
+            found.append(done)
+    end_of_run()
+    return None if _hidden(found) else tuple(found)
+
+
+def declared(launch: Launch) -> Counter[str]:
+    """How often each name is declared in a launch."""
+    return Counter(var.name for var in _made(walk_stmts(launch.body)))
+
+
+def with_own_names(body: Body, names: Counter[str]) -> Body:
+    """Statements of blocks that move out of them: what they name is not to have the name of anything else."""
+    for stmt in body:
+        if isinstance(stmt, Let | Declare) and names[stmt.var.name] > 1:
+            free = (f"{stmt.var.name}_{count}" for count in itertools.count(1))
+            own = replace(stmt.var, name=next(name for name in free if name not in names))
+            names.update({own.name: 1, stmt.var.name: -1})
+            body = with_expressions(body, partial(_renamed, stmt.var, own))
+    return body
+
+
+def _renamed(var: Var, own: Var, part: Expr) -> Expr | None:
+    return own if part == var else None
+
+
+def is_plain_value(stmt: Stmt) -> bool:
+    """Whether it names a value that every thread may compute, whether it needs it or not."""
+    match stmt:
+        case Let(value=value) | Declare(init=Expr() as value):
+            parts = tuple(walk(value))
+            return not any(isinstance(part, Load) or _may_fail(part) for part in parts)
+        case _:
+            return False
+
+
+def _may_fail(part: Expr) -> bool:
+    """Whether a part of an expression asks other threads, or is a function of the user's own."""
+    return isinstance(part, Call) and is_of_thread(part) and part.function not in ("thread", "lane")
+
+
+def _by_more(stmt: Stmt, condition: Expr, known: Uniformity, said: str) -> Stmt | None:
+    """A statement with operations on whole tiles, done by more threads; None where it cannot be."""
+    if is_only_tile_work((stmt,)):
+        return stmt if are_alike((stmt,), known) else None
+    if not all(known.holds(expr) for expr in expressions(stmt)):
+        return None
+    match stmt:
+        case Loop():
+            inside = shared_out(stmt.body, condition, known, said)
+            return None if inside is None else replace(stmt, body=inside)
+        case If() if asked_warpgroups(stmt) is None:
+            then, orelse = (shared_out(arm, condition, known, said) for arm in (stmt.then, stmt.orelse))
+            return None if then is None or orelse is None else replace(stmt, then=then, orelse=orelse)
+        case _:
+            return None
+
+
+def are_alike(body: Body, known: Uniformity) -> bool:
+    """Whether the operations on whole tiles of an arm are the same in all threads."""
+    return all(_is_alike(stmt, known) for stmt in walk_stmts(body) if is_tile_work(stmt))
+
+
+def _is_alike(stmt: Stmt, known: Uniformity) -> bool:
+    """Whether the names from outside that an operation mentions stand for the same in all threads."""
+    own = set(_made(walk_stmts((stmt,))))
+    used = {var for part in walk_stmts((stmt,)) for var in variables(*expressions(part))}
+    return all(known.holds(var) for var in used - own)
+
+
+def _made(stmts: Iterator[Stmt]) -> Iterator[Var]:
+    for stmt in stmts:
+        match stmt:
+            case Let() | Declare() | Loop():
+                yield stmt.var
+            case Parallel():
+                yield from stmt.vars
+            case _:
+                pass
+
+
+def _orders_nothing(stmt: Stmt) -> bool:
+    """Whether statements of single threads only compute, read and write."""
+    return not any(
+        isinstance(part, Sync | Await | SetRegisters | Break | Continue)
+        or asked_warpgroups(part) is not None
+        or (isinstance(part, Effect) and part.call.function.startswith(_ORDERS))
+        for part in walk_stmts((stmt,))
+    )
+
+
+def _hidden(body: list[Stmt]) -> bool:
+    """Whether a statement needs a name that is bound under the condition before it."""
+    names: set[Var] = set()
+    for stmt in body:
+        for part in walk_stmts((stmt,)):
+            assigned = {part.var} if isinstance(part, Assign) else set()
+            if names & (variables(*expressions(part)) | assigned):
+                return True
+        if isinstance(stmt, If):
+            names |= set(_made(iter(stmt.then)))
+    return False

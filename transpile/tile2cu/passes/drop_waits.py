@@ -1,0 +1,74 @@
+"""What the user says about products in flight and registers, where the chip or the kernel has none of either."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tile2cu.analysis.sync_calls import CLOSE_STORES, START_KERNELS, WAIT_FOR_KERNELS, awaits_stores
+from tile2cu.core.program import (
+    Await,
+    Copy,
+    Effect,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    LoopKind,
+    Scope,
+    SetRegisters,
+    Stmt,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, in_body
+
+
+def without_waits(launch: Launch) -> Launch:
+    """The launch without T.wait_wgmma and T.set_max_nreg, of which a chip without wgmma has none."""
+    return _without(launch, (Await, SetRegisters))
+
+
+def without_idle_waits(launch: Launch) -> Launch:
+    """The launch without waits that have nothing to wait for: a loop that tile2cu pipelines waits for each product."""
+    stmts = tuple(walk_stmts(launch.body))
+    begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
+    pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
+    by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
+    launch = launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
+    copies = any(isinstance(op, Effect) and op.call.function.startswith("cp_async<") for op in stmts)
+    launch = launch if copies else _dropped(launch, _closes_or_awaits_copies)
+    stores = any(isinstance(op, Copy) and op.begun for op in stmts)
+    return launch if stores else _dropped(launch, _closes_or_awaits_stores)
+
+
+def without_early_starts(launch: Launch) -> Launch:
+    """The launch without T.pdl_sync and T.pdl_trigger, for a chip on which kernels start one after the other."""
+    names = (START_KERNELS, WAIT_FOR_KERNELS)
+    return _dropped(launch, lambda stmt: isinstance(stmt, Effect) and stmt.call.function in names)
+
+
+def _closes_or_awaits_copies(stmt: Stmt) -> bool:
+    """Whether it is about groups of cp.async: of copies that the user begins, not of T.Pipelined's."""
+    return isinstance(stmt, Effect) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
+
+
+def _closes_or_awaits_stores(stmt: Stmt) -> bool:
+    """Whether it is about groups of stores by TMA; T.copy to a tensor waits for itself."""
+    return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == CLOSE_STORES)
+
+
+def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
+    """The launch without statements of these types."""
+    return _dropped(launch, lambda stmt: isinstance(stmt, dropped))
+
+
+def _dropped(launch: Launch, goes: Callable[[Stmt], bool]) -> Launch:
+    """The launch without some statements, and without branches that hold nothing else."""
+
+    def change(body: Body, place: int) -> Body | None:
+        stmt = body[place]
+        if goes(stmt):
+            return ()
+        empty = isinstance(stmt, If) and stmt.then and all(map(goes, (*stmt.then, *stmt.orelse)))
+        return () if empty else None
+
+    body = in_body(launch.body, change)
+    return launch if body is launch.body else replace(launch, body=body)

@@ -1,0 +1,130 @@
+"""Loops that read elements of a fragment which other turns of the same loop write.
+
+The turns of T.Parallel are independent: one reads what an element held before the loop, unless it wrote it itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tile2cu.analysis.accesses import expressions
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
+from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While, walk_stmts
+from tile2cu.passes.rebuild import Body, Part, with_expressions
+
+Place = tuple[Expr, ...]
+
+
+def places_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
+    """The places that the loop's expressions read of the tile; an augmented assignment's own one is none of them."""
+    parts = (part for stmt in walk_stmts(op.body) for expr in expressions(stmt) for part in walk(expr))
+    return frozenset(part.indices for part in parts if isinstance(part, Load) and part.buffer is tile)
+
+
+def held_place(places: frozenset[Place], op: Parallel) -> Place | None:
+    """The place, if it is one, by variables of the loop alone, in order: one thread holds it all through the loop."""
+    place = next(iter(places)) if len(places) == 1 else ()
+    return place if place and place == tuple(var for var in op.vars if var in place) else None
+
+
+def places_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
+    """The places of the tile that the loop writes."""
+    return frozenset(stmt.indices for stmt in _stores(op.body, tile))
+
+
+def reading_before(op: Parallel, tile: Buffer, before: Buffer, after: Buffer) -> Parallel:
+    """The loop that reads what `tile` held before it in `before`, and writes to `after`.
+
+    Below its own store a turn may meet what it wrote: where the places don't tell, it compares them.
+
+    Errors: T2C-L014 where what it wrote would lie with other threads then.
+    """
+    written = places_written(op, tile)
+    own = held_place(written, op) if after is tile else None
+    return replace(op, body=_Reader(op, tile, before, after, written, own).body(op.body, False))
+
+
+@dataclass(frozen=True)
+class _Reader:
+    op: Parallel
+    tile: Buffer
+    before: Buffer
+    after: Buffer
+    written: frozenset[Place]
+    own: Place | None  # of the turn, which it reads and writes where it is
+
+    def body(self, body: Body, stored: bool) -> Body:
+        """The statements, the first of which stands below a store to the tile, or not."""
+        found: list[Stmt] = []
+        for stmt in body:
+            found.append(self.statement(stmt, stored))
+            stored = stored or any(_stores((stmt,), self.tile))
+        return tuple(found)
+
+    def statement(self, stmt: Stmt, stored: bool) -> Stmt:
+        match stmt:
+            case If():
+                head = self.read(replace(stmt, then=(), orelse=()), stored)
+                return replace(head, then=self.body(stmt.then, stored), orelse=self.body(stmt.orelse, stored))
+            case Loop() | While():
+                stored = stored or any(_stores((stmt,), self.tile))
+                return replace(self.read(replace(stmt, body=()), stored), body=self.body(stmt.body, stored))
+            case Store(buffer=buffer) if buffer is self.tile:
+                return replace(self.read(stmt, stored), buffer=self.after)
+            case _:
+                return self.read(stmt, stored)
+
+    def read(self, stmt: Part, stored: bool) -> Part:
+        """The statement with each element that it reads of the tile taken from where it is."""
+
+        def change(expr: Expr) -> Expr | None:
+            if not isinstance(expr, Load) or expr.buffer is not self.tile or expr.indices == self.own:
+                return None
+            before = replace(expr, buffer=self.before)
+            if not stored or all(_apart(expr.indices, place) for place in self.written):
+                return before
+            if self.own is None:
+                raise self.unknown(stmt)
+            pairs = [(at, own) for at, own in zip(expr.indices, self.own, strict=True) if at != own]
+            same = joined("and", (binary("==", at, own) for at, own in pairs))
+            assert same is not None
+            return Call(expr.dtype, "if_then_else", (same, replace(expr, indices=self.own), before))
+
+        return with_expressions(stmt, change)
+
+    def unknown(self, stmt: object) -> Tile2CuError:
+        assert isinstance(stmt, Stmt)
+        name = self.tile.name
+        return Tile2CuError(
+            "T2C-L014",
+            f"what is read here of `{name}` may be what the same turn of the loop has written to another thread",
+            stmt.span,
+            notes=(Note(f"this loop writes `{name}` where other threads hold it", self.op.span),),
+            help="read it in a second T.Parallel loop, or above the store",
+        )
+
+
+def _stores(body: Body, tile: Buffer) -> Iterator[Store]:
+    """The stores to the tile below the statements."""
+    return (stmt for stmt in walk_stmts(body) if isinstance(stmt, Store) and stmt.buffer is tile)
+
+
+def _apart(one: Place, other: Place) -> bool:
+    """Whether two places differ for certain: by a number, in some dimension."""
+    for a, b in zip(one, other, strict=True):
+        (base, offset), (base_of_other, offset_of_other) = _split(a), _split(b)
+        if base == base_of_other and offset != offset_of_other:
+            return True
+    return False
+
+
+def _split(index: Expr) -> tuple[Expr | None, int | float]:
+    """An index as something and a number that is added to it."""
+    number = static_value(index)
+    if number is not None:
+        return None, number
+    if isinstance(index, Binary) and index.op in ("+", "-"):
+        offset = static_value(index.rhs)
+        if offset is not None:
+            return index.lhs, offset if index.op == "+" else -offset
+    return index, 0

@@ -1,0 +1,95 @@
+"""Loops that fill a tile with rows of a tensor, each from a place of its own: copies of rows, which run ahead."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import with_values
+from tile2cu.analysis.prefetch import stays
+from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Launch,
+    Let,
+    Loop,
+    LoopKind,
+    Parallel,
+    Range,
+    Region,
+    Scope,
+    Store,
+    walk_stmts,
+)
+from tile2cu.passes.loop_to_copy import chosen
+from tile2cu.passes.rebuild import in_body
+from tile2cu.passes.tiles import whole
+from tile2cu.passes.transposed_stores import start_of
+
+GATHERED = "rewrite.loop.gathered-rows"
+
+
+def loops_that_gather(launch: Launch) -> Launch:
+    """The launch whose pipelined loops copy rows, where they had loops over the elements that did no more.
+
+        for i, j in T.Parallel(64, 32):                     row i of tile is A[rows[i], 32 * k : 32 * k + 32], or zero
+            tile[i, j] = T.if_then_else(            is      where rows[i] < n does not hold
+                rows[i] < n, A[rows[i], 32 * k + j], 0)
+
+    Only where the copy can run ahead of the turns: in its turn it would gain nothing. And only where integers and
+    shared memory say where rows are: a thread that starts copies would wait for a tensor first (measured on an H200:
+    benchmarks/RESULTS.md, 'Rows that a loop gathers').
+    """
+    if launch.groups > 1:
+        return launch
+    turns = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    for op in [op for loop in turns if loop.num_stages > 1 for op in loop.body if isinstance(op, Parallel)]:
+        copy = _copy(op)
+        if copy is not None:
+            launch = _if_ahead(op, copy, launch)
+    return launch
+
+
+def _if_ahead(op: Parallel, copy: Copy, launch: Launch) -> Launch:
+    """The launch with the copy instead of the loop, if it can run ahead there."""
+    changed = replace(launch, body=in_body(launch.body, lambda body, at: (copy,) if body[at] is op else None))
+    loops = (loop for loop in walk_stmts(changed.body) if isinstance(loop, Loop))
+    loop = next(loop for loop in loops if any(stmt is copy for stmt in loop.body))
+    because, _ = stays(copy, loop, changed)
+    return launch if because else changed
+
+
+def _copy(op: Parallel) -> Copy | None:
+    """The copy of rows that a loop is; None for other loops."""
+    *lets, store = op.body
+    if not isinstance(store, Store) or store.op or store.indices != op.vars or len(op.vars) != 2 or op.laid_out:
+        return None
+    tile = store.buffer
+    if tile.scope is not Scope.SHARED or tuple(map(static_value, op.extents)) != tile.static_shape:
+        return None
+    if not all(isinstance(stmt, Let) for stmt in lets):
+        return None
+    found = chosen(with_values(store.value, lets))
+    if found is None or not isinstance(found[0].buffer, Buffer) or found[0].buffer.dtype != tile.dtype:
+        return None
+    element, conditions = found
+    tensor, (row, col) = found[0].buffer, op.vars
+    start = start_of(element.indices[-1], col)
+    places = (*element.indices[:-1], *conditions)
+    if start is None or row in walk(start) or not any(row in walk(place) for place in places):
+        return None
+    if tensor.scope is not Scope.GLOBAL or tensor.dtype.is_packed:
+        return None
+    if not all(_is_of_row(part, col) for place in (start, *places) for part in walk(place)):
+        return None
+    ones = [Range(start=place, extent=int_const(1)) for place in element.indices[:-1]]
+    ranges = (*ones, Range(start=start, extent=op.extents[1]))
+    src = Region(buffer=tensor, ranges=ranges, kept=(tensor.rank - 1,), whole=False, span=store.span)
+    about = (*op.comments, *store.comments, f"Rows that a loop gathers are copied, which can run ahead  [{GATHERED}]")
+    return Copy(src=src, dst=whole(tile, op), row=row, when=joined("and", conditions), span=op.span, comments=about)
+
+
+def _is_of_row(part: Expr, col: Var) -> bool:
+    """Whether any thread can compute this for a row at once: not from its column, registers or global memory."""
+    if isinstance(part, Load):
+        return isinstance(part.buffer, Buffer) and part.buffer.scope is Scope.SHARED
+    in_steps = isinstance(part, Call) and part.function.startswith("atomic")
+    return part != col and not in_steps and not isinstance(part, Address)

@@ -1,0 +1,149 @@
+"""Loops that fill a tile from a tensor, element by element, where copies could run ahead: they are copies."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Launch,
+    Loop,
+    LoopKind,
+    Parallel,
+    Range,
+    Region,
+    Scope,
+    Store,
+    walk_stmts,
+)
+from tile2cu.passes.mask_after_gemm import conjuncts
+from tile2cu.passes.rebuild import in_body
+from tile2cu.passes.tiles import whole
+from tile2cu.passes.transposed_stores import start_of
+
+COPIED = "rewrite.loop.copied-tile"
+
+Start = tuple[Var | None, Expr]  # of a dimension of the tensor: the loop's variable that runs over it, and from where
+
+
+def loops_that_copy(launch: Launch) -> Launch:
+    """The launch whose pipelined loops copy where they had loops over the elements of a tile that did no more.
+
+        for i, j in T.Parallel(64, 32):                     T.copy(A[row, 32 * k], tile), of A's rows up to row + rows
+            tile[i, j] = T.if_then_else(            is
+                i < rows, A[row + i, 32 * k + j], 0)
+
+    Copies run ahead of the turns. What the condition leaves out reads zero, like what lies outside of the tensor.
+    """
+    turns = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    loops = [op for loop in turns if loop.num_stages for op in loop.body if isinstance(op, Parallel)]
+    bounds = Bounds(launch)
+    copies = {id(op): (copy,) for op in loops if (copy := _copy(op, bounds)) is not None}
+    if not copies:
+        return launch
+    return replace(launch, body=in_body(launch.body, lambda body, place: copies.get(id(body[place]))))
+
+
+def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
+    """The copy that a loop is; None for other loops."""
+    store = op.body[0] if len(op.body) == 1 else None
+    if not isinstance(store, Store) or store.op or store.indices != op.vars or store.buffer.of is not None:
+        return None
+    tile, found = store.buffer, chosen(store.value)
+    if tile.scope is not Scope.SHARED or tuple(map(static_value, op.extents)) != tile.static_shape or found is None:
+        return None
+    element, conditions = found
+    tensor, starts = element.buffer, _starts(element.indices, op)
+    if not isinstance(tensor, Buffer) or tensor.scope is not Scope.GLOBAL or tensor.dtype != tile.dtype:
+        return None
+    if starts is None or not all(_is_a_limit(condition, op) for condition in conditions):
+        return None
+    ranges = tuple(
+        Range(start=start, extent=op.extents[op.vars.index(var)] if var is not None else int_const(1))
+        for var, start in starts
+    )
+    kept = tuple(dim for dim, (var, _) in enumerate(starts) if var is not None)
+    src = Region(buffer=tensor, ranges=ranges, kept=kept, whole=False, span=store.span)
+    about = (*op.comments, *store.comments, f"A loop that only copies is a copy, which can run ahead  [{COPIED}]")
+    ends = tuple(_end(start, tensor.shape[dim], conditions, op, bounds) for dim, start in enumerate(starts))
+    return Copy(
+        src=src, dst=whole(tile, op), ends=() if ends.count(None) == len(ends) else ends, span=op.span, comments=about
+    )
+
+
+def chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
+    """The element that a loop stores, and the conditions all of which it needs, as zero is stored else."""
+    match value:
+        case Load():
+            return value, ()
+        case Call(function="if_then_else", args=(condition, Load() as element, other)) if static_value(other) == 0:
+            return element, tuple(conjuncts(condition))
+        case _:
+            return None
+
+
+def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None:
+    """Where a box of a tensor starts whose elements a loop reads in order; None where it reads others."""
+    found: list[Start] = []
+    for index in indices:
+        inside = [var for var in op.vars if var in walk(index)]
+        start = start_of(index, inside[0]) if len(inside) == 1 else index
+        if len(inside) > 1 or start is None or any(var in walk(start) for var in op.vars):
+            return None
+        found.append((inside[0] if inside else None, start))
+    return tuple(found) if tuple(var for var, _ in found if var is not None) == op.vars else None
+
+
+def _is_a_limit(condition: Expr, op: Parallel) -> bool:
+    """Whether a condition says of one of a loop's variables that it is less than what all elements share."""
+    if not isinstance(condition, Binary) or condition.op != "<" or condition.lhs not in op.vars:
+        return False
+    return not any(var in walk(condition.rhs) for var in op.vars)
+
+
+def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel, bounds: Bounds) -> Expr | None:
+    """Where the box ends in a dimension for the conditions' sake; None where the tensor, or the box, ends there."""
+    var, first = start
+    limits = [part.rhs for part in conditions if isinstance(part, Binary) and part.lhs == var]
+    telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
+    ends = [binary("+", first, _within_box(limit, start, op, bounds)) for limit in telling]
+    if not ends:
+        return None
+    least = ends[0]
+    for end in ends[1:]:
+        least = Call(least.dtype, "min", (least, end))
+    return least
+
+
+def _within_box(limit: Expr, start: Start, op: Parallel, bounds: Bounds) -> Expr:
+    """A limit as far as it matters to the loop: added to where the box starts it cannot overflow, however large it is.
+
+    2**31 - 1 is what kernels write for no limit.
+    """
+    var, first = start
+    assert var is not None, "only what a loop runs over has limits"
+    inside: Expr = Call(limit.dtype, "min", (limit, op.extents[op.vars.index(var)]))
+    low = bounds.interval(first).low
+    return inside if low is not None and low >= 0 else Call(limit.dtype, "max", (inside, int_const(0)))
+
+
+def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:
+    """The values of which a limit is the least."""
+    value = bounds.expanded(limit)
+    if isinstance(value, Call) and value.function == "min":
+        for part in value.args:
+            yield from _least(part, bounds)
+    else:
+        yield value
+
+
+def _says_nothing(limit: Expr, start: Start, extent: Expr, op: Parallel, bounds: Bounds) -> bool:
+    """Whether all values of which a limit is the least lie behind what a loop reads, or where the tensor ends."""
+    var, first = start
+    assert var is not None, "only what a loop runs over has limits"
+    box = bounds.linear(op.extents[op.vars.index(var)])
+    rest = bounds.linear(extent).plus(bounds.linear(first), -1)  # of the tensor, from where the box starts
+    past = ([bounds.linear(each).plus(known, -1) for known in (box, rest)] for each in _least(limit, bounds))
+    return all(any(not by.terms and by.constant >= 0 for by in each) for each in past)

@@ -1,0 +1,157 @@
+"""Masks of products: after the product, and only in tiles that have a masked element."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import takewhile
+
+from tile2cu.analysis.accesses import buffers_read, with_values
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.dependence import keeps, same_storage
+from tile2cu.analysis.effects import effects
+from tile2cu.core.expr import (
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Var,
+    binary,
+    int_const,
+    negated,
+    static_value,
+    substitute,
+    walk,
+)
+from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
+from tile2cu.passes.rebuild import Body, in_body
+
+MASK = "rewrite.mask.after-product"
+
+
+def masks_after_products(launch: Launch) -> Launch:
+    """The launch with its masks after their products: a product then starts from zero by itself, and only the tiles
+    that a mask touches pay for it.
+
+    A mask is a loop that sets a fragment to 0 or minus infinity, directly before products that add to it, whatever the
+    fragment held; it may name what it compares. Minus infinity plus a finite product is minus infinity, so the order is
+    the same to the bit; where a product is not finite, a masked element becomes minus infinity instead of NaN.
+    """
+    bounds = Bounds(launch)
+
+    def change(body: Body, place: int) -> Body | None:
+        mask = _mask(*body[place : place + 2])
+        if mask is not None:
+            return mask.after_products(_further(mask, body[place + 2 :]), bounds)
+        first = place
+        while first > 0 and isinstance(body[first], Gemm):
+            first -= 1
+        mask = _mask(*body[first : first + 2]) if first < place else None
+        moved = mask is not None and place <= first + 1 + len(_further(mask, body[first + 2 :]))
+        return () if moved else None
+
+    return replace(launch, body=in_body(launch.body, change))
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` leaves visible ones alone."""
+
+    loop: Parallel
+    product: Gemm
+    visible: Expr  # without the names that the loop gives to values
+    masked: tuple[Stmt, ...]
+
+    def after_products(self, further: Body, bounds: Bounds) -> Body:
+        """The product, which starts from zero, `further` ones that add to it, and the mask."""
+        return replace(self.product, clear=True), *further, self._where_needed(bounds)
+
+    def _where_needed(self, bounds: Bounds) -> Stmt:
+        """The mask, in tiles that have a masked element."""
+        needed = some_fails(self.visible, dict(zip(self.loop.vars, self.loop.extents, strict=True)), bounds)
+        if needed is None:
+            return replace(self.loop, body=self.masked)
+        about = f"After the product, and in tiles with a masked element only  [{MASK}]"
+        loop = replace(self.loop, body=self.masked, comments=())
+        return If(span=self.loop.span, condition=needed, then=(loop,), comments=(*self.loop.comments, about))
+
+
+def _further(mask: _Mask, behind: Body) -> Body:
+    """The products directly behind the first that add to the same result."""
+    tile = mask.product.c.buffer
+
+    def adds(op: Stmt) -> bool:
+        return isinstance(op, Gemm) and op.c.buffer is tile and _only_adds(op) and keeps((op,), of=effects(mask.loop))
+
+    return tuple(takewhile(adds, behind))
+
+
+def _only_adds(op: Gemm) -> bool:
+    """Whether a GEMM does nothing to its accumulator, whole, but to add to it, and ends where it stands."""
+    operands = (region.buffer for region in op.regions if region is not op.c)
+    cleared = op.clear or op.clear_if is not None
+    return op.c.whole and not cleared and not op.begun and not any(same_storage(a, op.c.buffer) for a in operands)
+
+
+def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
+    """The mask that `loop` is for the product after it, or None."""
+    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or not loop.body:
+        return None
+    if not _only_adds(product) or not keeps((product,), of=effects(loop)):
+        return None
+    (*names, store), result = loop.body, product.c
+    if not isinstance(store, Store) or store.op or store.buffer is not result.buffer:
+        return None
+    if not all(isinstance(name, Let) for name in names) or result.buffer in buffers_read(loop):
+        return None
+    whole = [static_value(n) for n in loop.extents] == list(result.buffer.static_shape)
+    if store.indices != loop.vars or not whole or result.buffer.scope is not Scope.FRAGMENT:
+        return None
+    choice, element = store.value, Load(store.buffer.dtype, store.buffer, store.indices)
+    if not isinstance(choice, Call) or choice.function != "if_then_else":
+        return None
+    visible, yes, no = choice.args
+    args: tuple[Expr, ...]
+    match static_value(yes), static_value(no):
+        case 0, float() as value if value == -math.inf:
+            condition, args = visible, (visible, element, no)
+        case float() as value, 0 if value == -math.inf:
+            condition, args = negated(visible), (visible, yes, element)
+        case _:
+            return None
+    masked = (*names, replace(store, value=replace(choice, args=args)))
+    return _Mask(loop, product, with_values(condition, names), masked)
+
+
+def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
+    """When a condition fails for some values of the variables below their extents; None where that is not known.
+
+    Each comparison of a conjunction fails first at an end of each variable's range.
+    """
+    parts = [_fails_at_an_end(part, extents, bounds) for part in conjuncts(condition)]
+    known = [part for part in parts if part is not None]
+    return reduce(lambda a, b: binary("or", a, b), known) if len(known) == len(parts) else None
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that all hold where this one does."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.lhs)
+        yield from conjuncts(condition.rhs)
+    else:
+        yield condition
+
+
+def _fails_at_an_end(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
+        return None
+    difference = bounds.linear(condition.lhs).plus(bounds.linear(condition.rhs), -1)
+    if any(part in extents for atom in difference.terms if atom not in extents for part in walk(atom)):
+        return None
+    ends: dict[Expr, Expr] = {}
+    for var, extent in extents.items():
+        grows = difference.terms.get(var, 0) > 0
+        at_last = grows == (condition.op in ("<", "<="))
+        ends[var] = binary("-", extent, int_const(1)) if at_last else Const(var.dtype, 0)
+    return negated(substitute(condition, ends))

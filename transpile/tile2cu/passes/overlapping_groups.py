@@ -1,0 +1,92 @@
+"""T.ws of groups that other T.ws name together with more: the larger group does their operations on whole tiles."""
+
+from dataclasses import replace
+from itertools import combinations
+
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import in_warpgroups
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Expr, binary, int_const, walk
+from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups, walk_stmts
+from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
+from tile2cu.passes.rebuild import Body
+
+_WARPGROUP = 128  # threads, by which T.ws counts
+_THREAD = Call(INT32, "thread", ())
+
+Groups = frozenset[int]
+
+
+def without_overlaps(launch: Launch) -> Launch:
+    """The launch in which T.ws name sets of warpgroups that have nothing in common, as far as that is the same.
+
+    All threads of the block do what T.ws of all of them says. Where one set is within another, the larger one does
+    the operations on whole tiles of the smaller, whose threads alone do the rest, as long as that orders nothing.
+    """
+    present = range(-(-launch.threads // _WARPGROUP))
+    named = {_groups(stmt, present) for stmt in walk_stmts(launch.body)} - {None}
+    asked = {groups for groups in named if groups}
+    if all(a.isdisjoint(b) for a, b in combinations(asked, 2)):
+        return launch
+    whole = frozenset(present)
+    largest = frozenset(a for a in asked - {whole} if not any(a < b for b in asked - {whole}))
+    return replace(launch, body=_Writer(launch, present, largest).body(launch.body, whole))
+
+
+def _groups(stmt: Stmt, present: range) -> Groups | None:
+    """The warpgroups that T.ws names, of those that there are."""
+    numbers = asked_warpgroups(stmt)
+    return None if numbers is None else frozenset(number for number in numbers if number in present)
+
+
+class _Writer:
+    def __init__(self, launch: Launch, present: range, largest: frozenset[Groups]) -> None:
+        self.launch, self.present, self.largest = launch, present, largest
+        self.bounds, self.known = Bounds(launch), Uniformity(launch, ordered=MEMORY)
+        self.names = declared(launch)
+
+    def body(self, body: Body, here: Groups | None) -> Body:
+        """Statements to which the threads of these warpgroups come; None where that is not known."""
+        return tuple(part for stmt in body for part in self.statement(stmt, here))
+
+    def statement(self, stmt: Stmt, here: Groups | None) -> Body:
+        groups = _groups(stmt, self.present)
+        match stmt:
+            case If() if groups is not None:
+                return self.asked(stmt, groups, here)
+            case If():
+                inside = None if _THREAD in walk(self.bounds.expanded(stmt.condition)) else here
+                return (replace(stmt, then=self.body(stmt.then, inside), orelse=self.body(stmt.orelse, inside)),)
+            case Loop() | While():
+                return (replace(stmt, body=self.body(stmt.body, here)),)
+            case _:
+                return (stmt,)
+
+    def asked(self, stmt: If, groups: Groups, here: Groups | None) -> Body:
+        """A branch of T.ws: as it is, without the question, or with a larger group for its operations on tiles."""
+        body = self.body(stmt.then, groups)
+        if groups == frozenset(self.present) and here == groups and body:
+            first, *rest = with_own_names(body, self.names)
+            return (replace(first, comments=(*stmt.comments, *first.comments)), *rest)
+        larger = next((each for each in self.largest if groups < each), None)
+        if here is None or larger is None or not larger <= here:
+            return (replace(stmt, then=body),)
+        shared = shared_out(body, self.among(groups), self.known, f"the threads of T.ws({_listed(groups)}) alone")
+        if shared is None:
+            return (replace(stmt, then=body),)
+        said = f"by the threads of T.ws({_listed(larger)}): it does not matter which of them compute a tile's elements"
+        condition = in_warpgroups(tuple(sorted(larger)))
+        return (replace(stmt, condition=condition, then=shared, comments=(*stmt.comments, said)),)
+
+    def among(self, groups: Groups) -> Expr:
+        """The condition that a thread is of one of these warpgroups."""
+        number = binary("//", _THREAD, int_const(_WARPGROUP))
+        first, *others = (binary("==", number, int_const(group)) for group in sorted(groups))
+        for other in others:
+            first = binary("or", first, other)
+        return first
+
+
+def _listed(groups: Groups) -> str:
+    return ", ".join(map(str, sorted(groups)))

@@ -1,0 +1,181 @@
+"""What a turn loads for the rows of its product: a turn ahead, so that no product waits for memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
+from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
+from tile2cu.core.program import (
+    Assign,
+    Buffer,
+    Continue,
+    Declare,
+    Gemm,
+    Launch,
+    Let,
+    Loop,
+    LoopKind,
+    Parallel,
+    Scope,
+    Store,
+    operations,
+    walk_stmts,
+)
+from tile2cu.passes.dead_code import without_unused
+from tile2cu.passes.rebuild import Body, in_body, under_comments
+from tile2cu.passes.thread_local_rows import reads_by_row
+from tile2cu.passes.tiles import fresh
+
+ROWS_AHEAD = "rewrite.line.turn-ahead"
+_ABOUT = f"For the next turn, under this one's products  [{ROWS_AHEAD}]"
+_FIRST = "For the first turn"
+
+
+def with_rows_ahead(launch: Launch) -> Launch | None:
+    """The launch whose pipelined turns load what their product's rows need a turn ahead; None where none does.
+
+        for k in T.Pipelined(n, num_stages=3):              for i in T.Parallel(M):
+            for i in T.Parallel(M):                             ahead[i] = scales[i, 0]
+                scale[i] = scales[i, k] * 2          is     for k in T.Pipelined(n, num_stages=3):
+            T.gemm(A_shared, B_shared, C_local)                 for i in T.Parallel(M):
+            for i, j in T.Parallel(M, N):                           scale[i] = ahead[i] * 2
+                sums[i, j] += C_local[i, j] * scale[i]              ahead[i] = scales[i, k + 1]
+
+    Instructions issue in order: a multiplication of what has been asked for in the same turn holds the warp up until it
+    is there, and with it the products behind. Past the end of a tensor the last turn's loads read zero.
+    """
+    found = next(_found(launch), None) if launch.groups == 1 else None
+    if found is None:
+        return None
+    loop, rows = found
+    ahead = _Ahead.of(launch, loop, rows)
+    following = ahead.next()
+    turn: Body = ()
+    for stmt in loop.body:
+        turn += (ahead.used(), *following) if stmt is rows else (stmt,)
+    whole = (*ahead.first(), replace(loop, body=turn))
+    body = in_body(launch.body, lambda body, place: whole if body[place] is loop else None)
+    return without_unused(replace(launch, tiles=(*launch.tiles, *ahead.tiles.values()), body=body))
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """What holds the next turn's elements: a fragment where each row has its own, else a variable."""
+
+    loop: Loop
+    rows: Parallel
+    values: tuple[Expr, ...]  # that `rows` stores
+    tiles: dict[Load, Buffer]
+    scalars: dict[Load, Var]
+
+    @classmethod
+    def of(cls, launch: Launch, loop: Loop, rows: Parallel) -> "_Ahead":
+        values = _inlined(rows, loop)
+        loads = dict.fromkeys(part for value in values for part in walk(value) if isinstance(part, Load))
+        tiles: dict[Load, Buffer] = {}
+        scalars: dict[Load, Var] = {}
+        named = launch
+        for load in loads:
+            assert isinstance(load.buffer, Buffer), "a load reads a buffer"
+            name = fresh(named, f"{load.buffer.name}_ahead")
+            tile = Buffer(name=name, shape=rows.extents, dtype=load.dtype, scope=Scope.FRAGMENT, span=rows.span)
+            named = replace(named, tiles=(*named.tiles, tile))
+            if {*rows.vars} & {part for index in load.indices for part in walk(index)}:
+                tiles[load] = tile
+            else:
+                scalars[load] = Var(load.dtype, name, Role.MUTABLE)
+        return cls(loop, rows, values, tiles, scalars)
+
+    def first(self) -> Body:
+        """What the first turn needs, before the loop."""
+        scalars = self.scalars.items()
+        at = self.loop.start
+        declared = tuple(Declare(var=var, init=self._at(load, at), span=self.rows.span) for load, var in scalars)
+        return self._about(_FIRST, (*declared, *self._rows_at(at)))
+
+    def next(self) -> Body:
+        """The loads of what the next turn needs."""
+        scalars = self.scalars.items()
+        at = binary("+", self.loop.var, self.loop.step)
+        assigned = tuple(Assign(var=var, value=self._at(load, at), span=self.rows.span) for load, var in scalars)
+        return self._about(_ABOUT, (*assigned, *self._rows_at(at)))
+
+    def _at(self, load: Load, turn: Expr) -> Expr:
+        return substitute(load, {self.loop.var: turn})
+
+    def _rows_at(self, turn: Expr) -> Body:
+        """One loop that fills all fragments."""
+        rows, tiles = self.rows, self.tiles.items()
+        stores = tuple(
+            Store(buffer=tile, indices=rows.vars, value=self._at(load, turn), span=rows.span) for load, tile in tiles
+        )
+        return (replace(rows, body=stores),) if stores else ()
+
+    def _about(self, comment: str, stmts: Body) -> Body:
+        return under_comments(replace(self.rows, comments=(comment,), trailing=""), stmts)
+
+    def used(self) -> Parallel:
+        """The turn's values, of what has been loaded."""
+        held: dict[Expr, Expr] = dict(self.scalars.items())
+        held.update((load, Load(load.dtype, tile, self.rows.vars)) for load, tile in self.tiles.items())
+        stores = (stmt for stmt in self.rows.body if isinstance(stmt, Store))
+        pairs = zip(stores, self.values, strict=True)
+        return replace(self.rows, body=tuple(replace(store, value=substitute(value, held)) for store, value in pairs))
+
+
+def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
+    """Loops whose turns compute values of a product's rows from tensors that stay as they are."""
+    changed = {buffer.memory for op in operations(launch.body) for buffer in buffers_written(op)}
+    for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED):
+        if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+            continue  # a turn that is left before it has loaded
+        for place, rows in enumerate(loop.body):
+            if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
+                behind = loop.body[place + 1 :]
+                products = {op.c.buffer for op in behind if isinstance(op, Gemm)}
+                readers = [op for op in behind if buffers_read(op) & buffers_written(rows)]
+                if readers and all(
+                    reads_by_row(op, tile, products) for op in readers for tile in buffers_written(rows)
+                ):
+                    yield loop, rows
+
+
+def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
+    """Whether a loop fills fragments with values of elements of tensors, which each turn finds elsewhere."""
+    tiles = buffers_written(rows)
+    if not all(isinstance(op, Store) and not op.op and op.buffer.scope is Scope.FRAGMENT for op in rows.body):
+        return False
+    if not all(tile.rank == 1 and covers(rows, tile) for tile in tiles) or len(tiles) != len(rows.body):
+        return False
+    loads = [part for value in _inlined(rows, loop) for part in walk(value) if isinstance(part, Load)]
+    inside = {let.var for stmt in loop.body if isinstance(let := stmt, Let)}
+    for load in loads:
+        assert isinstance(load.buffer, Buffer), "a load reads a buffer"
+        parts = {part for index in load.indices for part in walk(index)}
+        if load.buffer.scope is not Scope.GLOBAL or load.buffer.memory in changed or loop.var not in parts:
+            return False
+        if parts & inside or any(isinstance(part, Load) for part in parts):
+            return False  # an index that is loaded, too
+        if any(map(_may_change, parts)) or any(map(_may_trap, parts)):
+            return False  # the turn may change it; or it is no number in the turn behind the last
+    return bool(loads)
+
+
+def _inlined(rows: Parallel, loop: Loop) -> tuple[Expr, ...]:
+    """The values that the loop stores, of elements and of what stays: with the turn's named values in their places,
+    but for those of variables that the turn may change in between.
+    """
+    named: dict[Expr, Expr] = {}
+    for stmt in loop.body[: loop.body.index(rows)]:
+        if isinstance(stmt, Let) and not any(map(_may_change, walk(stmt.value))):
+            named[stmt.var] = substitute(stmt.value, named)
+    return tuple(substitute(op.value, named) for op in rows.body if isinstance(op, Store))
+
+
+def _may_change(part: Expr) -> bool:
+    return isinstance(part, Var) and part.role is Role.MUTABLE
+
+
+def _may_trap(part: Expr) -> bool:
+    """Whether it divides by what may be zero."""
+    return isinstance(part, Binary) and part.op in ("//", "%") and not static_value(part.rhs)

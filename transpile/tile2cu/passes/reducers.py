@@ -1,0 +1,138 @@
+"""Updates of a reducer in a loop: each thread keeps its elements' values, and a reduction combines them afterwards."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeGuard
+
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
+from tile2cu.core.program import (
+    Atomic,
+    Buffer,
+    Copy,
+    Declare,
+    Let,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, in_body, under_comments
+from tile2cu.passes.tiles import whole
+
+
+def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callable[[Buffer], Buffer]) -> Body | None:
+    """The loop, then the reductions that stand for its updates; None where it has none.
+
+    `tile` makes a fragment, `shared` a shared tile: there, turns that compute which element they update meet.
+    """
+    updates = [stmt for stmt in walk_stmts(op.body) if _is_update(stmt)]
+    if not updates:
+        return None
+    scattered = [update for update in updates if _is_computed(op, update.indices)]
+    if scattered:
+        return _in_shared(op, scattered, shared)
+    body: Body = op.body
+    first: list[Stmt] = []
+    after: list[Stmt] = []
+    for update in updates:
+        target = update.buffer
+        kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
+        like = replace(target, name=f"{target.name}_values", shape=op.extents, reducer=None)
+        values = tile(like)
+        own = any(stmt is update for stmt in op.body)
+        if not own:  # an element may be updated never, or several times
+            neutral = Const(target.dtype, kind.identity(target.dtype), weak=False)
+            first.append(Store(buffer=values, indices=op.vars, value=neutral, span=update.span))
+        kept = Load(target.dtype, values, op.vars)
+        value = update.value if own else _combined(kind, kept, update.value)
+        store = Store(buffer=values, indices=op.vars, value=value, span=update.span)
+        body = _with(body, update, store)
+        after += _reductions(op, kind, values, target, update.indices, tile)
+    loop = replace(op, body=(*first, *body))
+    return (loop, *(replace(stmt, comments=(), trailing="") for stmt in after))
+
+
+def _is_update(stmt: Stmt) -> TypeGuard[Store | Atomic]:
+    match stmt:
+        case Store():
+            return stmt.buffer.reducer is not None and stmt.op == "+"
+        case Atomic():
+            return stmt.buffer.scope is Scope.FRAGMENT and stmt.kind is not None
+        case _:
+            return False
+
+
+def _with(body: Body, update: Stmt, by: Stmt) -> Body:
+    """The body with `by` in the place of an update."""
+    instead = under_comments(update, (by,))
+    return in_body(body, lambda stmts, place: instead if stmts[place] is update else None)
+
+
+def _combined(kind: Reduction, a: Expr, b: Expr) -> Expr:
+    if kind.operator:
+        return Binary(a.dtype, kind.operator, a, b)
+    return Call(a.dtype, kind.value, (a, b))
+
+
+def _reductions(
+    op: Parallel,
+    kind: Reduction,
+    values: Buffer,
+    target: Buffer,
+    indices: tuple[Expr, ...],
+    tile: Callable[[Buffer], Buffer],
+) -> Iterator[Stmt]:
+    """One dimension after the other that the reducer's indices do not name, the last of them into the reducer.
+
+    Where the indices choose a part of it that the loop does not run over, what is left is added to that part.
+    """
+    gone = [dim for dim, variable in enumerate(op.vars) if variable not in indices]
+    runs_over = all(index in op.vars or extent == 1 for index, extent in zip(indices, target.static_shape, strict=True))
+    source = values
+    for dim in reversed(gone):
+        shape = tuple(extent for at, extent in enumerate(source.shape) if at != dim)
+        last = dim == gone[0] and runs_over
+        result = target if last else tile(replace(values, shape=shape or (int_const(1),)))
+        yield Reduce(kind=kind, src=source, dst=result, dim=dim, clear=not last, span=op.span)
+        source = result
+    if not gone or not runs_over:
+        yield _into_part(op, kind, source, target, indices)
+
+
+def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
+    """Whether an index is no variable of the loop, and yet differs from turn to turn."""
+    own = {stmt.var for stmt in walk_stmts(op.body) if isinstance(stmt, Let | Declare)} | set(op.vars)
+    return any(index not in op.vars and own.intersection(walk(index)) for index in indices)
+
+
+_SCATTERED = "turns compute which element of `{}` they update: by atomics on shared memory"
+
+
+def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Buffer], Buffer]) -> Body:
+    """The loop with updates of a shared tile in place of those of a fragment, which is copied there and back."""
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    body: Body = op.body
+    for target in dict.fromkeys(update.buffer for update in updates):
+        there = shared(replace(target, reducer=None))
+        reason = _SCATTERED.format(target.name)
+        before.append(Copy(src=whole(target, op), dst=whole(there, op), span=op.span, reason=reason))
+        after.append(Copy(src=whole(there, op), dst=whole(target, op), span=op.span, reason=reason))
+        for update in updates:
+            if update.buffer is target:
+                kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
+                by = Atomic(kind=kind, buffer=there, indices=update.indices, value=update.value, span=update.span)
+                body = _with(body, update, by)
+    return under_comments(op, (*before, replace(op, body=body), *after))
+
+
+def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:
+    """A loop over the variables that are left, which combines each value with the reducer's."""
+    kept = tuple(variable for variable in op.vars if variable in indices)
+    variables = kept or (replace(op.vars[0], name=f"{op.vars[0].name}_all"),)
+    old, new = Load(target.dtype, target, indices), Load(target.dtype, source, variables)
+    store = Store(buffer=target, indices=indices, value=_combined(kind, old, new), span=op.span)
+    return replace(op, vars=variables, extents=source.shape, body=(store,), comments=(), trailing="")

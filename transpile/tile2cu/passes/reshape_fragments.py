@@ -1,0 +1,138 @@
+"""Fragments in another shape: the same registers where a layout says so, else a copy through shared memory."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    expressions,
+    loads,
+    overwrites,
+    touches,
+)
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    Scope,
+    Stmt,
+    While,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, under_comments, with_buffer
+from tile2cu.passes.tiles import fresh, whole
+
+_READS = "`{}` shows `{}` in another shape, which other threads hold: through shared memory"
+_WRITES = "`{}`, which shows `{}` in another shape, was written: through shared memory"
+
+
+def views_through_shared(launch: Launch) -> Launch:
+    """The launch with fragments' views as tiles of their own, but for those that may stay in a product's registers."""
+    for tile in launch.tiles:
+        if tile.scope is Scope.FRAGMENT and tile.of is not None and not _may_stay(tile, launch):
+            launch = view_through_shared(launch, tile)
+    return launch
+
+
+def _may_stay(view: Buffer, launch: Launch) -> bool:
+    """Whether the view shows the columns of a product's result in groups."""
+    assert view.of is not None
+    products = [op for op in walk_stmts(launch.body) if isinstance(op, Gemm)]
+    operands = [region.buffer for op in products for region in (op.a, op.b, op.c)]
+    rows, *rest = view.of.static_shape
+    return (
+        any(op.c.buffer is view.of for op in products)
+        and not any(tile is view for tile in operands)
+        and view.dtype == view.of.dtype
+        and view.rank == 3
+        and view.static_shape[0] == rows
+        and len(rest) == 1
+    )
+
+
+def view_through_shared(launch: Launch, view: Buffer) -> Launch:
+    """The launch with one view of a fragment as a tile of its own, which is filled and emptied where it is used."""
+    assert view.of is not None
+    tiles = [tile for tile in launch.tiles if tile is not view]
+    own = replace(view, of=None)
+    staged = replace(view.of, name=fresh(launch, f"{view.of.name}_staged"), scope=Scope.SHARED, comment="")
+    launch = replace(launch, tiles=(*tiles, own, staged))
+    shown = replace(view, name=fresh(launch, f"{view.name}_staged"), scope=Scope.SHARED, of=staged)
+    moves = _Moves(view, own, staged, shown)
+    body, _ = moves.body(launch.body, fresh_view=False)
+    return replace(launch, body=body, tiles=(*launch.tiles, shown))
+
+
+class _Moves:
+    """Writes the copies between a fragment and its view."""
+
+    def __init__(self, view: Buffer, own: Buffer, staged: Buffer, shown: Buffer) -> None:
+        assert view.of is not None
+        self.view, self.of, self.own, self.staged, self.shown = view, view.of, own, staged, shown
+
+    def body(self, body: Body, *, fresh_view: bool) -> tuple[Body, bool]:
+        """The statements with the copies that they need, and whether the view holds what the fragment does at the end.
+
+        `fresh_view` says the same of the beginning.
+        """
+        found: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case If() | Loop() | While() if any(
+                    access.buffer is self.view for part in expressions(stmt) for access in loads(part, stmt.span)
+                ):
+                    raise _read_in_condition(self.view, stmt)
+                case If():
+                    then, after_then = self.body(stmt.then, fresh_view=fresh_view)
+                    orelse, after_else = self.body(stmt.orelse, fresh_view=fresh_view)
+                    found.append(replace(stmt, then=then, orelse=orelse))
+                    fresh_view = after_then and after_else
+                case Loop() | While():
+                    kept = fresh_view and not touches(buffers_written(stmt), self.of)
+                    inside, after = self.body(stmt.body, fresh_view=kept)
+                    found.append(replace(stmt, body=inside))
+                    fresh_view = kept and after
+                case _:
+                    found += self.moved(stmt, fresh_view)
+                    fresh_view = self.is_fresh_after(stmt, fresh_view)
+        return tuple(found), fresh_view
+
+    def moved(self, stmt: Stmt, fresh_view: bool) -> Body:
+        """The statement on the view's own tile, after the copy to it and before the copy from it."""
+        reads, writes = (any(b is self.view for b in found) for found in (buffers_read(stmt), buffers_written(stmt)))
+        if not (reads or writes):
+            return (stmt,)
+        parts: list[Stmt] = []
+        if not fresh_view and (reads or not overwrites(stmt, self.view)):
+            parts += self._copies(stmt, self.of, self.staged, self.shown, self.own, _READS)
+        parts.append(with_buffer(stmt, self.view, self.own))
+        if writes:
+            parts += self._copies(stmt, self.own, self.shown, self.staged, self.of, _WRITES)
+        return under_comments(stmt, parts)
+
+    def is_fresh_after(self, stmt: Stmt, fresh_view: bool) -> bool:
+        if any(buffer is self.of for buffer in buffers_written(stmt)):
+            return False
+        return fresh_view or any(buffer is self.view for buffer in buffers_used(stmt))
+
+    def _copies(self, op: Stmt, src: Buffer, by: Buffer, by_too: Buffer, dst: Buffer, reason: str) -> Body:
+        """A tile to another in a different shape: by a shared tile that has both."""
+        because = reason.format(self.view.name, self.of.name)
+        return (
+            Copy(src=whole(src, op), dst=whole(by, op), span=op.span, reason=because),
+            Copy(src=whole(by_too, op), dst=whole(dst, op), span=op.span, reason=because),
+        )
+
+
+def _read_in_condition(view: Buffer, stmt: Stmt) -> Tile2CuError:
+    return Tile2CuError(
+        "T2C-L014",
+        f"a condition or a loop's bound reads `{view.name}`, which shows a fragment in another shape",
+        stmt.span,
+        help="read the element into a T.alloc_var before, or keep the tile in shared memory",
+    )

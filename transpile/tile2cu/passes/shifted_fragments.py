@@ -1,0 +1,107 @@
+"""Loops over a part of a fragment that does not begin at its first element."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.core.expr import (
+    Binary,
+    Expr,
+    Load,
+    Var,
+    binary,
+    int_const,
+    is_of_thread,
+    joined,
+    rebuilt,
+    static_value,
+    walk,
+)
+from tile2cu.core.program import Atomic, If, Parallel, Scope, Stmt, Store
+from tile2cu.passes.rebuild import Body
+
+
+def shifted(op: Parallel) -> Body | None:
+    """A loop that reads a fragment at its own place plus an offset runs over all of the fragment, under a condition.
+
+    So each thread passes elements that it holds: `S[i, j] = F[i + at, j]` becomes `S[i - at, j] = F[i, j]` where
+    `at <= i < at + n`. Each of the loop's turns is there once: those that read from outside of the fragment alone are
+    left out, which have no meaning, and nothing is done in a turn but with what it reads of the fragment.
+    """
+    accesses = [access for access in element_accesses(op.body) if access.buffer.scope is Scope.FRAGMENT]
+    if not accesses or any(access.is_store or access.buffer is not accesses[0].buffer for access in accesses):
+        return None
+    offsets = _offsets(op, accesses[0])
+    same = all(access.indices == accesses[0].indices for access in accesses)
+    if offsets is None or not same or not all(_reads(stmt, accesses[0]) for stmt in _leaves(op.body)):
+        return None
+    shape = accesses[0].buffer.shape
+    conditions: list[Expr] = []
+    for var, offset, extent, full in zip(op.vars, offsets, op.extents, shape, strict=True):
+        if static_value(offset) != 0:
+            conditions.append(binary(">=", var, offset))
+        if static_value(offset) != 0 or static_value(extent) != static_value(full):
+            conditions.append(binary("<", var, binary("+", offset, extent)))
+    places = {var: binary("-", var, offset) for var, offset in zip(op.vars, offsets, strict=True)}
+
+    def moved(expr: Expr) -> Expr | None:
+        if isinstance(expr, Load) and expr.buffer is accesses[0].buffer:
+            return replace(expr, indices=op.vars)
+        return places.get(expr) if isinstance(expr, Var) else None
+
+    body = tuple(_rewritten(stmt, moved) for stmt in op.body)
+    condition = joined("and", conditions)
+    assert condition is not None
+    about = f"Over all of {accesses[0].buffer.name}, so that each thread passes what it holds"
+    inside = If(condition=condition, then=body, span=op.span)
+    return (replace(op, extents=shape, body=(inside,), comments=(*op.comments, about)),)
+
+
+def _offsets(op: Parallel, access: Access) -> list[Expr] | None:
+    """How far from each variable of the loop the fragment is read; None where it is read otherwise, or at its place."""
+    if len(access.indices) != len(op.vars):
+        return None
+    found = [_offset(index, var, op) for index, var in zip(access.indices, op.vars, strict=True)]
+    offsets = [offset for offset in found if offset is not None]
+    moved = any(static_value(offset) != 0 for offset in offsets)
+    return offsets if moved and len(offsets) == len(found) else None
+
+
+def _offset(index: Expr, var: Var, op: Parallel) -> Expr | None:
+    """What is added to the variable: the same in all turns of the loop, and in all threads."""
+    match index:
+        case Var() if index == var:
+            return int_const(0)
+        case Binary(op="+", lhs=lhs, rhs=rhs) if var in (lhs, rhs):
+            offset = rhs if lhs == var else lhs
+            return None if set(op.vars) & set(walk(offset)) or is_of_thread(offset) else offset
+        case _:
+            return None
+
+
+def _leaves(body: Body) -> Iterator[Stmt]:
+    """The statements of the loop's branches."""
+    for stmt in body:
+        if isinstance(stmt, If):
+            yield from _leaves((*stmt.then, *stmt.orelse))
+        else:
+            yield stmt
+
+
+def _reads(stmt: Stmt, access: Access) -> bool:
+    """Whether it stores what it reads of the fragment."""
+    loads = (part for part in walk(stmt.value) if isinstance(part, Load)) if isinstance(stmt, Store | Atomic) else ()
+    return any(load.buffer is access.buffer for load in loads)
+
+
+def _rewritten(stmt: Stmt, change: Callable[[Expr], Expr | None]) -> Stmt:
+    match stmt:
+        case If():
+            arms = {"then": stmt.then, "orelse": stmt.orelse}
+            parts = {name: tuple(_rewritten(part, change) for part in arm) for name, arm in arms.items()}
+            return replace(stmt, condition=rebuilt(stmt.condition, change), **parts)  # type: ignore[arg-type]
+        case Store() | Atomic():
+            indices = tuple(rebuilt(index, change) for index in stmt.indices)
+            return replace(stmt, indices=indices, value=rebuilt(stmt.value, change))
+        case _:
+            raise TypeError(f"{type(stmt).__name__} stores nothing")

@@ -1,0 +1,105 @@
+"""Pipelined loops whose turns do all their work in one branch: who loads can skip the same turns."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import buffers_read
+from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.effects import effects
+from tile2cu.analysis.prelude import before, outermost
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, operations, walk_stmts
+from tile2cu.passes.rebuild import Body, in_body, with_expressions
+
+SKIPPED = "rewrite.turns.skipped"
+
+
+def with_skipped_turns(launch: Launch) -> Launch | None:
+    """The launch whose pipelined loop goes from branch to branch, each with a pipelined turn; None where none is such.
+
+        for k in T.Pipelined(n, num_stages=2):          for k in T.serial(n):
+            if taken[k]:                        is          if taken[k]:
+                ...                                             for _ in T.Pipelined(1, num_stages=2):
+                                                                    ...
+
+    A ring of slots goes on from turn to turn. What decides about them is read where a producer can read it, too: of a
+    fragment that was copied from a tensor before the loop, from the tensor.
+    """
+    loops = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    if len(loops) != 1 or not (loops[0].num_stages and _is_one_branch(loops[0].body)):
+        return None
+    (loop,) = loops
+    *lets, branch = loop.body
+    assert isinstance(branch, If), "the last statement is the branch"
+    outer_loop = outermost(launch.body, loop)
+    copies = _copies_of_tensors((*before(launch.body, outer_loop), outer_loop), launch)
+
+    def from_tensor(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Load) or not isinstance(expr.buffer, Buffer):
+            return None
+        copy = copies.get(expr.buffer.name)
+        return _in_tensor(expr, copy) if copy is not None else None
+
+    one = Var(INT32, f"{loop.var.name}_turn", Role.LOOP)
+    turn = replace(loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span)
+    turn = replace(turn, comments=(), trailing="")
+    decided = with_expressions(replace(branch, then=()), from_tensor)
+    about = f"Turns that do not take the branch are skipped, by those who load, too  [{SKIPPED}]"
+    outer = replace(
+        loop,
+        kind=LoopKind.SERIAL,
+        num_stages=0,
+        stages_asked=0,
+        comments=(*loop.comments, about),
+        body=(*(with_expressions(let, from_tensor) for let in lets), replace(decided, then=(turn,))),
+    )
+    body = in_body(launch.body, lambda body, place: (outer,) if body[place] is loop else None)
+    return _without_unread(replace(launch, body=body), copies)
+
+
+def _is_one_branch(body: Body) -> bool:
+    """Whether all that the statements do, but for naming values, is a branch that loads."""
+    *lets, branch = body or (None,)
+    if not isinstance(branch, If) or branch.orelse or branch.once or not all(isinstance(let, Let) for let in lets):
+        return False
+    return any(isinstance(op, Copy) and op.dst.buffer.scope is Scope.SHARED for op in branch.then)
+
+
+def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
+    """By their names, the fragments that one copy of a body fills, of which nothing behind it changes anything.
+
+    What the copy brings can then be read from the tensor just as well, at the place that the copy names.
+    """
+    written = [root for stmt in operations(launch.body) for root in {access.root for access in effects(stmt).writes}]
+    return {
+        copy.dst.buffer.name: copy
+        for place, copy in enumerate(body)
+        if isinstance(copy, Copy)
+        and _copies_as_it_is(copy)
+        and written.count(copy.dst.buffer.memory) == 1
+        and keeps(body[place + 1 :], of=effects(copy))
+    }
+
+
+def _copies_as_it_is(copy: Copy) -> bool:
+    """Whether a copy fills a fragment with the elements of a tensor, dimension by dimension."""
+    src, dst = copy.src, copy.dst
+    alike = src.buffer.dtype == dst.buffer.dtype and len(src.kept) == len(dst.kept) and not copy.ends
+    return alike and dst.whole and (src.buffer.scope, dst.buffer.scope) == (Scope.GLOBAL, Scope.FRAGMENT)
+
+
+def _in_tensor(element: Load, copy: Copy) -> Load:
+    """The element of the tensor that lies at one of its copy."""
+    at = [part.start for part in copy.src.ranges]
+    for dim, own in zip(copy.src.kept, copy.dst.kept, strict=True):
+        at[dim] = binary("+", at[dim], element.indices[own])
+    return replace(element, buffer=copy.src.buffer, indices=tuple(at))
+
+
+def _without_unread(launch: Launch, copies: dict[str, Copy]) -> Launch:
+    """The launch without those copies whose fragments nothing reads any more."""
+    read = {buffer.name for stmt in walk_stmts(launch.body) for buffer in buffers_read(stmt)}
+    unread = [copy for name, copy in copies.items() if name not in read]
+    kept = tuple(tile for tile in launch.tiles if all(copy.dst.buffer is not tile for copy in unread))
+    body = in_body(launch.body, lambda body, place: () if any(body[place] is copy for copy in unread) else None)
+    return replace(launch, body=body, tiles=kept)

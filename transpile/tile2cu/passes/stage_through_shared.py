@@ -1,0 +1,188 @@
+"""A fragment whose elements other threads hold is read, or written, through a shared tile."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, element_accesses, touches
+from tile2cu.core.expr import static_value, walk
+from tile2cu.core.program import (
+    Buffer,
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Parallel,
+    Reduce,
+    Scope,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from tile2cu.passes.elements_of_iterations import held_place, places_read, places_written, reading_before
+from tile2cu.passes.rebuild import Body, in_body, under_comments, with_buffer
+from tile2cu.passes.reshape_fragments import view_through_shared
+from tile2cu.passes.tiles import fresh, whole
+
+
+def through_shared(launch: Launch, op: Stmt, tile: Buffer, why: str = "") -> Launch | None:
+    """The launch with `op` reading or writing the fragment `tile` through shared memory; None where that cannot be.
+
+    `why` is said of a product's operand that is not where it is read for another reason than other threads.
+    A fragment that is a copy of a shared tile, which still holds the same, is not copied again.
+    """
+    if tile.of is not None:
+        return view_through_shared(launch, tile)
+    match op:
+        case Parallel():
+            return _loop(launch, op, tile)
+        case Copy():
+            return _copy(launch, op)
+        case Reduce():
+            return _reduction(launch, op, tile)
+        case Gemm():
+            return _operand(launch, op, tile, why or _READS)
+        case _:
+            return None
+
+
+def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
+    repeated = [var for var, extent in zip(op.vars, op.extents, strict=True) if static_value(extent) != 1]
+    sums = [stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Store) and stmt.buffer is tile and stmt.op]
+    if any(not {*repeated} <= {part for index in stmt.indices for part in walk(index)} for stmt in sums):
+        return None  # a sum over elements of other threads: T.reduce_sum
+    read, written = places_read(op, tile), places_written(op, tile)
+    updated = {access.indices for access in element_accesses(op.body) if access.buffer is tile and access.atomic}
+    over_all = tuple(static_value(extent) for extent in op.extents) == tile.static_shape  # else it lies elsewhere
+    own = held_place(written | updated, op) if over_all or len(op.vars) != tile.rank else None
+    if (own is not None and not read - {own}) or (updated and (read or written)):
+        return None  # what one thread writes another would have to read in the same turn
+    if own is not None:
+        before, load = _before(launch, op, tile)
+        return _replaced(launch, op, (*load, reading_before(op, tile, before, tile)), (before,))
+    if written or updated:
+        return _written_through(launch, op, tile)
+    source = _same_in_shared(launch, op, tile)
+    if source is not None:
+        return _without_unread(_replaced(launch, op, (with_buffer(op, tile, source),), ()), tile)
+    staged = _staged(launch, tile)
+    return _replaced(launch, op, (_moved(op, tile, staged, _READS), with_buffer(op, tile, staged)), (staged,))
+
+
+def _written_through(launch: Launch, op: Parallel, tile: Buffer) -> Launch:
+    """A loop that writes elements of other threads writes to a shared tile, which then goes to the fragment."""
+    staged = _staged(launch, tile)
+    kept: tuple[Stmt, ...] = () if covers(op, tile) else (_moved(op, tile, staged, _READS),)
+    back = _moved(op, staged, tile, _WRITES)
+    read = places_read(op, tile)
+    if not places_written(op, tile):
+        return _replaced(launch, op, (*kept, with_buffer(op, tile, staged), back), (staged,))
+    before, load = (tile, ()) if not read or held_place(read, op) else _before(launch, op, tile)
+    return _replaced(launch, op, (*kept, *load, reading_before(op, tile, before, staged), back), (staged, before))
+
+
+def _before(launch: Launch, op: Parallel, tile: Buffer) -> tuple[Buffer, tuple[Stmt, ...]]:
+    """A shared tile that has what the fragment holds before the loop, and what brings that there."""
+    source = _same_in_shared(launch, op, tile)
+    if source is not None:
+        return source, ()
+    before = _staged(launch, tile, "_before")
+    return before, (_moved(op, tile, before, _BEFORE),)
+
+
+_READS = "other threads hold what is read here of `{}`: through shared memory"
+_WRITES = "other threads hold what was written here of `{}`: through shared memory"
+_BEFORE = "other threads read what `{}` holds before the loop: through shared memory"
+
+
+def _copy(launch: Launch, op: Copy) -> Launch | None:
+    if not (op.src.whole and op.dst.whole):
+        return None
+    staged = _staged(launch, op.src.buffer)
+    first = replace(op, dst=whole(staged, op), reason=_READS.format(op.src.buffer.name))
+    return _replaced(launch, op, (first, replace(op, src=whole(staged, op))), (staged,))
+
+
+def _reduction(launch: Launch, op: Reduce, tile: Buffer) -> Launch | None:
+    """The result is left where it falls, and moved; what cannot be reduced in registers is in shared memory."""
+    if tile is op.src:
+        staged = _staged(launch, tile)
+        parts = (_moved(op, tile, staged, _READS), replace(op, src=staged))
+        return _replaced(launch, op, parts, (staged,))
+    result = replace(op.dst, name=fresh(launch, f"{op.dst.name}_reduced"))
+    staged = _staged(launch, op.dst)
+    before = () if op.clear else (_moved(op, op.dst, staged, _READS), _moved(op, staged, result, ""))
+    after = (_moved(op, result, staged, _READS), _moved(op, staged, op.dst, ""))
+    return _replaced(launch, op, (*before, replace(op, dst=result), *after), (result, staged))
+
+
+def _operand(launch: Launch, op: Gemm, tile: Buffer, why: str) -> Launch | None:
+    if tile is op.c.buffer:
+        return None
+    staged = _staged(launch, tile)
+    a, b = (replace(region, buffer=staged) if region.buffer is tile else region for region in (op.a, op.b))
+    return _replaced(launch, op, (_moved(op, tile, staged, why), replace(op, a=a, b=b)), (staged,))
+
+
+def _staged(launch: Launch, tile: Buffer, suffix: str = "_staged") -> Buffer:
+    return replace(tile, name=fresh(launch, tile.name + suffix), scope=Scope.SHARED, comment="", reducer=None)
+
+
+def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
+    fragment = src if src.scope is Scope.FRAGMENT else dst
+    return Copy(src=whole(src, op), dst=whole(dst, op), span=op.span, reason=reason.format(fragment.name))
+
+
+def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> Launch:
+    """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
+    by = under_comments(op, by)
+    body = in_body(launch.body, lambda body, place: by if body[place] is op else None)
+    new = tuple(tile for tile in tiles if all(tile is not other for other in launch.tiles))
+    return replace(launch, body=body, tiles=(*launch.tiles, *new))
+
+
+def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
+    """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands."""
+    found: list[Buffer] = []
+
+    def look(body: Body, place: int) -> Body | None:
+        if body[place] is op:
+            for before in reversed(body[:place]):
+                parts = tuple(walk_stmts((before,)))
+                if _is_copy_to(before, tile):
+                    assert isinstance(before, Copy)
+                    source = before.src.buffer
+                    between = body[body.index(before) : place + 1]
+                    written = [buffer for stmt in between for buffer in buffers_written(stmt)]
+                    if not touches(written, source):
+                        found.append(source)
+                    break
+                if any(buffer is tile for stmt in parts for buffer in buffers_written(stmt)):
+                    break
+        return None
+
+    in_body(launch.body, look)
+    return found[0] if found else None
+
+
+def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether the statement makes the fragment equal to a shared tile of its type and shape."""
+    if not isinstance(stmt, Copy) or stmt.dst.buffer is not tile or not (stmt.src.whole and stmt.dst.whole):
+        return False
+    source = stmt.src.buffer
+    same = source.dtype == tile.dtype and source.static_shape == tile.static_shape
+    return source.scope is Scope.SHARED and same
+
+
+def _without_unread(launch: Launch, tile: Buffer) -> Launch:
+    """The launch without a tile that nothing reads any more, and without what fills it."""
+    stmts = tuple(walk_stmts(launch.body))
+    writers = [stmt for stmt in stmts if any(b is tile for b in buffers_written(stmt)) and not _is_block(stmt)]
+    read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))
+    if read or not all(isinstance(stmt, Copy | Fill) for stmt in writers):
+        return launch
+    body = in_body(launch.body, lambda body, place: () if body[place] in writers else None)
+    return replace(launch, body=body, tiles=tuple(other for other in launch.tiles if other is not tile))
+
+
+def _is_block(stmt: Stmt) -> bool:
+    return isinstance(stmt, If | Parallel) or hasattr(stmt, "body")

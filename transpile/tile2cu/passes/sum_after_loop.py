@@ -1,0 +1,108 @@
+"""Sums that a loop adds to in each turn: threads add up apart, and meet once, after the loop."""
+
+from dataclasses import replace
+from math import prod
+
+from tile2cu.analysis.accesses import used_by_itself, viewed
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Const, Load, Role, Var, static_value
+from tile2cu.core.program import (
+    Buffer,
+    Fill,
+    Gemm,
+    Launch,
+    Loop,
+    Parallel,
+    Reduce,
+    Reduction,
+    Scope,
+    Stmt,
+    Store,
+    steps,
+    walk_stmts,
+)
+from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.passes.tiles import fresh, whole
+
+AFTER_LOOP = "rewrite.reduce.after-loop"
+_MOST_ELEMENTS = 32  # of a thread: as many registers
+
+
+def with_sums_after_loops(launch: Launch) -> Launch:
+    """The launch in whose loops each thread adds up by itself what every turn reduces into the same sums.
+
+        for t in T.serial(n):                       T.clear(total_parts)
+            T.copy(X[t * 8, 0], x)                  for t in T.serial(n):
+            T.reduce_sum(x, total,          is          T.copy(X[t * 8, 0], x)
+                         dim=0, clear=False)            for i, j in T.Parallel(8, 256):
+                                                            total_parts[i, j] += x[i, j]
+                                                    T.reduce_sum(total_parts, total, dim=0, clear=False)
+
+    A turn then has no shuffles for them, and no barriers where several warps share a sum. That takes registers: of more
+    than 32 elements a thread it is not done, nor beside products.
+    """
+    if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
+        return launch
+    parts: list[Buffer] = []
+
+    def change(body: Body, place: int) -> Body | None:
+        loop = body[place]
+        sums = _sums(loop, launch) if isinstance(loop, Loop) else []
+        if not sums:
+            return None
+        assert isinstance(loop, Loop)
+        apart: dict[int, Parallel] = {}
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        for op in sums:
+            wish = fresh(replace(launch, tiles=(*launch.tiles, *parts)), f"{op.dst.name}_parts")
+            tile = replace(op.src, name=wish, dtype=op.dst.dtype, comment="")
+            parts.append(tile)
+            about = f"each thread adds up its own elements, and they meet after the loop  [{AFTER_LOOP}]"
+            zero = Const(tile.dtype, 0)
+            before.append(Fill(dst=whole(tile, op), value=zero, is_clear=True, span=op.span, comments=(about,)))
+            apart[id(op)] = _added(op, tile, launch)
+            after.append(replace(op, src=tile, comments=()))
+        inside = in_body(loop.body, lambda body, place: _instead(body[place], apart))
+        return (*before, replace(loop, body=in_body(inside, change)), *after)
+
+    body = in_body(launch.body, change)
+    return replace(launch, body=body, tiles=(*launch.tiles, *parts)) if parts else launch
+
+
+def _instead(op: Stmt, apart: dict[int, Parallel]) -> Body | None:
+    return (apart[id(op)],) if id(op) in apart else None
+
+
+def _sums(loop: Loop, launch: Launch) -> list[Reduce]:
+    """The reductions of a loop that add to sums which its turns do not touch otherwise."""
+    turns = (static_value(loop.start), static_value(loop.stop))
+    if None not in turns and turns[1] - turns[0] < 2:  # type: ignore[operator]
+        return []
+    found = [op for op in steps(loop.body) if isinstance(op, Reduce) and _adds(op, launch)]
+    return [op for op in found if [use for use in steps(loop.body) if op.dst in used_by_itself(use)] == [op]]
+
+
+def _adds(op: Reduce, launch: Launch) -> bool:
+    """Whether an operation adds a fragment of few elements to sums in registers."""
+    if op.kind is not Reduction.SUM or op.clear or viewed(launch, op.dst) or op.src.of is not None:
+        return False
+    in_registers = op.src.scope is op.dst.scope is Scope.FRAGMENT
+    return in_registers and prod(op.src.static_shape) <= _MOST_ELEMENTS * launch.threads
+
+
+def _added(op: Reduce, tile: Buffer, launch: Launch) -> Parallel:
+    """The loop that adds what was to be reduced to the thread's own sums."""
+    taken = {name for stmt in walk_stmts(launch.body) for name in _declared(stmt)} | {b.name for b in launch.blocks}
+    names = [name for name in ("i", "j", "k", "m", "n", "p", "q", "r", "s") if name not in taken]
+    names += [f"{tile.name}_{dim}" for dim in range(tile.rank)]
+    vars_ = tuple(Var(INT32, name, Role.PARALLEL) for name in names[: tile.rank])
+    value = Load(op.src.dtype, op.src, vars_)
+    store = Store(buffer=tile, indices=vars_, value=value, op="+", span=op.span)
+    return Parallel(vars=vars_, extents=tile.shape, body=(store,), span=op.span, comments=op.comments)
+
+
+def _declared(stmt: Stmt) -> tuple[str, ...]:
+    """The names that a statement declares, but for indices of elements, whose loops end with them."""
+    var = getattr(stmt, "var", None)
+    return (var.name,) if isinstance(var, Var) else ()

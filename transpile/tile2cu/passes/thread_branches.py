@@ -1,0 +1,347 @@
+"""Operations on whole tiles in branches on the thread: `if tx < 128:`."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import in_group
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.core.dtype import BOOL, INT32
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute, walk
+from tile2cu.core.program import (
+    Buffer,
+    If,
+    Launch,
+    Loop,
+    Scope,
+    SetRegisters,
+    Stmt,
+    While,
+    asked_warpgroups,
+    walk_stmts,
+)
+from tile2cu.passes.distribute_branch import (
+    are_alike,
+    declared,
+    is_only_tile_work,
+    is_tile_work,
+    shared_out,
+    with_own_names,
+)
+from tile2cu.passes.overlapping_groups import without_overlaps
+from tile2cu.passes.rebuild import Body, under_comments
+
+_THREAD = Call(INT32, "thread", ())
+_WARP = 32  # threads: groups are whole warps
+_WARPGROUP = 128  # threads, by which T.ws counts
+_GROUPS = 12  # at most: each has a named barrier of its own (headers/tl/cuda/sync.h)
+_BY_ALL = "by all threads of the block, whoever came here: it does not matter who computes an element"
+
+
+def by_thread(launch: Launch, *, groups: bool) -> Launch:
+    """The launch without operations on whole tiles that only some of the threads come to.
+
+    Where branches give shares of the threads work, each share is a group as T.ws makes them; this asks for barriers of
+    parts of a block: `groups`. Else operations on whole tiles are done by all threads, one arm after the other, where
+    the statements of single threads beside them order nothing. It computes the same: the value of a tile does not
+    depend on how many threads compute it, each arm has a thread that takes it, and no barrier of the user's orders the
+    arms, so that any order of them is one that the branch allows.
+
+    Errors: T2C-P004 where neither can be.
+    """
+    launch = without_overlaps(launch)
+    reader = _Reader(launch)
+    branches = list(reader.branches(launch.body, range(launch.threads)))
+    if not branches:
+        return launch
+    found = reader.groups(branches, by_branches=groups)
+    body = _Writer(reader, branches, found).body(launch.body)
+    sizes = tuple(map(len, found))
+    if not sizes:
+        return replace(launch, body=body)
+    shares = sizes if len(set(sizes)) > 1 else ()
+    return replace(launch, body=body, threads=sizes[0], groups=len(sizes), shares=shares)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch on the thread, and which threads take each arm; None where that is not known, or no range."""
+
+    stmt: If
+    then: range | None
+    orelse: range | None
+    asked: bool = False  # by T.ws
+
+    @property
+    def both(self) -> tuple[tuple[Body, range | None], ...]:
+        return (self.stmt.then, self.then), (self.stmt.orelse, self.orelse)
+
+    @property
+    def arms(self) -> tuple[tuple[Body, range | None], ...]:
+        """The arms that do anything."""
+        return tuple(arm for arm in self.both if arm[0])
+
+
+class _Reader:
+    """Reads off a launch which threads come where."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=MEMORY)
+
+    def of_thread(self, stmt: If) -> bool:
+        """Whether the branch asks which thread comes."""
+        return asked_warpgroups(stmt) is not None or _THREAD in walk(self.bounds.expanded(stmt.condition))
+
+    def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
+        """The branches on the thread that hold operations on whole tiles, outermost first; `threads` come there."""
+        for stmt in body:
+            if is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
+                continue
+            if isinstance(stmt, If) and self.of_thread(stmt):
+                branch = self.branch(stmt, threads)
+                yield branch
+                for arm, taken in branch.arms:
+                    yield from self.branches(arm, taken)
+            else:
+                parts = (stmt.then, stmt.orelse) if isinstance(stmt, If) else (getattr(stmt, "body", ()),)
+                for part in parts:
+                    yield from self.branches(part, threads)
+
+    def branch(self, stmt: If, threads: range | None) -> _Branch:
+        """The branch, with the threads that take its arms."""
+        numbers = asked_warpgroups(stmt)
+        if numbers is None:
+            return _Branch(stmt, *((None, None) if threads is None else self.split(stmt.condition, threads)))
+        among = range(self.launch.threads) if threads is None else threads
+        taken = [thread for thread in among if thread // _WARPGROUP in numbers]
+        return _Branch(stmt, _as_range(taken), range(0), asked=True)
+
+    def split(self, condition: Expr, threads: range) -> tuple[range | None, range | None]:
+        """Those of the threads for which the condition holds, and the others, where they follow one another."""
+        condition = self.bounds.expanded(condition)
+        values = [static_value(substitute(condition, {_THREAD: int_const(thread)})) for thread in threads]
+        if any(value is None for value in values):
+            return None, None
+        taken = [thread for thread, value in zip(threads, values, strict=True) if value]
+        left = [thread for thread, value in zip(threads, values, strict=True) if not value]
+        return _as_range(taken), _as_range(left)
+
+    def work(self, body: Body) -> list[Stmt]:
+        """What all threads of an arm do together: operations on whole tiles, and what is said of their registers."""
+        found: list[Stmt] = []
+        for stmt in body:
+            if is_tile_work(stmt) or isinstance(stmt, SetRegisters):
+                found.append(stmt)
+            elif isinstance(stmt, If):
+                found += [] if self.of_thread(stmt) else self.work((*stmt.then, *stmt.orelse))
+            else:
+                found += self.work(getattr(stmt, "body", ()))
+        return found
+
+    def groups(self, branches: list[_Branch], *, by_branches: bool) -> tuple[range, ...]:
+        """The threads of each group, where T.ws or the arms make groups; none where all threads may do their work."""
+        asked = [branch.then for branch in branches if branch.asked]
+        shares = _apart(asked)
+        if asked and (shares is None or len(shares) > _GROUPS):
+            raise _overlapping(branches)
+        arms = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(arm[0])]
+        working = [arm for arm in arms if not self.is_split(arm, arms)]
+        sizes = {0 if taken is None else len(taken) for _, taken in working}
+        by_all = (len(working) < 2 or len(sizes) > 1) and all(is_only_tile_work(body) for body, _ in working)
+        if not by_branches or not working or (by_all and not asked):
+            return self.even(shares or ())
+        both = _apart([*asked, *(taken for _, taken in working)])
+        fits = both is not None and len(self.even(both)) <= _GROUPS and not self.handed_on(working)
+        return self.even(both if fits and both is not None else shares or ())
+
+    def is_split(self, arm: tuple[Body, range | None], arms: list[tuple[Body, range | None]]) -> bool:
+        """Whether an arm sets registers alone, and shares of its threads do the work."""
+        body, taken = arm
+        inner = (other for _, other in arms if taken is not None and other is not None and other != taken)
+        split = any(set(other) <= set(taken or ()) for other in inner)
+        return split and all(isinstance(stmt, SetRegisters) for stmt in self.work(body))
+
+    def even(self, shares: tuple[range, ...]) -> tuple[range, ...]:
+        """The groups, with one for the threads that are in none; of one size where that is possible."""
+        if not shares:
+            return ()
+        total, size = self.launch.threads, len(shares[0])
+        aligned = all(len(share) == size and share.start % size == 0 for share in shares)
+        if aligned and total % size == 0:
+            return tuple(range(first, first + size) for first in range(0, total, size))
+        ends = sorted({0, total, *(share.start for share in shares), *(share.stop for share in shares)})
+        return tuple(range(first, stop) for first, stop in pairwise(ends))
+
+    def handed_on(self, working: list[tuple[Body, range | None]]) -> bool:
+        """Whether a fragment that an arm writes is read outside of the arms: a group has fragments of its own."""
+        inside = [stmt for body, _ in working for stmt in walk_stmts(body)]
+        known = {id(stmt) for stmt in inside}
+        outside = (stmt for stmt in walk_stmts(self.launch.body) if id(stmt) not in known)
+        read = _fragments(read_by_itself, outside)
+        return bool(_fragments(buffers_written, inside) & read)
+
+
+class _Writer:
+    """Writes the statements again; arms of the threads of a group belong to it."""
+
+    def __init__(self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...]) -> None:
+        self.reader, self.groups = reader, groups
+        self.inside: range | None = None  # the group whose statements are written
+        self.names = declared(reader.launch)
+        self.given: tuple[Expr, ...] = ()  # the conditions around the statements, but for a group's
+        self.known = {id(branch.stmt): branch for branch in branches}
+
+    def body(self, body: Body) -> Body:
+        return tuple(part for stmt in body for part in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> Body:
+        match stmt:
+            case If() if id(stmt) in self.known:
+                return self.branch(self.known[id(stmt)])
+            case If():
+                return (replace(stmt, then=self.body(stmt.then), orelse=self.body(stmt.orelse)),)
+            case Loop() | While() if any(id(part) in self.known for part in walk_stmts(stmt.body)):
+                return (replace(stmt, body=self.body(stmt.body)),)
+            case _:
+                return (stmt,)
+
+    def branch(self, branch: _Branch) -> Body:
+        """The arms one after the other: what is done by a group, by all threads, or still by those who come."""
+        stmt = branch.stmt
+        shared = self.by_all(branch)
+        if shared:
+            first, *rest = with_own_names(self.body(shared), self.names)
+            return (replace(first, comments=(*stmt.comments, _BY_ALL, *first.comments)), *rest)
+        inverse = Unary(BOOL, "not", stmt.condition)
+        parts = [
+            part
+            for arm, taken, condition in (
+                (stmt.then, branch.then, stmt.condition),
+                (stmt.orelse, branch.orelse, inverse),
+            )
+            for part in self.arm(arm, taken, condition, branch)
+        ]
+        return under_comments(stmt, parts) if parts else ()
+
+    def by_all(self, branch: _Branch) -> Body | None:
+        """Both arms with their operations on whole tiles for all threads, where that is the same."""
+        grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
+        if grouped or any(taken is None or not taken for _, taken in branch.arms):
+            return None
+        if _share_fragments(branch.stmt.then, branch.stmt.orelse):
+            return None
+        conditions = branch.stmt.condition, Unary(BOOL, "not", branch.stmt.condition)
+        arms = [
+            self.for_all(arm, condition)
+            for arm, condition in zip((branch.stmt.then, branch.stmt.orelse), conditions, strict=True)
+        ]
+        then, orelse = arms
+        return None if then is None or orelse is None else (*then, *orelse)
+
+    def for_all(self, arm: Body, condition: Expr) -> Body | None:
+        """An arm with its operations on whole tiles for all threads."""
+        if is_only_tile_work(arm) and are_alike(arm, self.reader.known):
+            return arm
+        return shared_out(arm, self.under(condition), self.reader.known)
+
+    def under(self, condition: Expr) -> Expr:
+        """The condition, with those around it."""
+        return functools.reduce(lambda a, b: binary("and", a, b), (*self.given, condition))
+
+    def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
+        if not body or (taken is not None and not taken):
+            return
+        if taken is not None and taken in self.groups:
+            yield from self.of_group(body, taken, branch)
+            return
+        work = next(filter(is_tile_work, self.reader.work(body)), None)
+        if work is not None:
+            raise _refusal(branch, work)
+        for stmt in body:
+            if any(id(part) in self.known for part in walk_stmts((stmt,))):
+                outside, self.given = self.given, (*self.given, condition)
+                yield from self.statement(stmt)
+                self.given = outside
+            else:
+                yield If(condition=self.under(condition), then=(stmt,), span=stmt.span)
+
+    def of_group(self, body: Body, taken: range, branch: _Branch) -> Body:
+        """What a group does; it is asked once."""
+        outside, self.inside = self.inside, taken
+        given, self.given = self.given, ()
+        body = self.body(self.asked_once(body, taken))
+        self.inside, self.given = outside, given
+        if outside == taken or not body or len(self.groups) == 1:
+            return body
+        at = branch.stmt.orelse[0].span if branch.stmt.orelse and branch.then != taken else branch.stmt.span
+        return (If(condition=in_group(self.groups.index(taken)), then=body, span=at),)
+
+    def asked_once(self, body: Body, taken: range | None) -> Body:
+        """The arm without a branch around all of it that asks again what is known: all of the threads take it."""
+        (first, *rest) = body
+        if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
+            return body
+        return self.asked_once(first.then, taken)
+
+
+def _needs_its_threads(stmt: Stmt) -> bool:
+    """Whether a branch with this statement may be one of a group of threads."""
+    return is_tile_work(stmt) or isinstance(stmt, SetRegisters) or asked_warpgroups(stmt) is not None
+
+
+def _apart(asked: Iterable[range | None]) -> tuple[range, ...] | None:
+    """Sets of whole warps that are equal or have nothing in common, each once, in order; None where they are not."""
+    found: list[range] = []
+    for share in asked:
+        if share is None or len(share) % _WARP or share.start % _WARP:
+            return None
+        if any(share != other and share.start < other.stop and other.start < share.stop for other in found):
+            return None
+        found += [share] if len(share) and share not in found else []
+    return tuple(sorted(found, key=lambda share: share.start))
+
+
+def _overlapping(branches: list[_Branch]) -> Tile2CuError:
+    first, *others = (branch.stmt for branch in branches if branch.asked)
+    return Tile2CuError(
+        "T2C-P004",
+        "the groups of T.ws overlap, or leave out groups in their middle",
+        others[0].span if others else first.span,
+        notes=(Note("a group has a barrier and fragments of its own", first.span),),
+        help="name the same groups together everywhere: T.ws(0) and T.ws(1, 2), or T.ws(0), T.ws(1) and T.ws(2); "
+        "a part of a group may work on tiles, too, but neither wait nor be waited for",
+    )
+
+
+def _fragments(of: Callable[[Stmt], frozenset[Buffer]], stmts: Iterable[Stmt]) -> set[str]:
+    """The fragments that statements read, or write."""
+    return {buffer.memory.name for stmt in stmts for buffer in of(stmt) if buffer.scope is Scope.FRAGMENT}
+
+
+def _share_fragments(then: Body, orelse: Body) -> bool:
+    """Whether one arm writes a fragment that the other uses: each then has one of its own."""
+    written = [_fragments(buffers_written, arm) for arm in (then, orelse)]
+    used = [_fragments(buffers_read, arm) | names for arm, names in zip((then, orelse), written, strict=True)]
+    return bool(written[0] & used[1] or written[1] & used[0])
+
+
+def _as_range(threads: list[int]) -> range | None:
+    if not threads:
+        return range(0)
+    found = range(threads[0], threads[-1] + 1)
+    return found if len(found) == len(threads) else None
+
+
+def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
+    return Tile2CuError(
+        "T2C-P004",
+        "only some threads of the block come to this operation on a whole tile",
+        work.span,
+        notes=(Note("the branch depends on the thread", branch.stmt.span),),
+        help="move it out of the `if`, with the barriers and the values of single threads that it needs, or give each "
+        "branch whole warps, which no other branch has: 128 and 256 of 384",
+    )

@@ -1,0 +1,77 @@
+"""Elements of memory that all threads of a block update alike, `S[0] = S[0] + x`: read by all before one writes."""
+
+from dataclasses import replace
+
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.core.expr import Expr, Load, Role, Var, binary, walk
+from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While
+from tile2cu.passes.distribute_branch import declared
+from tile2cu.passes.rebuild import Body
+
+_WHY = "Every thread writes this value: all have read the element when the first does"
+
+
+def updates_by_all(launch: Launch) -> Launch:
+    """The launch in which such an update has its value in a name, so that a barrier stands between reads and writes.
+
+    A thread that came late would else take what another has written for the old value, and update it twice.
+    """
+    if launch.block_threads == 1 or launch.groups > 1:
+        return launch
+    body = _Writer(launch).body(launch.body)
+    return launch if body is launch.body else replace(launch, body=body)
+
+
+class _Writer:
+    def __init__(self, launch: Launch) -> None:
+        self.known, self.bounds = Uniformity(launch, ordered=MEMORY), Bounds(launch)
+        self.names = declared(launch)
+
+    def body(self, body: Body) -> Body:
+        parts = tuple(part for stmt in body for part in self.statement(stmt))
+        return body if len(parts) == len(body) and all(a is b for a, b in zip(parts, body, strict=True)) else parts
+
+    def statement(self, stmt: Stmt) -> Body:
+        match stmt:
+            case If() if self.known.holds(stmt.condition):
+                then, orelse = self.body(stmt.then), self.body(stmt.orelse)
+                same = then is stmt.then and orelse is stmt.orelse
+                return (stmt if same else replace(stmt, then=then, orelse=orelse),)
+            case Loop() if self.known.holds(stmt.start) and self.known.holds(stmt.stop):
+                return (self.inside(stmt),)
+            case While() if self.known.holds(stmt.condition):
+                return (self.inside(stmt),)
+            case Store() if stmt.buffer.scope in MEMORY:
+                return self.store(stmt)
+            case _:
+                return (stmt,)
+
+    def inside(self, stmt: Loop | While) -> Stmt:
+        body = self.body(stmt.body)
+        return stmt if body is stmt.body else replace(stmt, body=body)
+
+    def store(self, stmt: Store) -> Body:
+        """The update in two: its value, and the store."""
+        value = stmt.value
+        if stmt.op:
+            value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
+        if not all(map(self.known.holds, (value, *stmt.indices))) or not self.may_read(value, stmt):
+            return (stmt,)
+        name = f"{stmt.buffer.name}_new"
+        number, self.names[name] = self.names[name], self.names[name] + 1
+        named = Var(value.dtype, name if number == 0 else f"{name}_{number}", Role.LET)
+        let = Let(var=named, value=value, span=stmt.span, comments=(*stmt.comments, _WHY))
+        return (let, replace(stmt, value=named, op="", comments=()))
+
+    def may_read(self, value: Expr, stmt: Store) -> bool:
+        """Whether a value may be made of the element that it is stored to."""
+        loads = (part for part in walk(value) if isinstance(part, Load))
+        memory = stmt.buffer.memory
+        same = (load for load in loads if isinstance(load.buffer, Buffer) and load.buffer.memory is memory)
+        return any(load.buffer is not stmt.buffer or not self.apart(load.indices, stmt.indices) for load in same)
+
+    def apart(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
+        """Whether two elements are surely not the same."""
+        gaps = (self.bounds.linear(a).plus(self.bounds.linear(b), -1) for a, b in zip(one, other, strict=True))
+        return any(not gap.terms and gap.constant for gap in gaps)

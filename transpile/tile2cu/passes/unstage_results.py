@@ -1,0 +1,67 @@
+"""Results that a kernel stages in shared memory by hand, on their way to a tensor."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tile2cu.analysis.accesses import buffers_used, buffers_written, viewed
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
+from tile2cu.passes.predicated_copies import bounded
+from tile2cu.passes.rebuild import with_buffer
+from tile2cu.passes.tiles import whole
+
+
+@dataclass(frozen=True)
+class Unstaged:
+    """The `launch` without a shared `tile`, and the `copy` that then takes the result to its tensor.
+
+    A loop stores some rows only: the copy is in a branch then.
+    """
+
+    tile: Buffer
+    copy: Copy
+    launch: Launch
+    in_branch: bool
+
+
+def unstaged(launch: Launch, bounds: Bounds) -> Iterator[Unstaged]:
+    """The launch without each shared tile that only takes a fragment to a tensor of the tile's type.
+
+    T.copy(C_local, C_shared)          T.copy(C_local, C[by * 128, bx * 128])
+    T.copy(C_shared, C[...])     is
+    """
+    for staging in launch.body:
+        if not isinstance(staging, Copy) or not _stages(staging, launch):
+            continue
+        user, stored = _stored(staging, launch)
+        found = bounded(stored, bounds) if isinstance(stored, Parallel) else None
+        copy = found[0] if found is not None else stored
+        tile = staging.dst.buffer
+        if stored is not None and isinstance(copy, Copy) and copy.dst.buffer.dtype == tile.dtype:
+            body = tuple(stored if stmt is user else stmt for stmt in launch.body if stmt is not staging)
+            tiles = tuple(each for each in launch.tiles if each is not tile)
+            yield Unstaged(tile, copy, replace(launch, body=body, tiles=tiles), found is not None)
+
+
+def _stages(op: Copy, launch: Launch) -> bool:
+    """Whether a copy fills a shared tile with a fragment."""
+    src, dst = op.src, op.dst
+    plain = not (op.transposed or op.reason or op.begun or op.barrier or op.block or op.remote or op.blocks)
+    scopes = (src.buffer.scope, dst.buffer.scope) == (Scope.FRAGMENT, Scope.SHARED)
+    return plain and scopes and src.whole and dst.whole and dst.buffer.of is None and not viewed(launch, dst.buffer)
+
+
+def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:
+    """The only other statement that uses a tile, and the same with what was copied to it in its place."""
+    tile, result = staging.dst.buffer, staging.src.buffer
+    users = [stmt for stmt in launch.body if stmt is not staging and tile in buffers_used(stmt)]
+    if len(users) != 1 or tile in buffers_written(users[0]):
+        return None, None
+    (user,) = users
+    order = [id(stmt) for stmt in launch.body]
+    first, last = order.index(id(staging)), order.index(id(user))
+    if first > last or any(result in buffers_written(stmt) for stmt in launch.body[first + 1 : last]):
+        return None, None
+    if isinstance(user, Copy) and user.src.buffer is tile and user.src.whole and not (user.begun or user.transposed):
+        return user, replace(user, src=whole(result, user))
+    return user, with_buffer(user, tile, result) if isinstance(user, Parallel) else None
