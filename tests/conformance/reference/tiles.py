@@ -9,7 +9,7 @@ import numpy as np
 from tests.conformance.reference.expressions import Values
 from tests.conformance.reference.memory import Box, Memory
 from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFault, converted, rounded
-from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.program import AtomicTile, Copy, Fill, Gemm, Reduce, Reduction, Region, Scan, Scope, Stmt
 
 COMBINE: dict[Reduction, np.ufunc] = {
@@ -67,9 +67,34 @@ class Tiles:
         if len(mask) > 1 and Scope.LOCAL in (stmt.src.buffer.scope, stmt.dst.buffer.scope):
             self._copy_of_threads(stmt.src, stmt.dst, mask)
             return
+        if stmt.row is not None:
+            self._copy_rows(stmt, stmt.row, mask)
+            return
         source, target = self._boxes(stmt.src, stmt.dst, mask)
-        values = rounded(self.memory.box(stmt.src.buffer, source), stmt.dst.buffer.dtype)
+        found = self._before_ends(stmt, source, self.memory.box(stmt.src.buffer, source), mask)
+        values = rounded(found.T if stmt.transposed else found, stmt.dst.buffer.dtype)
         self.memory.set_box(stmt.dst.buffer, target, values.reshape([len(part) for part in target]))
+
+    def _copy_rows(self, stmt: Copy, row: Var, mask: Array) -> None:
+        """Each row of the destination from a place of its own, or zeros."""
+        rows, *others = (range(extent) for extent in stmt.dst.buffer.static_shape)
+        for number in rows:
+            self.values.set(row, np.array([number]))
+            target = (range(number, number + 1), *others)
+            found = np.zeros([len(part) for part in target])
+            if stmt.when is None or self.values.of(stmt.when, mask).astype(bool).all():
+                source = self._box(stmt.src, mask)
+                found = self._before_ends(stmt, source, self.memory.box(stmt.src.buffer, source), mask)
+            values = rounded(found, stmt.dst.buffer.dtype)
+            self.memory.set_box(stmt.dst.buffer, target, values.reshape([len(part) for part in target]))
+
+    def _before_ends(self, stmt: Copy, source: Box, found: Array, mask: Array) -> Array:
+        """A box of which what lies at or behind an end is zero."""
+        for dim, end in enumerate(stmt.ends):
+            if end is not None:
+                kept = np.array(source[dim]) < self.values.number(end, mask)
+                found = np.where(np.expand_dims(kept, [each for each in range(found.ndim) if each != dim]), found, 0)
+        return found
 
     def _copy_of_threads(self, src: Region, dst: Region, mask: Array) -> None:
         """Each thread moves what it has for its own, element by element."""
