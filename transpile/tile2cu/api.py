@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tile2cu import fit
+from tile2cu.core.decisions import SHARED_BUDGET
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look, Tool
@@ -146,4 +147,4 @@ def _launch(program: Program, target: Target, decided: Context) -> Settled:
 def _shared_bytes(target: Target, program: Program) -> int:
     """What the hungriest of a program's launches takes. Raises T2C-L020 when that is too much."""
     settled = (resolve(program, launch, target, RULES) for launch in program.launches)
-    return max(int(each.facts[each.launch, "ledger"].total) for each in settled)
+    return max(int(each.facts[each.launch, SHARED_BUDGET].total) for each in settled)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.rules.kernels import settled, subject
 from tile2cu.analysis.banks import bank_ways
+from tile2cu.core.decisions import SHARED_LAYOUT
 from tile2cu.core.layout import SharedLayout
 
 
@@ -39,7 +40,7 @@ def test_gathered_operands_are_stored_with_few_conflicts(
         f'C_local = T.alloc_fragment(({m}, 64), "{accumulator}")\n'
         f"T.gemm(A_shared, B_shared, C_local, transpose_A={across}, transpose_B=True)"
     )
-    layout = context.facts[subject(context, "A_shared"), "layout"]  # type: ignore[index]
+    layout = context.facts[subject(context, "A_shared"), SHARED_LAYOUT]  # type: ignore[index]
     assert isinstance(layout, SharedLayout)
     size = layout.element_bits // 8
     pitch = layout.extents[1] * size + layout.padding

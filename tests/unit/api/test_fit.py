@@ -8,6 +8,7 @@ import pytest
 
 import tile2cu
 from tile2cu.api import settle
+from tile2cu.core.decisions import FEWER_STAGES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Loop
 from tile2cu.fit import with_help
@@ -83,7 +84,7 @@ def test_as_many_stages_as_fit_are_taken_and_the_rest_is_explained(tmp_path: Pat
     (context,) = settle(program, find("cuda:sm_80"))
     loop = next(stmt for stmt in context.statements if isinstance(stmt, Loop))
     assert (loop.num_stages, loop.stages_asked) == (1, 3)
-    assert str(context.facts[loop, "not 3 stages"]) == "their tiles do not fit into shared memory"
+    assert str(context.facts[loop, FEWER_STAGES]) == "their tiles do not fit into shared memory"
 
 
 def test_smaller_tiles_with_fewer_stages_are_offered_where_no_stages_fit(tmp_path: Path) -> None:

@@ -3,6 +3,16 @@
 import pytest
 
 from tests.unit.rules.kernels import settled, subject
+from tile2cu.core.decisions import (
+    AWAITED_AT,
+    INSTRUCTION,
+    NO_SETMAXNREG,
+    NO_WGMMA,
+    NOT_IN_FLIGHT,
+    PROXY_FENCE,
+    RETIRED,
+    SETMAXNREG,
+)
 from tile2cu.core.program import Await, Gemm, SetRegisters
 from tile2cu.rules import Context
 
@@ -25,7 +35,7 @@ def flights(statements: str) -> tuple[Context, list[str]]:
     context = settled(TILES + statements + "\nT.copy(C_local, X[0, 0])\nT.copy(D_local, X[0, 0])", target="cuda:sm_90a")
     products = [op for op in context.statements if isinstance(op, Gemm)]
     facts = context.facts
-    return context, [str(facts.get(op, "in_flight") or facts.get(op, "not in flight")) for op in products]
+    return context, [str(facts.get(op, AWAITED_AT) or facts.get(op, NOT_IN_FLIGHT)) for op in products]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +62,14 @@ def test_a_wait_leaves_the_last_products_in_flight() -> None:
     second = "T.wgmma_gemm(P_local, B_shared, D_local)\n"
     context, found = flights(BEGIN + second + "T.wait_wgmma(1)\nT.fill(A_shared, 1)\nT.wait_wgmma(0)")
     assert all(each.startswith("until") for each in found)
-    landings = [str(context.facts[op, "landing"]) for op in context.statements if isinstance(op, Await)]
+    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, Await)]
     assert landings == ["C_local", "D_local"]
 
 
 def test_products_in_one_accumulator_follow_one_another() -> None:
     context, found = flights(BEGIN + "T.wgmma_gemm(P_local, B_shared, C_local)\nT.wait_wgmma(1)\nT.wait_wgmma(0)")
     assert all(each.startswith("until") for each in found)
-    landings = [str(context.facts[op, "landing"]) for op in context.statements if isinstance(op, Await)]
+    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, Await)]
     assert landings == ["", "C_local"], "the second product still writes it"
 
 
@@ -75,7 +85,7 @@ def test_a_product_of_t_gemm_waits_for_all() -> None:
     context, found = flights(BEGIN + "T.gemm(P_local, B_shared, D_local)")
     assert found[0].startswith("until")
     product = next(op for op in context.statements if isinstance(op, Gemm) and not op.begun)
-    assert str(context.facts[product, "landing"]) == "C_local"
+    assert str(context.facts[product, RETIRED]) == "C_local"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,7 @@ def test_parts_that_descriptors_reach(columns: str, instruction: str) -> None:
         f"T.wgmma_gemm(A_shared[:, {columns}], B_shared[0:{stop - start}, :], C_local)\nT.wait_wgmma(0)"
     )
     product = next(op for op in context.statements if isinstance(op, Gemm))
-    assert str(context.facts[product, "instruction"]).startswith(f"{instruction}.")
+    assert str(context.facts[product, INSTRUCTION]).startswith(f"{instruction}.")
 
 
 def test_products_that_share_a_fragment_run_alike() -> None:
@@ -95,13 +105,13 @@ def test_products_that_share_a_fragment_run_alike() -> None:
     parts = "T.wgmma_gemm(A_shared[:, 32:96], B_shared, C_local)\nT.wait_wgmma(0)"
     context, _ = flights(BEGIN + parts)
     products = [op for op in context.statements if isinstance(op, Gemm)]
-    assert all(str(context.facts[op, "instruction"]).startswith("mma.") for op in products)
-    assert "starts inside" in str(context.facts[products[0], "not wgmma"])
+    assert all(str(context.facts[op, INSTRUCTION]).startswith("mma.") for op in products)
+    assert "starts inside" in str(context.facts[products[0], NO_WGMMA])
 
 
 def test_one_fence_for_what_was_stored() -> None:
     context, _ = flights(BEGIN + "T.wgmma_gemm(P_local, B_shared, D_local)\nT.wait_wgmma(0)")
-    fences = [str(context.facts[op, "fence"]) for op in context.statements if context.facts.get(op, "fence")]
+    fences = [str(context.facts[op, PROXY_FENCE]) for op in context.statements if context.facts.get(op, PROXY_FENCE)]
     assert fences == ["A_shared, B_shared"], "before the barrier that ends their stores"
 
 
@@ -131,10 +141,10 @@ def test_registers_that_groups_hand_over(first: str, second: str, reason: str) -
     context = settled(REGISTERS.format(first=first, second=second), threads=256, target="cuda:sm_90a")
     stmts = [op for op in context.statements if isinstance(op, SetRegisters)]
     if reason:
-        assert all(reason in str(context.facts[op, "not setmaxnreg"]) for op in stmts)
+        assert all(reason in str(context.facts[op, NO_SETMAXNREG]) for op in stmts)
     else:
-        assert [context.facts[op, "hands_over"] for op in stmts] == [256, 256]
-        assert context.facts[subject(context, "launch"), "hands_over"] == 256
+        assert [context.facts[op, SETMAXNREG] for op in stmts] == [256, 256]
+        assert context.facts[subject(context, "launch"), SETMAXNREG] == 256
 
 
 def test_four_groups_cannot_have_more_than_there_is() -> None:
@@ -143,7 +153,7 @@ def test_four_groups_cannot_have_more_than_there_is() -> None:
     text += "with T.ws(0):\n    T.barrier_arrive(ready)"
     context = settled(text, threads=512, target="cuda:sm_90a")
     stmt = next(op for op in context.statements if isinstance(op, SetRegisters))
-    assert "ask for 66,560 registers, and the block starts with 65,536" in str(context.facts[stmt, "not setmaxnreg"])
+    assert "ask for 66,560 registers, and the block starts with 65,536" in str(context.facts[stmt, NO_SETMAXNREG])
 
 
 def test_chips_without_setmaxnreg_leave_it_out() -> None:
@@ -160,5 +170,5 @@ def test_a_wait_in_a_loop_ends_what_earlier_turns_began(pending: int, turns: str
     )
     context, (found,) = flights(loop)
     assert found.startswith("until")
-    landings = [context.facts.get(op, "landing") for op in context.statements if isinstance(op, Await)]
+    landings = [context.facts.get(op, RETIRED) for op in context.statements if isinstance(op, Await)]
     assert [str(each) for each in landings] == ["", "C_local"], "later turns' products still write it"

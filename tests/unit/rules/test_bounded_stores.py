@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import CALL
 from tile2cu.core.program import Copy, If, Parallel
 
 KERNEL = """
@@ -30,7 +31,7 @@ def branch(
     if isinstance(last, Parallel):
         return None
     assert isinstance(last, If) and isinstance(last.then[0], Copy) and isinstance(last.orelse[0], Parallel)
-    assert context.facts[last.then[0], "call"] == "tma_store"
+    assert context.facts[last.then[0], CALL] == "tma_store"
     return last
 
 

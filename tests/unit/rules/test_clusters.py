@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import CLUSTER_CALL, MULTICAST_MASK
 from tile2cu.core.program import Copy, Effect
 from tile2cu.rules import Context
 
@@ -24,7 +25,7 @@ PLAIN = {"before": "", "turns": "64", "row": "0"}
 def shared(context: Context) -> list[str]:
     """The tiles that the first block of a cluster loads for all."""
     copies = (op for op in context.statements if isinstance(op, Copy))
-    return [op.dst.buffer.name for op in copies if context.facts.get(op, "for_blocks") is not None]
+    return [op.dst.buffer.name for op in copies if context.facts.get(op, MULTICAST_MASK) is not None]
 
 
 def of(cluster: int = 2, target: str = "cuda:sm_90a", **words: str) -> list[str]:
@@ -69,7 +70,7 @@ def functions(handed: str) -> list[str]:
     """What arrives at the other block's barrier, and what waits for it."""
     context = settled(HANDED.format(handed=handed), target="cuda:sm_90a", cluster=2)
     calls = [op for op in context.statements if isinstance(op, Effect) and op.call.function.startswith("mbarrier_")]
-    return [context.facts.get(op, "function") or op.call.function for op in calls]
+    return [context.facts.get(op, CLUSTER_CALL) or op.call.function for op in calls]
 
 
 def test_who_only_read_arrives_as_a_reader() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import REGISTER_OPERAND
 from tile2cu.core.program import Copy, Gemm, Scope
 
 BODY = """
@@ -36,7 +37,7 @@ def operand(above: str = LOAD, below: str = "", rows: int = 128, keys: int = 128
     if tile.scope is Scope.FRAGMENT:
         copied = [op.src.buffer.name for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is tile]
         assert copied == ["Q_shared"], "it is filled once, before the loop"
-        assert context.facts[product, "held"] == "Q_shared"
+        assert context.facts[product, REGISTER_OPERAND] == "Q_shared"
     return tile.name
 
 

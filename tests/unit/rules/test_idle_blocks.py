@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import EARLY_EXIT
 
 KERNEL = """
 {above}
@@ -18,7 +19,7 @@ LENGTH = 'length = T.cast(A[m, 0], "int32")'
 
 def ends_at_once(condition: str = "bx * 64 + i < length", above: str = LENGTH, below: str = "") -> bool:
     context = settled(KERNEL.format(condition=condition, above=above, below=below))
-    return context.facts.get(context.launch, "idle") is not None
+    return context.facts.get(context.launch, EARLY_EXIT) is not None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled, subject
+from tile2cu.core.decisions import IN_REGISTERS, LAYOUT
 
 _KERNEL = """
 x = T.alloc_fragment(({rows}, {columns}), "{dtype}")
@@ -18,7 +19,7 @@ T.reduce_sum(y, total, dim=1)
 def asked(body: str, *, rows: int = 8, columns: int = 72, dtype: str = "float32") -> bool:
     text = _KERNEL.format(rows=rows, columns=columns, dtype=dtype, body=body)
     context = settled(text, target="cuda:sm_90a", threads=128)
-    return context.facts.get(subject(context, 5), "in_registers") is True
+    return context.facts.get(subject(context, 5), IN_REGISTERS) is True
 
 
 @pytest.mark.parametrize(
@@ -46,4 +47,4 @@ def test_rows_that_do_not_fill_a_warp_are_neighbours() -> None:
     text = _KERNEL.format(rows=8, columns="{columns}", dtype="float32", body="y[i, j] = x[i, j]")
     for rows, columns in ((2, 72), (1, 128), (1, 256)):
         context = settled(text.format(columns=columns), target="cuda:sm_90a", threads=128)
-        assert context.facts.get(subject(context, "y"), "layout").rows == rows
+        assert context.facts.get(subject(context, "y"), LAYOUT).rows == rows

@@ -1,6 +1,7 @@
 """Loops that change memory in place and write fragments of which several threads hold each element."""
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import ELECTED_WRITERS
 from tile2cu.core.program import Copy, Parallel
 
 BODY = """
@@ -25,7 +26,7 @@ def loop(stores: str, below: str = "pass") -> tuple[str, list[str]]:
     op = next(op for op in context.launch.body if isinstance(op, Parallel))
     copies = [op for op in context.launch.body if isinstance(op, Copy)]
     through = [tile.buffer.name for op in copies for tile in (op.src, op.dst) if tile.buffer.name == "step_shared"]
-    return context.facts[op, "owners"], through
+    return context.facts[op, ELECTED_WRITERS], through
 
 
 def test_one_thread_does_all_of_an_element_that_changes_in_place() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.rules.kernels import settled
 from tile2cu.api import settle
+from tile2cu.core.decisions import STREAMING
 from tile2cu.core.program import Copy
 from tile2cu.frontend import programs
 from tile2cu.rules import Context
@@ -43,7 +44,7 @@ def example(X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K), "float16"), Y: T
 def once(context: Context) -> dict[str, list[str]]:
     """For each tensor that is read once: the sizes that must be 1."""
     copies = [stmt for stmt in context.statements if isinstance(stmt, Copy)]
-    found = {copy.src.buffer.name: context.facts.get(copy, "once") for copy in copies}
+    found = {copy.src.buffer.name: context.facts.get(copy, STREAMING) for copy in copies}
     return {name: [size.name for size in sizes] for name, sizes in found.items() if sizes is not None}
 
 

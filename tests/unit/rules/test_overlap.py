@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import MMA_OVERLAP
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import Overlap
 
@@ -40,7 +41,7 @@ MASK = "for i, j in T.Parallel(128, 64):\n        S[i, j] = T.if_then_else(start
 def overlap_of(first: str = "", between: str = "", after: str = "") -> Overlap | None:
     body = ATTENTION.format(first=first, between=between, after=after)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    (found,) = (context.facts.get(op, "overlap") for op in context.statements if isinstance(op, Loop))
+    (found,) = (context.facts.get(op, MMA_OVERLAP) for op in context.statements if isinstance(op, Loop))
     return found
 
 

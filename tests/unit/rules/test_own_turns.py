@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import MMA_OVERLAP, WARPGROUP_TRIP_COUNT
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import OwnTurns
 
@@ -72,9 +73,8 @@ def ends(**changes: object) -> OwnTurns | None:
     assert isinstance(threads, int)
     context = settled(BODY.format(**values), threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
-    assert context.facts.get(loop, "overlap") is not None
-    found: OwnTurns | None = context.facts.get(loop, "own_turns")
-    return found
+    assert context.facts.get(loop, MMA_OVERLAP) is not None
+    return context.facts.get(loop, WARPGROUP_TRIP_COUNT)
 
 
 WRITTEN: dict[str, dict[str, object]] = {

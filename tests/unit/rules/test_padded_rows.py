@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled, subject
+from tile2cu.core.decisions import SHARED_LAYOUT
 
 _SUMS = """
 S = T.alloc_shared(({rows}, 128), "float32")
@@ -18,4 +19,4 @@ for i in T.Parallel({rows}):
 def test_rows_are_padded_where_three_quarters_of_shared_memory_hold_them(rows: int, padding: int) -> None:
     """320 rows fit into what sm_80 has, 166,912 bytes, without padding only."""
     context = settled(_SUMS.format(rows=rows), threads=rows)
-    assert context.facts[subject(context, "S"), "layout"].padding == padding
+    assert context.facts[subject(context, "S"), SHARED_LAYOUT].padding == padding

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import PERSISTENT, TILE_ORDER
 
 BODY = """
 Q_shared = T.alloc_shared((128, 128), "float16")
@@ -47,21 +48,21 @@ def test_tiles_that_write_nothing_are_passed_over(conditions: list[str], passed:
     above = 'length = T.cast(A[m, 0], "int32")'
     text = BODY.format(turns='T.cast(A[bx, 0], "int32")', above=above, below=guarded)
     context = settled(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
-    found = str(context.facts[context.launch, "persistent"])
+    found = str(context.facts[context.launch, PERSISTENT])
     assert found == "from a queue" + ", but for those that write nothing" * passed
 
 
 def order(turns: str) -> str:
     """In which order blocks start; empty for the grid's own."""
     context = settled(BODY.format(turns=turns, above="", below=""), threads=256, target="cuda:sm_90a")
-    found = context.facts.get(context.launch, "order")
+    found = context.facts.get(context.launch, TILE_ORDER)
     return str(found) if found is not None else ""
 
 
 def dealt(turns: str = "8", above: str = "", below: str = "", target: str = "cuda:sm_90a") -> str:
     """How tiles are dealt to blocks that stay; empty where each block has one."""
     context = settled(BODY.format(turns=turns, above=above, below=below), threads=256, target=target)
-    found = context.facts.get(context.launch, "persistent")
+    found = context.facts.get(context.launch, PERSISTENT)
     return str(found) if found is not None else ""
 
 
@@ -90,7 +91,7 @@ def test_turns_that_are_taken_are_handed_on(stored: str, told: str | None) -> No
     )
     text = text.replace("T.copy(O, X[bx * 128, 0])", "") if stored else text
     context = settled(text, threads=256, target="cuda:sm_90a")
-    found = context.facts.get(context.launch, "persistent")
+    found = context.facts.get(context.launch, PERSISTENT)
     assert (str(found) if found is not None else None) == (told and f"from a queue{told}")
 
 

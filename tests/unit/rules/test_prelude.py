@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.rules.kernels import settled
 from tile2cu.analysis.prelude import before, loaded_by, prelude
+from tile2cu.core.decisions import WARP_SPECIALISED
 from tile2cu.core.program import Loop, LoopKind
 
 KERNEL = """
@@ -38,4 +39,4 @@ def test_variables_that_loads_need(above: str, moved: int, specialised: bool) ->
     body = context.launch.body
     loop = next(op for op in body if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     assert len(prelude(loaded_by(loop, loop.body), before(body, loop))) == moved
-    assert context.facts[context.launch, "specialised"].producer is specialised
+    assert context.facts[context.launch, WARP_SPECIALISED].producer is specialised

@@ -11,6 +11,7 @@ CASES = [pytest.param(rule, example, id=f"{rule.id}-{n}") for rule in RULES for 
 @pytest.mark.parametrize(("rule", "example"), CASES)
 def test_example(rule: Rule, example: Example) -> None:
     context = settled(example.statements, target=example.target, threads=example.threads, cluster=example.cluster)
-    fact = context.facts.fact(subject(context, example.about), example.what)  # type: ignore[arg-type]
+    about = subject(context, example.about)
+    (fact,) = (fact for fact in context.facts if fact.about is about and fact.what == example.what)
     assert str(fact.value) == example.value
     assert fact.rule == rule.id

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import PIPELINE
 from tile2cu.core.program import Loop, LoopKind, walk_stmts
 
 BODY = """
@@ -30,7 +31,7 @@ def ahead(**parts: str) -> list[str]:
     given = {"above": "pass", "first": "pass", "at": "k * 64", "behind": "pass", "below": "pass", **parts}
     context = settled("\n".join(_filled(line, given) for line in BODY.splitlines()))
     loops = [op for op in walk_stmts(context.launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    pipeline = context.facts.get(loops[0], "pipeline")
+    pipeline = context.facts.get(loops[0], PIPELINE)
     return [tile.name for tile in pipeline.buffers]
 
 

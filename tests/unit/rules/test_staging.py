@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import STORE_STAGING
 
 BODY = """
 F_shared = T.alloc_shared(({rows}, 256), "float16")
@@ -29,7 +30,7 @@ def staged(*, rows: int = 128, stages: int = 4, above: str = "", to: str = "Z", 
     """The staging tiles, and whose memory each has."""
     body = BODY.format(rows=rows, stages=stages, above=above, to=to, below=below)
     context = settled(body, target="cuda:sm_90a")
-    tiles = context.facts.get(context.launch, "staging")
+    tiles = context.facts.get(context.launch, STORE_STAGING)
     return {each.name: each.where.name if each.where is not None else "its own" for each in tiles}
 
 
@@ -82,5 +83,5 @@ ROOMS = {  # rows, stages, rest: columns
 @pytest.mark.parametrize(("rows", "stages", "rest", "columns"), ROOMS.values(), ids=ROOMS)
 def test_as_many_columns_as_fit_are_staged_at_a_time(rows: int, stages: int, rest: int, columns: list[int]) -> None:
     context = settled(OVER_TILES.format(rows=rows, stages=stages, rest=rest), target="cuda:sm_90a")
-    tiles = context.facts.get(context.launch, "staging")
+    tiles = context.facts.get(context.launch, STORE_STAGING)
     assert [each.layout.extents[-1] for each in tiles] == columns

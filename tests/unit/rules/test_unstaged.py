@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import CALL
 from tile2cu.core.program import Copy, walk_stmts
 
 KERNEL = """
@@ -24,7 +25,7 @@ def is_left_out(store: str, *, dtype: str = "float16", target: str = "cuda:sm_90
     context = settled(KERNEL.format(store=store, dtype=dtype), target=target)
     left_out = all(tile.name != "C_shared" for tile in context.launch.tiles)
     stores = [op for op in walk_stmts(context.launch.body) if isinstance(op, Copy) and op.src.buffer.name == "C_local"]
-    assert [context.facts[op, "call"] for op in stores if left_out] == ["tma_store"] * left_out
+    assert [context.facts[op, CALL] for op in stores if left_out] == ["tma_store"] * left_out
     return left_out
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
 from tile2cu.analysis.prelude import Walk, around, for_loads_alone, walk_to, way_to
+from tile2cu.core.decisions import WARP_SPECIALISED
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
 
@@ -42,7 +43,7 @@ REFUSED = {
 
 def refusal(**parts: str) -> str:
     context = settled(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
-    return str(context.facts[context.launch, "specialised"].because)
+    return str(context.facts[context.launch, WARP_SPECIALISED].because)
 
 
 def test_no_refusal() -> None:
@@ -64,7 +65,7 @@ def test_results_of_one_instruction_fit_the_registers(rows: int, columns: int, b
     body = body.replace("B_shared = T.alloc_shared((64, 64)", f"B_shared = T.alloc_shared((64, {columns})")
     body = body.replace("C_local = T.alloc_fragment((64, 64)", f"C_local = T.alloc_fragment(({rows}, {columns})")
     context = settled(body, threads=2 * rows, target="cuda:sm_90a")
-    found = str(context.facts[context.launch, "specialised"].because)
+    found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     assert because in found if because else not found
 
 
@@ -98,7 +99,7 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
     context = settled(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")
-    found = str(context.facts[context.launch, "specialised"].because)
+    found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     lines = because.format(*range(FIRST_LINE - 1, FIRST_LINE + 9))
     assert lines in found if because else not found
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
+from tile2cu.core.decisions import BARRIER, CALL
 from tile2cu.core.program import Copy, walk_stmts
 
 KERNEL = """
@@ -23,8 +24,8 @@ def stored(*stores: str, target: str = "cuda:sm_90a") -> tuple[list[str], int]:
     """How the copies to a tensor are done, and how many statements have a barrier in front of them."""
     context = settled(KERNEL.format(stores="\n".join(stores)), target=target)
     statements = tuple(walk_stmts(context.launch.body))
-    calls = [context.facts[op, "call"] for op in statements if isinstance(op, Copy) and op.dst.buffer.name == "Z"]
-    return calls, sum(context.facts.get(op, "barrier") is not None for op in statements)
+    calls = [context.facts[op, CALL] for op in statements if isinstance(op, Copy) and op.dst.buffer.name == "Z"]
+    return calls, sum(context.facts.get(op, BARRIER) is not None for op in statements)
 
 
 def test_parts_of_a_tensor_leave_by_tma_side_by_side() -> None:

@@ -8,6 +8,7 @@ from tile2cu.analysis.accesses import (
     variables,
 )
 from tile2cu.analysis.sync_calls import waits_for_kernels
+from tile2cu.core.decisions import PERSISTENT, PIPELINE, PROLOGUE_LOADS
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import (
@@ -23,7 +24,7 @@ from tile2cu.core.program import (
     bodies,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Persistent, Pipeline
+from tile2cu.core.schedule import Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class Walk:
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
     """The loop whose loads a producer warp does: there is one at most."""
     for op in walk_stmts(launch.body):
-        pipeline: Pipeline | None = facts.get(op, "pipeline") if isinstance(op, Loop) else None
+        pipeline = facts.get(op, PIPELINE) if isinstance(op, Loop) else None
         if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
             return op, pipeline
     return None
@@ -93,10 +94,10 @@ def hoisted(launch: Launch, facts: Facts, idle: Expr | None = None) -> tuple[Stm
     if found is None:
         return ()
     loop, pipeline = found
-    first: FirstTiles | None = facts.get(launch, "first_tiles")
+    first = facts.get(launch, PROLOGUE_LOADS)
     needed = needed_on(loop, pipeline.loads, around(launch.body, loop))
     needed += tuple(expr for load in (first.loads if first is not None else ()) for expr in expressions(load))
-    persistent: Persistent | None = facts.get(launch, "persistent")
+    persistent = facts.get(launch, PERSISTENT)
     idle = persistent.idle if persistent is not None else idle
     needed += (idle,) if idle is not None else ()
     return prelude(needed, before(launch.body, outermost(launch.body, loop)))

@@ -2,31 +2,53 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.program import Buffer, Launch, Stmt
 from tile2cu.core.span import Span
 
 Subject = Buffer | Stmt | Launch
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+Kinds = type | tuple[type, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Key(Generic[T_co]):
+    """What can be decided `about` a kind of subject: a value of type T_co, whose class is `value`.
+
+    `name` is printed; `doc` says in one line what the value means. The keys are listed in core/decisions.py. Two keys
+    are equal only if they are one object, so that keys of different subjects may share a printed name.
+    """
+
+    name: str
+    doc: str
+    about: Kinds
+    value: Kinds
 
 
 @dataclass(frozen=True)
 class Fact:
-    """`what` of `about` is `value`, said by `rule` because of the line at `span`."""
+    """`key` of `about` is `value`, stated by `rule` because of the line at `span`."""
 
     about: Subject
-    what: str
+    key: Key[Any]
     value: Any
     rule: str
     span: Span
+
+    @property
+    def what(self) -> str:
+        """The printed name of the key."""
+        return self.key.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
     """The value of a fact that says what was not chosen: a `candidate`, why not, and the `edit` that would allow it.
 
-    `edit` is empty where the user's file cannot do anything about it. The fact's `what` is `not CANDIDATE`.
+    `edit` is empty where the user's file cannot do anything about it.
     """
 
     candidate: str
@@ -37,44 +59,57 @@ class Rejected:
         return self.because
 
 
-def rejected(about: Subject, candidate: str, because: str, edit: str = "") -> tuple[Subject, str, Rejected]:
-    """The decision of a rule against a candidate."""
-    return about, f"not {candidate}", Rejected(candidate=candidate, because=because, edit=edit)
+def candidate(name: str, doc: str, about: Kinds) -> Key[Rejected]:
+    """The key of the facts that reject a candidate; they are printed as `not NAME`."""
+    return Key(f"not {name}", doc, about, Rejected)
+
+
+def rejected(
+    about: Subject, key: Key[Rejected], because: str, edit: str = "", *, named: str = ""
+) -> tuple[Subject, Key[Rejected], Rejected]:
+    """The decision of a rule against a candidate, printed as `named` where the key's name is not exact enough."""
+    return about, key, Rejected(candidate=named or key.name.removeprefix("not "), because=because, edit=edit)
 
 
 class Facts:
     """Settled facts. A second, different value for the same thing is an error that names both rules."""
 
     def __init__(self) -> None:
-        self._settled: dict[tuple[int, str], Fact] = {}
+        self._settled: dict[tuple[int, Key[Any]], Fact] = {}
 
     def settle(self, fact: Fact) -> bool:
-        """Adds a fact; True if it is new. Raises T2C-L001 when it contradicts a settled one."""
-        key = (id(fact.about), fact.what)
+        """Adds a fact; True if it is new.
+
+        Errors: T2C-L001 when it contradicts a settled one; TypeError where its subject or its value is not of the
+        types that the key declares, which is an error of the rule.
+        """
+        key = (id(fact.about), fact.key)
         old = self._settled.get(key)
         if old is None:
+            _check(fact)
             self._settled[key] = fact
             return True
         if old.value != fact.value:
             raise _contradiction(old, fact)
         return False
 
-    def get(self, about: Subject, what: str) -> Any:
+    def get(self, about: Subject, key: Key[T]) -> T | None:
         """The settled value, or None."""
-        fact = self._settled.get((id(about), what))
+        fact = self._settled.get((id(about), key))
         return None if fact is None else fact.value
 
-    def __getitem__(self, key: tuple[Subject, str]) -> Any:
+    def __getitem__(self, key: tuple[Subject, Key[T]]) -> T:
         """The settled value. Raises KeyError when nothing was decided."""
-        return self.fact(*key).value
+        value: T = self.fact(*key).value
+        return value
 
-    def fact(self, about: Subject, what: str) -> Fact:
+    def fact(self, about: Subject, key: Key[Any]) -> Fact:
         """The whole fact. Raises KeyError when nothing was decided."""
-        return self._settled[(id(about), what)]
+        return self._settled[(id(about), key)]
 
-    def rule(self, about: Subject, what: str) -> str:
+    def rule(self, about: Subject, key: Key[Any]) -> str:
         """The id of the rule that settled it. Raises KeyError when nothing was decided."""
-        return self.fact(about, what).rule
+        return self.fact(about, key).rule
 
     def __iter__(self) -> Iterator[Fact]:
         return iter(self._settled.values())
@@ -85,6 +120,12 @@ def name_of(subject: Subject) -> str:
     if isinstance(subject, Buffer):
         return f"`{subject.name}`"
     return f"line {subject.span.line}"
+
+
+def _check(fact: Fact) -> None:
+    if not isinstance(fact.about, fact.key.about) or not isinstance(fact.value, fact.key.value):
+        found = f"{type(fact.value).__name__} about {type(fact.about).__name__}"
+        raise TypeError(f"`{fact.rule}` states a {found} under the key `{fact.what}`")
 
 
 def _contradiction(old: Fact, new: Fact) -> Tile2CuError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.core.decisions import BARRIER, EXIT_BARRIER, INSTRUCTION, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
@@ -111,7 +112,7 @@ def _written(settled: Settled, used: list[str]) -> Written:
 
 def _first_slots(settled: Settled) -> dict[str, str]:
     """Outside of the loops that load a tile into slots, it is the first."""
-    slotted = (tile for tile in settled.launch.tiles if settled.facts.get(tile.memory, "slots"))
+    slotted = (tile for tile in settled.launch.tiles if settled.facts.get(tile.memory, STAGES))
     return {tile.name: "0" for tile in slotted}
 
 
@@ -138,7 +139,7 @@ def _is_first_group(settled: Settled, threads: int) -> bool:
     """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
     waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
     stmts = list(walk_stmts(settled.launch.body))
-    alone = not any(isinstance(stmt, waits) or settled.facts.get(stmt, "barrier") is not None for stmt in stmts)
+    alone = not any(isinstance(stmt, waits) or settled.facts.get(stmt, BARRIER) is not None for stmt in stmts)
     return settled.launch.threads == threads or (settled.launch.threads < threads and alone)
 
 
@@ -184,7 +185,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         provenance=origin,
         contract=contract(launches, printer),
         sizes=NO_SECTION,
-        shared_limit=first.facts[first.launch, "ledger"].limit,
+        shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         arch=first.target.arch,
         launches=tuple(_launch_view(each) for each in written),
         host=host(written),
@@ -199,7 +200,7 @@ def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
     """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
     first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
     types = {
-        str(each.facts[op, "instruction"]).split(".", 2)[2]
+        str(each.facts[op, INSTRUCTION]).split(".", 2)[2]
         for each in launches
         for op in walk_stmts(each.launch.body)
         if isinstance(op, Gemm) and on_wgmma(op, each.facts)
@@ -221,7 +222,7 @@ def _launch_view(written: Written) -> LaunchView:
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
         shared=shared(settled, printer),
-        shared_bytes=settled.facts[settled.launch, "ledger"].total,
+        shared_bytes=settled.facts[settled.launch, SHARED_BUDGET].total,
         layouts=layouts.section(),
         comments=_above(settled, maps),
         template="class RowStart" if aligned_when(settled) else "",
@@ -251,21 +252,20 @@ def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
 
 def _end(settled: Settled) -> Iterator[StatementView]:
     """The barrier behind which no other block uses this one's shared memory."""
-    if settled.facts.get(settled.launch, "stays") is not None:
-        about = (
-            f"A block stays until no other one uses its shared memory  [{settled.facts.rule(settled.launch, 'stays')}]"
-        )
+    if settled.facts.get(settled.launch, EXIT_BARRIER) is not None:
+        rule = settled.facts.rule(settled.launch, EXIT_BARRIER)
+        about = f"A block stays until no other one uses its shared memory  [{rule}]"
         yield StatementView("line", {"text": "tl::sync_cluster();"}, 0, (about,), gap=True)
 
 
 def _bounds(settled: Settled, *, leading: bool) -> str:
     """The arguments of __launch_bounds__."""
     threads = block_threads(settled)
-    if settled.facts.get(settled.launch, "waves_per_simd") is not None:
+    if settled.facts.get(settled.launch, WAVES_PER_SIMD) is not None:
         return f"{threads}, waves_per_simd"
     if asked_blocks(settled):
         return f"{threads}, least_blocks"
-    alone = leading or settled.facts.get(settled.launch, "hands_over") is not None
+    alone = leading or settled.facts.get(settled.launch, SETMAXNREG) is not None
     return f"{threads}, 1" if alone else threads
 
 

@@ -6,6 +6,7 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
+from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
@@ -148,7 +149,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
 
 def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     """Which sizes are taken, and what happens outside of a tensor."""
-    wanted = (settled.facts.get(tensor, "tma_when") for settled in launches for tensor in tensors(settled))
+    wanted = (settled.facts.get(tensor, TMA_IF) for settled in launches for tensor in tensors(settled))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
     multiples = {part for each in rows for part in walk(each.value)}
     sizes = launches[0].program.sizes
@@ -170,7 +171,7 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
         text += "Blocks wait for one another: a grid that the device does not hold at once is TL_NOT_SUPPORTED. "
     for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):
         text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
-    if any(any(settled.facts[tensor, "ragged"]) for settled in launches for tensor in tensors(settled)):
+    if any(any(settled.facts[tensor, BOUNDS_CHECKED]) for settled in launches for tensor in tensors(settled)):
         return text + "Reads from outside a tensor give zero, writes to outside are dropped."
     return text + "All accesses stay inside the tensors; there are no guards."
 

@@ -4,6 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tile2cu.core.decisions import (
+    CALL,
+    MULTICAST_MASK,
+    SLICE_ALIGNMENT,
+    STAGED_BECAUSE,
+    STAGING_TILE,
+    STORE_OUTSTANDING,
+    STREAMING,
+    TMA_IF,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
 def copy_view(op: Copy, statements: "Statements") -> StatementView:
     """A copy: one call, and what the reader has to know about it."""
     view = StatementView("call", _call(op, statements), comments=_comments(op, statements))
-    return view if statements.facts.get(op, "tma_when") is None else _else_from_registers(view, op, statements)
+    return view if statements.facts.get(op, TMA_IF) is None else _else_from_registers(view, op, statements)
 
 
 def _else_from_registers(by_tma: StatementView, op: Copy, statements: "Statements") -> StatementView:
@@ -26,7 +36,7 @@ def _else_from_registers(by_tma: StatementView, op: Copy, statements: "Statement
     tile = statements.printer.tile(op.src.buffer)
     src = f"tl::transposed({tile})" if op.transposed else tile
     parts = {"name": "copy", "template": "", "arguments": f"{src}, {operand(op.dst, op.src, statements)}"}
-    rule = statements.facts.rule(op, "tma_when")
+    rule = statements.facts.rule(op, TMA_IF)
     return StatementView(
         "branch",
         {"condition": "tl::tma_reaches<RowStart>", "static": "yes"},
@@ -58,11 +68,11 @@ def _call(op: Copy, statements: "Statements") -> Mapping[str, str]:
     if op.evict and op.src.buffer.scope is Scope.GLOBAL and op.dst.buffer.scope is Scope.FRAGMENT:
         src = f"tl::{op.evict}({src})"
     operands = [src, dst]
-    once: tuple[Expr, ...] | None = statements.facts.get(op, "once")
+    once = statements.facts.get(op, STREAMING)
     if once:
         operands.append(" && ".join(f"{statements.printer.text(extent)} == 1" for extent in once))
     return {
-        "name": statements.facts[op, "call"] + ("" if once is None else "_once"),
+        "name": statements.facts[op, CALL] + ("" if once is None else "_once"),
         "template": "" if fragment else statements.threads,
         "arguments": ", ".join(operands),
     }
@@ -95,13 +105,13 @@ def _to_block(op: Copy, block: Expr, statements: "Statements") -> Mapping[str, s
 def _comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
     """Why the copy is there where the user did not write it, and what a store by TMA does before it returns."""
     if op.reason:
-        return (f"{op.reason.replace('`', '')}  [{statements.facts.rule(op, 'reason')}]",)
-    if statements.facts.get(op, "once") is not None:
+        return (f"{op.reason.replace('`', '')}  [{statements.facts.rule(op, STAGED_BECAUSE)}]",)
+    if statements.facts.get(op, STREAMING) is not None:
         return _once_comments(op, statements)
-    if statements.facts[op, "call"] == "tma_store":
+    if statements.facts[op, CALL] == "tma_store":
         return _store_comments(op, statements)
-    if statements.facts.get(op, "part_start"):
-        rule = statements.facts.rule(op, "part_start")
+    if statements.facts.get(op, SLICE_ALIGNMENT):
+        rule = statements.facts.rule(op, SLICE_ALIGNMENT)
         return (f"RowStart<n>: a part that starts at a multiple of n bytes is moved n bytes at once  [{rule}]",)
     copies = (stmt for stmt in walk_stmts(statements.settled.launch.body) if isinstance(stmt, Copy))
     is_first = op.evict and next(copy for copy in copies if copy.evict == op.evict) is op
@@ -120,19 +130,21 @@ def _store_comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
     facts = statements.facts
 
     def kind(stmt: Stmt) -> tuple[bool, bool]:
-        return isinstance(stmt, Copy) and stmt.transposed, bool(facts.get(stmt, "read_later"))
+        return isinstance(stmt, Copy) and stmt.transposed, bool(facts.get(stmt, STORE_OUTSTANDING))
 
-    stores = (stmt for stmt in walk_stmts(statements.settled.launch.body) if facts.get(stmt, "call") == "tma_store")
+    stores = (stmt for stmt in walk_stmts(statements.settled.launch.body) if facts.get(stmt, CALL) == "tma_store")
     if next(store for store in stores if kind(store) == kind(op)) is not op:
         return ()
-    rule = facts.rule(op, "call")
+    rule = facts.rule(op, CALL)
     if op.transposed:
         return (
             "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
             f"TMA has read it  [{rule}]",
         )
     until = (
-        "TMA reads them while the block goes on" if facts.get(op, "read_later") else "returns when TMA has read them"
+        "TMA reads them while the block goes on"
+        if facts.get(op, STORE_OUTSTANDING)
+        else "returns when TMA has read them"
     )
     return (
         "Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; "
@@ -143,23 +155,22 @@ def _store_comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
 def _once_comments(op: Copy, statements: "Statements") -> tuple[str, ...]:
     """What the first of the copies says that read what nothing reads again."""
     copies = [stmt for stmt in walk_stmts(statements.settled.launch.body) if isinstance(stmt, Copy)]
-    if next(stmt for stmt in copies if statements.facts.get(stmt, "once") is not None) is not op:
+    if next(stmt for stmt in copies if statements.facts.get(stmt, STREAMING) is not None) is not op:
         return ()
-    return (
-        f"copy_async_once: where no other block reads it, L2 gives it up first  [{statements.facts.rule(op, 'once')}]",
-    )
+    rule = statements.facts.rule(op, STREAMING)
+    return (f"copy_async_once: where no other block reads it, L2 gives it up first  [{rule}]",)
 
 
 def _by_tma(op: Copy, view: TensorMap, statements: "Statements") -> Mapping[str, str]:
     """A load or store through a tensor map: coordinates of all dimensions, outermost first."""
-    call = statements.facts[op, "call"]
+    call = statements.facts[op, CALL]
     region = op.dst if op.begun or call == "tma_store" else op.src
     place = f"tl::at({', '.join(statements.printer.index(part.start) for part in region.ranges)})"
     if call == "tma_store":
         tile = statements.printer.tile(op.src.buffer)
         tile = f"tl::transposed({tile})" if op.transposed else tile
-        tiles = f"{tile}, {statements.printer.names(statements.facts[op, 'staging'])}"
-        name = "tma_store_start" if statements.facts.get(op, "read_later") else call
+        tiles = f"{tile}, {statements.printer.names(statements.facts[op, STAGING_TILE])}"
+        name = "tma_store_start" if statements.facts.get(op, STORE_OUTSTANDING) else call
         return {"name": name, "template": store_dims(view), "arguments": f"{tiles}, {view.name}, {place}"}
     if op.begun:
         return {"name": call, "template": "", "arguments": f"{statements.tile(op.src)}, {view.name}, {place}"}
@@ -175,7 +186,7 @@ def _by_tma(op: Copy, view: TensorMap, statements: "Statements") -> Mapping[str,
     if own:
         told = f", {statements.printer.names('__turn')}" if tells_turns(own[0], statements.settled) else ""
         arrival = f"{own[0].name}.acquire({statements.printer.turn_of(op.dst.buffer)}{told})"
-    arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", statements.facts.get(op, "for_blocks")
+    arguments, shared = f"{view.name}, {place}, {tile}, {arrival}", statements.facts.get(op, MULTICAST_MASK)
     if shared is None:
         return {"name": call, "template": "", "arguments": arguments}
     return {"name": "tma_load_for", "template": "", "arguments": f"tl::blocks<{shared:#b}>, {arguments}"}

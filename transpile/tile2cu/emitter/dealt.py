@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written
+from tile2cu.core.decisions import PING_PONG, SHARED_LAYOUT
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
@@ -30,7 +31,7 @@ class Operands:
 def dealt_in(settled: Settled) -> Dealt | None:
     """How the turns of the producer's loop are dealt; None where they are not."""
     found = producer_loop(settled)
-    return settled.facts.get(found[0], "dealt") if found else None
+    return settled.facts.get(found[0], PING_PONG) if found else None
 
 
 def operands_of(dealt: Dealt, printer: Printer) -> Operands:
@@ -44,7 +45,7 @@ def second_part(dealt: Dealt, pipeline: Pipeline, settled: Settled) -> int:
 
     Panels of other tiles are read by the first products alone, which are done when either warpgroup frees a turn.
     """
-    panels: dict[int, int] = {id(tile): settled.facts[tile, "layout"].panels for tile in pipeline.buffers}
+    panels: dict[int, int] = {id(tile): settled.facts[tile, SHARED_LAYOUT].panels for tile in pipeline.buffers}
     shared = dealt.second.b.buffer
     before = takewhile(lambda tile: tile is not shared, pipeline.buffers)
     return sum(panels[id(tile)] for tile in before) + panels[id(shared)] // 2
@@ -190,4 +191,4 @@ def _notes(dealt: Dealt, parts: Mapping[str, str], statements: "Statements") -> 
 def _rule(statements: "Statements") -> str:
     found = producer_loop(statements.settled)
     assert found is not None, "turns are dealt of the producer's loop"
-    return statements.facts.rule(found[0], "dealt")
+    return statements.facts.rule(found[0], PING_PONG)

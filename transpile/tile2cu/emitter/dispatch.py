@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
@@ -227,7 +228,7 @@ def _not_a_fallback(last: _Special, group: list[_Special], never_open: list[str]
     if fixed:
         return f"is compiled for {', '.join(fixed)}"
     for launch, tensor in product(last.launches, _tensors(last.program)):
-        multiple = launch.facts.get(tensor, "tma_when")
+        multiple = launch.facts.get(tensor, TMA_IF)
         if multiple is not None and static_value(multiple.value) is None:
             return f"supports only {multiple}"
     for special in group:

@@ -6,6 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.core.decisions import (
+    DOT_OF_FOUR,
+    ELECTED_WRITERS,
+    IN_REGISTERS,
+    LAYOUT,
+    PACKED_GROUP,
+    PERMUTATION_INVARIANT,
+    STORE_LAST,
+    TRANSPOSED,
+    VECTOR,
+)
 from tile2cu.core.expr import Load
 from tile2cu.core.facts import Facts
 from tile2cu.core.layout import Blocked
@@ -44,12 +55,12 @@ _SAID_OF_NAMES = {
 def parallel(op: Parallel, statements: "Statements") -> StatementView:
     """A loop over elements, with a word on each of its means that does not speak for itself."""
     facts, names = statements.facts, statements.printer.names
-    if facts.get(op, "transposed"):
+    if facts.get(op, TRANSPOSED):
         return _transposed(op, statements)
-    vector, owners = facts[op, "vector"], facts[op, "owners"]
+    vector, owners = facts[op, VECTOR], facts[op, ELECTED_WRITERS]
     used = {part.name for stmt in walk_stmts(op.body) for part in variables(*expressions(stmt))}
     layout = statements.layouts.of_loop(op)
-    in_registers = facts.get(op, "in_registers") is True
+    in_registers = facts.get(op, IN_REGISTERS) is True
     parts = {
         "name": "parallel_once" if owners == "once" else "parallel_in_registers" if in_registers else "parallel",
         "vector": str(vector) if vector > 1 else "",
@@ -57,24 +68,24 @@ def parallel(op: Parallel, statements: "Statements") -> StatementView:
         "into": "",
         "indices": ", ".join(f"auto {names(v.name)}" if v.name in used else "auto" for v in op.vars),
     }
-    dot: DotOfFour | None = facts.get(op, "dot_of_four")
-    any_order = facts.get(op, "any_order") is True
+    dot = facts.get(op, DOT_OF_FOUR)
+    any_order = facts.get(op, PERMUTATION_INVARIANT) is True
     with _packets(statements, op, any_order=any_order):
         statements.replicated = layout if owners == "stores" else None
         body = statements.elements(op.body) if dot is None else (_dot_of_four(dot, statements.printer),)
         statements.replicated = None
-    packets = [f"{_elements_at_a_time(op, facts)}  [{facts.rule(op, 'vector')}]"] if vector > 1 else []
+    packets = [f"{_elements_at_a_time(op, facts)}  [{facts.rule(op, VECTOR)}]"] if vector > 1 else []
     if in_registers:
-        packets.append(f"idle lanes compute, too: nobody branches  [{facts.rule(op, 'in_registers')}]")
+        packets.append(f"idle lanes compute, too: nobody branches  [{facts.rule(op, IN_REGISTERS)}]")
     if any_order:
-        rule = facts.rule(op, "any_order")
+        rule = facts.rule(op, PERMUTATION_INVARIANT)
         packets.append(f"in the order in which the numbers come apart: only totals are read  [{rule}]")
-    if facts.get(op, "together") == 1:
-        rule = facts.rule(op, "together")
+    if facts.get(op, PACKED_GROUP) == 1:
+        rule = facts.rule(op, PACKED_GROUP)
         packets.append(f"two threads may write halves of one byte: each by an atomic operation  [{rule}]")
     shown = " ".join(str(view.parts) for view in body)
     comments = (*packets, *(about for name, about in _SAID_OF_NAMES.items() if name in shown))
-    if facts.get(op, "store_last"):
+    if facts.get(op, STORE_LAST):
         return _parallel_into(op, parts, body, comments, statements)
     if dot is not None:
         return StatementView("parallel_line", parts, dot.sum.span.line, comments, body)
@@ -87,11 +98,11 @@ def parallel(op: Parallel, statements: "Statements") -> StatementView:
 @contextmanager
 def _packets(statements: "Statements", op: Parallel, *, any_order: bool = False) -> Iterator[None]:
     """Prints what a loop does, over packets or over elements."""
-    last = op.vars[-1] if statements.facts[op, "vector"] > 1 else None
+    last = op.vars[-1] if statements.facts[op, VECTOR] > 1 else None
     statements.printer.packet, statements.printer.any_order = last, any_order
-    if last is not None and isinstance(statements.facts[op, "layout"], Blocked):  # of others each element is asked
+    if last is not None and isinstance(statements.facts[op, LAYOUT], Blocked):  # of others each element is asked
         statements.printer.ramps.append(last)
-        statements.printer.vector = statements.facts[op, "vector"]
+        statements.printer.vector = statements.facts[op, VECTOR]
         statements.of_packets = {last}
     yield
     statements.printer.packet, statements.printer.any_order, statements.printer.vector = None, False, 1
@@ -105,14 +116,14 @@ def _transposed(op: Parallel, statements: "Statements") -> StatementView:
     arguments = (
         f"tl::transposed({statements.printer.tile(store.value.buffer)}), {statements.printer.tile(store.buffer)}"
     )
-    comment = f"ldmatrix transposes on the way  [{statements.facts.rule(op, 'transposed')}]"
+    comment = f"ldmatrix transposes on the way  [{statements.facts.rule(op, TRANSPOSED)}]"
     parts = {"name": "copy", "template": "", "arguments": arguments}
     return StatementView("call", parts, store.span.line, (comment,))
 
 
 def _elements_at_a_time(op: Parallel, facts: Facts) -> str:
-    vector: int = facts[op, "vector"]
-    if isinstance(facts[op, "layout"], Blocked):
+    vector = facts[op, VECTOR]
+    if isinstance(facts[op, LAYOUT], Blocked):
         return f"{vector} elements at a time"
     return f"{vector} elements at a time: what a thread holds of {4 * vector} columns of a row"
 
@@ -141,7 +152,7 @@ def _parallel_into(
     tile = printer.tile(store.buffer)
     note = (
         f"parallel_into: {printer.names(store.buffer.name)} is stored when all packets are computed, so that "
-        f"no load waits for a store  [{statements.facts.rule(op, 'store_last')}]"
+        f"no load waits for a store  [{statements.facts.rule(op, STORE_LAST)}]"
     )
     with _packets(statements, op):
         result = f"return {printer.text(store.value, store.buffer.dtype)};"

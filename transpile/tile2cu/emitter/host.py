@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
+from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, strictest
@@ -83,7 +84,7 @@ def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
         return ()
     extents = ", ".join(printer.index(extent) for extent in settled.launch.grid)
     about = (
-        f"One block a multiprocessor, which takes tile after tile  [{settled.facts.rule(settled.launch, 'persistent')}]"
+        f"One block a multiprocessor, which takes tile after tile  [{settled.facts.rule(settled.launch, PERSISTENT)}]"
     )
     found = (
         Declaration(f"const dim3 tiles({extents});"),
@@ -351,7 +352,7 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
     arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
-    shared = "<Shared>" if settled.facts[settled.launch, "ledger"].tiles else ""
+    shared = "<Shared>" if settled.facts[settled.launch, SHARED_BUDGET].tiles else ""
     threads = block_threads(settled)
     if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
         threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))

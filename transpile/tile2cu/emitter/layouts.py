@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr
 from tile2cu.core.layout import (
     SLICES,
@@ -48,17 +49,17 @@ class Layouts:
         self.printer = printer
         self.aliases: list[_Alias] = []
         for tile in settled.launch.tiles:
-            if tile.scope is Scope.FRAGMENT and (layout := settled.facts.get(tile, "layout")) is not None:
+            if tile.scope is Scope.FRAGMENT and (layout := settled.facts.get(tile, LAYOUT)) is not None:
                 extents = self._spelled(tile.shape)
                 alias = self._find(layout, extents) or self._add(
-                    layout, extents, tile.name, settled.facts.rule(tile, "layout")
+                    layout, extents, tile.name, settled.facts.rule(tile, LAYOUT)
                 )
                 alias.users.append(tile)
         for op in walk_stmts(settled.launch.body):
-            if isinstance(op, Parallel) and self._of(settled.facts[op, "layout"]) is None:
-                layout, name = settled.facts[op, "layout"], "".join(var.name for var in op.vars)
+            if isinstance(op, Parallel) and self._of(settled.facts[op, LAYOUT]) is None:
+                layout, name = settled.facts[op, LAYOUT], "".join(var.name for var in op.vars)
                 over = ", ".join(var.name for var in op.vars)
-                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, "layout"), over)
+                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, LAYOUT), over)
 
     def of_tile(self, tile: Buffer) -> str:
         """The name of a fragment's layout."""
@@ -66,7 +67,7 @@ class Layouts:
 
     def of_loop(self, op: Parallel) -> str:
         """The name of a loop's layout: that of tiles of its shape, if there are such."""
-        layout: FragmentLayout = self.settled.facts[op, "layout"]
+        layout = self.settled.facts[op, LAYOUT]
         alias = self._find(layout, self._spelled(op.extents)) or self._of(layout)
         assert alias is not None, "every loop's layout has a name"
         return alias.name
@@ -110,7 +111,7 @@ class Layouts:
     def _about(self, layout: FragmentLayout) -> str:
         """The layout for people; where warpgroups take turns, each has a tile of its own."""
         dealt = dealt_in(self.settled)
-        if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, "layout"]:
+        if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, LAYOUT]:
             return described(layout)
         rows, cols = layout.shape
         return (
@@ -240,8 +241,8 @@ def tile_registers(settled: Settled) -> int:
     """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
     size, dealt = 0, dealt_in(settled)
     if dealt is not None:  # the operands, a warpgroup's own and the other's
-        size += 2 * settled.facts[dealt.store.src.buffer, "layout"].registers * dealt.tile.dtype.bytes
+        size += 2 * settled.facts[dealt.store.src.buffer, LAYOUT].registers * dealt.tile.dtype.bytes
     for tile in filter(_has_registers, settled.launch.tiles):
-        layout: FragmentLayout | None = settled.facts.get(tile, "layout")
+        layout = settled.facts.get(tile, LAYOUT)
         size += layout.registers * tile.dtype.bytes if layout is not None else 0
     return -(-size // 4)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tile2cu.core.decisions import LAYOUT, SHARED_BUDGET, STAGES
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import Rejected, name_of
@@ -69,7 +70,7 @@ def manifest(
 
 
 def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
-    ledger = settled.facts[settled.launch, "ledger"]
+    ledger = settled.facts[settled.launch, SHARED_BUDGET]
     extents = [printer.text(extent) for extent in settled.launch.grid]
     stays = persistent_in(settled) is not None
     return {
@@ -94,7 +95,7 @@ def _by_name(launches: tuple[Settled, ...], of: Callable[[Settled], dict[str, in
 
 def _shared(settled: Settled) -> dict[str, int]:
     """Bytes of each shared tile, with all its slots."""
-    return dict(settled.facts[settled.launch, "ledger"].tiles)
+    return dict(settled.facts[settled.launch, SHARED_BUDGET].tiles)
 
 
 def _arguments(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
@@ -151,15 +152,15 @@ def _extent(extent: Expr) -> int | str:
 def _fragments(settled: Settled) -> dict[str, int]:
     """Registers (of 4 bytes) that a thread spends on each register tile."""
     return {
-        tile.name: settled.facts[tile, "layout"].words(tile.dtype.bytes)
+        tile.name: settled.facts[tile, LAYOUT].words(tile.dtype.bytes)
         for tile in settled.launch.tiles
-        if tile.scope is Scope.FRAGMENT and tile.of is None and settled.facts.get(tile, "layout") is not None
+        if tile.scope is Scope.FRAGMENT and tile.of is None and settled.facts.get(tile, LAYOUT) is not None
     }
 
 
 def _stages(settled: Settled) -> dict[str, int]:
     """The slots of each pipelined shared tile."""
-    tiles = ((tile.name, settled.facts.get(tile, "slots")) for tile in settled.launch.tiles)
+    tiles = ((tile.name, settled.facts.get(tile, STAGES)) for tile in settled.launch.tiles)
     return {name: slots for name, slots in tiles if slots}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS, THREAD_LOCAL_SUM
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, walk
 from tile2cu.core.program import (
@@ -112,7 +113,7 @@ def _order(settled: Settled) -> Iterator[str]:
     """What headers/tl does, a sentence for each kind of sum; whatever the sizes, each run does the same."""
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
-            instruction = str(settled.facts[op, "instruction"])
+            instruction = str(settled.facts[op, INSTRUCTION])
             if instruction == "fma":
                 yield "products: along k upwards, one at a time"
             else:
@@ -121,8 +122,8 @@ def _order(settled: Settled) -> Iterator[str]:
             yield "running sums: a thread's own elements upwards; a warp's line in steps of 1, 2, 4, ... elements"
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
             of_tile = " of shared tiles" if op.src.scope is Scope.SHARED else ""
-            parts = ", then the block's groups of lanes upwards" if settled.facts[op, "workspace"] > 1 else ""
-            lanes = "after the loop" if settled.facts.get(op, "own") else "then"
+            parts = ", then the block's groups of lanes upwards" if settled.facts[op, REDUCTION_WARPS] > 1 else ""
+            lanes = "after the loop" if settled.facts.get(op, THREAD_LOCAL_SUM) else "then"
             yield f"reductions{of_tile}: a thread's own elements upwards, {lanes} lanes pair by pair{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, which may change the last bits from run to run"

@@ -1,5 +1,6 @@
 """Where shared tiles lie in the struct of shared memory, parts of which may share one place."""
 
+from tile2cu.core.decisions import ALIASING
 from tile2cu.core.schedule import Overlay, Part
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.settled import Settled
@@ -23,7 +24,7 @@ def _parts_around(name: str, settled: Settled, printer: Printer) -> list[str]:
 
 
 def overlay_of(settled: Settled) -> Overlay:
-    return settled.facts.get(settled.launch, "overlay") or Overlay(())
+    return settled.facts.get(settled.launch, ALIASING) or Overlay(())
 
 
 def part_name(number: int, parts: tuple[Part, ...], printer: Printer) -> str:

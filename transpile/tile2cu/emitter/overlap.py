@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import expressions, lets_for, variables
+from tile2cu.core.decisions import DEFERRED_REDUCTION, MMA_OVERLAP, UNMASKED_ITERATIONS, WARPGROUP_TRIP_COUNT
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Let, Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Overlap, OwnTurns, PlainTurns, RunningSum
+from tile2cu.core.schedule import Overlap, PlainTurns
 from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
 from tile2cu.emitter.tma import Ring, rings, tells_turns
@@ -54,7 +55,7 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     first, second = (statements.printer.names(op.c.buffer.name) for op in overlap.products)
     first_ring, second_ring = rings(statements.settled, statements.printer)
     given = replace(_given(loop, turns, statements), lets=overlap.lets)
-    plain: PlainTurns | None = statements.facts.get(loop, "plain_turns")
+    plain = statements.facts.get(loop, UNMASKED_ITERATIONS)
     changed = statements.printer.names.fresh("changed") if overlap.factor else ""
     parts = (
         _starts(f"start_{first}", (*overlap.before, overlap.first), given, statements, first_ring),
@@ -71,10 +72,10 @@ def overlapped(loop: Loop, overlap: Overlap, turns: Mapping[str, str], statement
     names |= _own_turns(loop, first, turns["turns"], statements)
     loops: tuple[str, ...] = ()
     if plain:
-        fresh, rule = statements.printer.names.fresh, statements.facts.rule(loop, "plain_turns")
+        fresh, rule = statements.printer.names.fresh, statements.facts.rule(loop, UNMASKED_ITERATIONS)
         names |= {"whole_turn": fresh("turn"), "masks": fresh("masks")}
         loops = tuple(wrapped(f"{_PLAIN}  [{rule}]", BODY_WIDTH))
-    timeline = _timeline(first, second, turns["turn"], statements.facts.rule(loop, "overlap"))
+    timeline = _timeline(first, second, turns["turn"], statements.facts.rule(loop, MMA_OVERLAP))
     body = tuple(part for part in parts if part.body)
     return StatementView("overlap", {**turns, **names}, body=body, notes=timeline, declared=loops)
 
@@ -105,7 +106,7 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
 
 def _own_turns(loop: Loop, tile: str, turns: str, statements: "Statements") -> dict[str, str]:
     """What a warpgroup's own turns are named, and how they are counted; no names where it has the block's."""
-    own: OwnTurns | None = statements.facts.get(loop, "own_turns")
+    own = statements.facts.get(loop, WARPGROUP_TRIP_COUNT)
     if own is None:
         return {"own_turns": "", "turns": turns}
     text, fresh = statements.printer.text, statements.printer.names.fresh
@@ -113,7 +114,7 @@ def _own_turns(loop: Loop, tile: str, turns: str, statements: "Statements") -> d
     about = (
         f"A warpgroup's turns end with its own 64 rows: there all later columns of {tile} are masked, and change "
         f"nothing. Rows from {text(own.end)} on are not stored, and need no turn  "
-        f"[{statements.facts.rule(loop, 'own_turns')}]"
+        f"[{statements.facts.rule(loop, WARPGROUP_TRIP_COUNT)}]"
     )
     lines = [*_comment(about), f"const int {row} = {text(own.start)} + 64 * tl::warpgroup();"]
     seen = f"{row} + 64"
@@ -135,11 +136,11 @@ def _comment(text: str) -> list[str]:
 
 def _late_sum(loop: Loop, statements: "Statements") -> str:
     """The text that adds up what lanes have of a sum, behind the turns; empty where each turn does it."""
-    late: RunningSum | None = statements.facts.get(loop, "late_sum")
+    late = statements.facts.get(loop, DEFERRED_REDUCTION)
     if late is None:
         return ""
     layout = statements.layouts.of_tile(late.reduce.src)
-    about = f"// until here each thread's own elements  [{statements.facts.rule(loop, 'late_sum')}]"
+    about = f"// until here each thread's own elements  [{statements.facts.rule(loop, DEFERRED_REDUCTION)}]"
     return f"tl::sum_lanes<{layout}, {late.reduce.dim}>({statements.printer.tile(late.total)});  {about}"
 
 
@@ -165,7 +166,7 @@ def _between(
         return _part("between", given.with_names(body), given, statements)
     part = _part("between", given.with_names(body[:-1], factor.op), given, statements)
     vote = StatementView("line", {"text": f"const bool {changed} = {has_changed(factor, statements)};"})
-    one = ones(factor, statements.facts.rule(given.loop, "overlap"), statements)
+    one = ones(factor, statements.facts.rule(given.loop, MMA_OVERLAP), statements)
     scale = StatementView("branch", {"condition": changed}, body=statements.body((factor.op,)))
     told = StatementView("line", {"text": f"return {changed};"})
     return replace(part, body=(*part.body, vote, one, scale, told))

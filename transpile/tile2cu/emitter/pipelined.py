@@ -15,9 +15,10 @@ from tile2cu.analysis.accesses import (
     without_unused_lets,
 )
 from tile2cu.analysis.prelude import around, is_one_turn
+from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, PREFETCHED_VECTORS
 from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
-from tile2cu.core.schedule import Dealt, InFlight, LinesAhead, Overlap, Pipeline
+from tile2cu.core.schedule import InFlight, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> StatementView:
     """A loop whose loads run ahead: by all threads, or by a producer, which has a part of its own."""
-    overlap: Overlap | None = statements.facts.get(op, "overlap")
-    in_flight: InFlight | None = statements.facts.get(op, "in_flight")
-    dealt: Dealt | None = statements.facts.get(op, "dealt")
+    overlap = statements.facts.get(op, MMA_OVERLAP)
+    in_flight = statements.facts.get(op, MMA_IN_FLIGHT)
+    dealt = statements.facts.get(op, PING_PONG)
     with turns_of(op, pipeline, statements) as turns:
         if overlap is not None and statements.is_loading:
             return StatementView("load_taken", turns, body=statements.body(pipeline.loads))
@@ -60,12 +61,10 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
             ahead = _lines_ahead(op, turns, statements)
             turn = pipeline.body
             if ahead:  # the loads of lines have values of their own
-                turn = without_unused_lets(turn, but=statements.facts[op, "lines"].copies)
+                turn = without_unused_lets(turn, but=statements.facts[op, PREFETCHED_VECTORS].copies)
             view = StatementView("consume", parts, body=statements.body(turn), orelse=ahead)
             return replace(view, notes=tuple(wrapped(note, BODY_WIDTH))) if ahead else replace(view, comments=(note,))
-        notes = _notes(
-            turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
-        )
+        notes = _notes(turns["turn"], pipeline, statements.facts.rule(op, PIPELINE), _read_before(pipeline, statements))
         if pipeline.staged:
             return _staged(op, pipeline, turns, statements)
         loads, body = statements.body(pipeline.loads), statements.body(pipeline.body)
@@ -74,12 +73,12 @@ def pipelined(op: Loop, pipeline: Pipeline, statements: "Statements") -> Stateme
 
 def _lines_ahead(op: Loop, turns: dict[str, str], statements: "Statements") -> tuple[StatementView, ...]:
     """What stands before a loop whose lines are loaded a turn ahead: registers, the load, and the first turn's."""
-    found: LinesAhead | None = statements.facts.get(op, "lines")
+    found = statements.facts.get(op, PREFETCHED_VECTORS)
     if found is None:
         return ()
     names, turn, trips = statements.printer.names, turns["turn"], turns["trips" if turns["slot"] else "turns"]
     tiles = {id(copy): staged_tile(copy, statements.printer, "LineAhead") for copy in found.copies}
-    rule, load = statements.facts.rule(op, "lines"), names.fresh("load_lines")
+    rule, load = statements.facts.rule(op, PREFETCHED_VECTORS), names.fresh("load_lines")
     about = f"{', '.join(tile.name for tile in tiles.values())}: the next turn's, loaded under this one's products"
     statements.staged |= tiles
     loads = tuple(statements.statement(stmt, []) for stmt in (*found.lets, *found.copies))
@@ -115,7 +114,7 @@ def _in_flight(op: Loop, found: InFlight, turns: dict[str, str], statements: "St
     note = (
         f"Turns overlap: the {what} of turn {turn} - 1 {are} in flight while turn {turn} writes {listed(tiles)}, which "
         f"{slots} two slots. All warps waited for the {what} of turn {turn} - 2, the last that read the slot  "
-        f"[{statements.facts.rule(op, 'in_flight')}]"
+        f"[{statements.facts.rule(op, MMA_IN_FLIGHT)}]"
     )
     settled_first = [f"tl::settle({name});" for name in sums]
     parts = {
@@ -143,7 +142,7 @@ def _in_flight_from_registers(
     about = (
         f"Turns overlap: the product of turn {turn} - 1, which reads a copy of {tile}, stands behind what comes before "
         f"that of turn {turn}. Neither needs the other: the compiler loads what is prepared, starts the product, and "
-        f"prepares the rest while it is in flight  [{statements.facts.rule(op, 'in_flight')}]"
+        f"prepares the rest while it is in flight  [{statements.facts.rule(op, MMA_IN_FLIGHT)}]"
     )
     return StatementView(
         "in_flight_from_registers",
@@ -160,7 +159,7 @@ def _staged(op: Loop, pipeline: Pipeline, turns: dict[str, str], statements: "St
     tiles = [statements.staged[id(copy)] for copy in pipeline.copies]
     about = [f"// {line}" for line in staged_about(tiles, statements.settled.launch.threads)]
     notes = staged_notes(
-        turns["turn"], pipeline, statements.facts.rule(op, "pipeline"), _read_before(pipeline, statements)
+        turns["turn"], pipeline, statements.facts.rule(op, PIPELINE), _read_before(pipeline, statements)
     )
     stores = [
         f"tl::store({statements.staged[id(copy)].name}, {statements.tile(copy.dst)});" for copy in pipeline.copies
@@ -183,7 +182,7 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     turn = name if from_zero else f"{name}_turn"
     stages = stages_name(statements.settled, pipeline.stages)
     inside = pipeline.producer and around(statements.settled.launch.body, op)
-    slot = ring_slot(statements) if inside and statements.facts.get(op, "overlap") is None else ""
+    slot = ring_slot(statements) if inside and statements.facts.get(op, MMA_OVERLAP) is None else ""
     trips = statements.printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
     named = from_zero and isinstance(op.stop, Var) and op.stop.role is not Role.MUTABLE
     outside = dict(statements.printer.slots)
@@ -226,7 +225,7 @@ def ring_slot(statements: "Statements") -> str:
 
 def _lambda_name(wish: str, op: Loop, statements: "Statements") -> str:
     """The name of the lambda that loads (or stores) a turn's tiles: `wish`, numbered for further loops."""
-    loops = [stmt for stmt in walk_stmts(statements.settled.launch.body) if statements.facts.get(stmt, "pipeline")]
+    loops = [stmt for stmt in walk_stmts(statements.settled.launch.body) if statements.facts.get(stmt, PIPELINE)]
     place = next(number for number, stmt in enumerate(loops, 1) if stmt is op)
     return wish if place == 1 else statements.printer.names(f"__{wish}_{place}")
 

@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.prelude import Walk, around, before, for_loads_alone, is_one_turn, prelude, way_to
+from tile2cu.core.decisions import (
+    MULTICAST_BLOCKS,
+    PERSISTENT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REGISTER_SHARES,
+    SHARED_LAYOUT,
+)
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.program import Copy, Loop, Stmt
-from tile2cu.core.schedule import Dealt, FirstTiles, Persistent, Pipeline
+from tile2cu.core.schedule import Dealt, Persistent, Pipeline
 from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
@@ -45,13 +53,13 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
     dealt = dealt_in(settled)
     of_panels = _of_panels(dealt, pipeline, statements) if dealt is not None else {"panels": ""}
-    shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
+    shares = "yes" if settled.facts.get(settled.launch, REGISTER_SHARES) is not None else ""
     parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", **of_panels}
     parts["first"] = "yes" if first else ""
     parts["early"] = "yes" if late else ""
-    if settled.facts.get(loop, "blocks") is not None:
-        parts["blocks"] = str(settled.facts[loop, "blocks"])
-        parts["multicast"] = f"[{settled.facts.rule(loop, 'blocks')}]"
+    if settled.facts.get(loop, MULTICAST_BLOCKS) is not None:
+        parts["blocks"] = str(settled.facts[loop, MULTICAST_BLOCKS])
+        parts["multicast"] = f"[{settled.facts.rule(loop, MULTICAST_BLOCKS)}]"
     place = heading((loop,))[-1]  # the user's words stand above the loop itself
     above = tuple(wrapped(place, BODY_WIDTH))
     note = tuple(wrapped(_note(loop, pipeline, statements), BODY_WIDTH))
@@ -69,7 +77,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
         body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
     else:
         way, body = (), statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
-    shares = "yes" if settled.facts.get(settled.launch, "registers") is not None else ""
+    shares = "yes" if settled.facts.get(settled.launch, REGISTER_SHARES) is not None else ""
     first, own = first_loads(settled), _ring_views(pipeline, statements)
     parts = {
         "stages": stages_name(settled, pipeline.stages),
@@ -86,10 +94,10 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     note = (
         f"{who} than the {launch.threads} consumer threads: one thread of it only loads, {what}up to {ahead} ahead, "
         f"as slots are freed. {'' if is_one_turn(loop) else _BETWEEN_TILES}No barrier of the whole block follows  "
-        f"[{facts.rule(loop, 'pipeline')}]"
+        f"[{facts.rule(loop, PIPELINE)}]"
     )
     if shares:
-        note += f". Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
+        note += f". Most of its registers go to the consumers  [{facts.rule(launch, REGISTER_SHARES)}]"
     above = tuple(wrapped(note, BODY_WIDTH))
     view = StatementView("producer_over_tiles", parts, loop.span.line, (), body, own, above)
     views = (*way, *_first_tiles(first, statements), view)
@@ -169,7 +177,7 @@ def _drawing(statements: "Statements") -> dict[str, str]:
     idle = statements.printer.text(persistent.idle) if persistent.idle is not None else ""
     given = f"round, {names('__work')}" + f", {names('__work_tile')}" * (not idle)
     draw = "draw" if statements.walk is None else "draw_for_warp"
-    return {"queue": f"queue.{draw}({given})", "idle": idle, "rule": settled.facts.rule(settled.launch, "persistent")}
+    return {"queue": f"queue.{draw}({given})", "idle": idle, "rule": settled.facts.rule(settled.launch, PERSISTENT)}
 
 
 def drawn(statements: "Statements") -> str:
@@ -208,10 +216,10 @@ def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> s
     how = "drawn from a queue, so that blocks end together" if persistent and persistent.queue else "in turns"
     return (
         f"Blocks stay, one a multiprocessor, and take tile after tile, {how}: a tile's first loads run under the end "
-        f"of the tile before  [{facts.rule(launch, 'persistent')}]. One warpgroup more than the {launch.threads} "
+        f"of the tile before  [{facts.rule(launch, PERSISTENT)}]. One warpgroup more than the {launch.threads} "
         f"consumer threads: one thread of it only loads, up to {pipeline.stages} turns ahead, as slots are freed  "
-        f"[{facts.rule(loop, 'pipeline')}]. Most of its registers go to the consumers  "
-        f"[{facts.rule(launch, 'registers')}]"
+        f"[{facts.rule(loop, PIPELINE)}]. Most of its registers go to the consumers  "
+        f"[{facts.rule(launch, REGISTER_SHARES)}]"
     )
 
 
@@ -219,7 +227,7 @@ def _of_panels(dealt: Dealt, pipeline: Pipeline, statements: "Statements") -> di
     """How many panels a slot has, how many of them the first warpgroup frees, and who frees which."""
     names, settled = statements.printer.names, statements.settled
     own = second_part(dealt, pipeline, settled)
-    parts = [f"{settled.facts[tile, 'layout'].panels} of {names(tile.name)}" for tile in pipeline.buffers]
+    parts = [f"{settled.facts[tile, SHARED_LAYOUT].panels} of {names(tile.name)}" for tile in pipeline.buffers]
     about = (
         f"The panels of a slot are {listed(parts)}, counted from 0. A panel's `full` completes when TMA's "
         f"bytes have arrived (zeros from outside a tensor count). A slot has an "
@@ -243,7 +251,7 @@ def _first_tiles(loads: tuple[Copy, ...], statements: "Statements") -> tuple[Sta
     about = (
         f"{listed(tiles)} {'is' if len(tiles) == 1 else 'are'} loaded once, before the turns: TMA's bytes arrive at a "
         f"barrier of their own. The next constructor shows it to all  "
-        f"[{settled.facts.rule(settled.launch, 'first_tiles')}]"
+        f"[{settled.facts.rule(settled.launch, PROLOGUE_LOADS)}]"
     )
     body = statements.paragraphs(loads)
     above = tuple(wrapped(about, BODY_WIDTH))
@@ -254,16 +262,16 @@ def _note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:
     """Who loads, how far ahead, and what becomes of the registers."""
     launch, facts = statements.settled.launch, statements.facts
     ahead = f"up to {pipeline.stages} tiles ahead, as slots are freed. It returns when it has asked for the last tile"
-    if facts.get(loop, "blocks") is not None:
+    if facts.get(loop, MULTICAST_BLOCKS) is not None:
         ahead += ", and all blocks of the cluster have freed it"
-    rule = f"[{facts.rule(loop, 'pipeline')}]"
+    rule = f"[{facts.rule(loop, PIPELINE)}]"
     if first_loads(statements.settled):
         ahead = f"first what is loaded once, then {ahead}"
-    if facts.get(launch, "registers") is None:
+    if facts.get(launch, REGISTER_SHARES) is None:
         text = f"One warp more than the {launch.threads} consumer threads only loads, {ahead}"
         return f"{text}; no barrier of the whole block follows  {rule}"
     text = f"One warpgroup more than the {launch.threads} consumer threads: one thread of it only loads, {ahead}"
-    share = f"Most of its registers go to the consumers  [{facts.rule(launch, 'registers')}]"
+    share = f"Most of its registers go to the consumers  [{facts.rule(launch, REGISTER_SHARES)}]"
     return f"{text}; no barrier of the whole block follows  {rule}. {share}"
 
 
@@ -274,7 +282,7 @@ def _behind_first_loads(statements: "Statements") -> tuple[Stmt, ...]:
     settled = statements.settled
     found = producer_loop(settled)
     first = first_loads(settled)
-    if found is None or not first or settled.facts.get(found[0], "blocks") is not None:
+    if found is None or not first or settled.facts.get(found[0], MULTICAST_BLOCKS) is not None:
         return ()
     sooner = prelude(tuple(expr for load in first for expr in expressions(load)), before(settled.launch.body, found[0]))
     later = tuple(stmt for stmt in statements.hoisted if stmt not in sooner)
@@ -290,5 +298,5 @@ def loads_alone(settled: Settled) -> tuple[Stmt, ...]:
 
 def first_loads(settled: Settled) -> tuple[Copy, ...]:
     """The copies that the producer does before its turns."""
-    found: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
+    found = settled.facts.get(settled.launch, PROLOGUE_LOADS)
     return found.loads if found is not None else ()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import moved_index
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
+from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32
 from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, substitute, walk
 from tile2cu.core.facts import Facts
@@ -50,14 +51,14 @@ def scalar(stmt: Store | Let | Locate | Declare | Assign | Atomic, statements: "
 
 def is_packet_added(stmt: Stmt, facts: Facts) -> bool:
     """Whether a loop's turns are one addition of neighbours."""
-    return isinstance(stmt, Loop) and facts.get(stmt, "packet") is not None
+    return isinstance(stmt, Loop) and facts.get(stmt, ATOMIC_VECTOR) is not None
 
 
 def packet_added(loop: Loop, statements: "Statements") -> str:
     """The addition of neighbours that a loop's turns are."""
     (add,) = loop.body
     assert isinstance(add, Atomic) and isinstance(add.value, Load) and isinstance(add.value.buffer, Buffer)
-    count: int = statements.facts[loop, "packet"]
+    count = statements.facts[loop, ATOMIC_VECTOR]
 
     def side(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         *outer, first = (substitute(index, {loop.var: int_const(0)}) for index in indices)
@@ -98,7 +99,7 @@ def effect(stmt: Effect, statements: "Statements") -> StatementView:
     places = [part for part in walk(stmt.call) if isinstance(part, Address) and _may_lie_outside(part, statements)]
     condition = " && ".join(f"tl::inside({statements.printer.last_element(place)})" for place in places)
     text = statements.printer.text(
-        replace(stmt.call, function=statements.facts.get(stmt, "function") or stmt.call.function)
+        replace(stmt.call, function=statements.facts.get(stmt, CLUSTER_CALL) or stmt.call.function)
     )
     if is_grid_barrier(stmt):
         about = "all blocks of the grid come here before any goes on, and see what all have written"
@@ -116,15 +117,15 @@ def effect(stmt: Effect, statements: "Statements") -> StatementView:
 
 def _about_reader(stmt: Effect, statements: "Statements") -> tuple[str, ...]:
     """Why an arrival at another block's barrier shows nothing that was written."""
-    if statements.facts.get(stmt, "function") is None or stmt.call.function == "mbarrier_wait_cluster":
+    if statements.facts.get(stmt, CLUSTER_CALL) is None or stmt.call.function == "mbarrier_wait_cluster":
         return ()
-    rule = statements.facts.rule(stmt, "function")
+    rule = statements.facts.rule(stmt, CLUSTER_CALL)
     return (f"it tells that tiles were read; other blocks read nothing that threads wrote  [{rule}]",)
 
 
 def _may_lie_outside(place: Address, statements: "Statements") -> bool:
     assert isinstance(place.buffer, Buffer)
-    return place.buffer.scope is Scope.GLOBAL and any(statements.facts[place.buffer, "ragged"])
+    return place.buffer.scope is Scope.GLOBAL and any(statements.facts[place.buffer, BOUNDS_CHECKED])
 
 
 def _is_value(stmt: Let, statements: "Statements") -> bool:

@@ -5,9 +5,20 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, own_accesses, used_by_itself
 from tile2cu.analysis.sync_calls import is_cluster_barrier
+from tile2cu.core.decisions import (
+    BOUNDS_CHECKED,
+    CALL,
+    LAYOUT,
+    RASTER_GROUP,
+    ROW_ALIGNMENT,
+    ROW_ALIGNMENT_IF,
+    TILE_ORDER,
+    TMA_IF,
+    WORKSPACES,
+)
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Address, Call, Expr, Var, walk
-from tile2cu.core.facts import Fact, Subject
+from tile2cu.core.facts import Fact, Key, Subject
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
     Atomic,
@@ -19,7 +30,7 @@ from tile2cu.core.program import (
     Swizzle,
     walk_stmts,
 )
-from tile2cu.core.schedule import LongestFirst, Multiple, strictest
+from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.expressions import Printer
@@ -50,12 +61,12 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     for tile in settled.launch.tiles:
         if tile.of is not None:
             local += _own_view(tile, printer)
-        elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, "layout") is not None:
+        elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, LAYOUT) is not None:
             kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.of_tile(tile)}>"
             groups.setdefault(kind, []).append(printer.names(tile.name))
             if tile in kept:
                 groups[kind].append(printer.names(f"{tile.name}_now"))
-            same.setdefault((tile.dtype, settled.facts[tile, "layout"]), []).append(kind)
+            same.setdefault((tile.dtype, settled.facts[tile, LAYOUT]), []).append(kind)
         elif tile.scope is Scope.LOCAL:
             extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
             aligned = "alignas(16) " if tile in addressed else ""
@@ -113,7 +124,7 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
 def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
     facts, stmts = settled.facts, tuple(walk_stmts(settled.launch.body))
-    plain = [op for op in stmts if facts.get(op, "call") not in BY_TMA or facts.get(op, "tma_when") is not None]
+    plain = [op for op in stmts if str(facts.get(op, CALL)) not in BY_TMA or facts.get(op, TMA_IF) is not None]
     names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
     names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}
     return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
@@ -143,7 +154,7 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     for staging in staging_tiles(settled):
         name = printer.names(staging.name)
         declared.append(Declaration(f"auto& {name} = {place_of(staging.name, settled, printer)};"))
-    for space in settled.facts[settled.launch, "workspaces"]:
+    for space in settled.facts[settled.launch, WORKSPACES]:
         name = printer.names(space.name)
         declared.append(Declaration(f"auto& {name} = {place_of(space.name, settled, printer)};"))
     declared += _started_barriers(settled, printer)
@@ -173,15 +184,17 @@ def _started_barriers(settled: Settled, printer: Printer) -> Iterator[Declaratio
 def _tensors_about(settled: Settled) -> Iterator[str]:
     """What the marks on the tensors' extents and rows mean."""
     views = viewed_tensors(settled)
-    if any(any(settled.facts[tensor, "ragged"]) for tensor in views):
-        rule = settled.facts.rule(views[0], "ragged")
+    if any(any(settled.facts[tensor, BOUNDS_CHECKED]) for tensor in views):
+        rule = settled.facts.rule(views[0], BOUNDS_CHECKED)
         yield f"ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [{rule}]"
-    starts = {settled.facts[tensor, "row_start"] for tensor in views}
-    rule = settled.facts.rule(views[0], "row_start")
+    starts = {settled.facts[tensor, ROW_ALIGNMENT] for tensor in views}
+    rule = settled.facts.rule(views[0], ROW_ALIGNMENT)
     if starts - {0}:
         yield f"RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [{rule}]"
     if 0 in starts:
-        asked = {settled.facts.get(t, "row_start_when") is not None for t in views if not settled.facts[t, "row_start"]}
+        asked = {
+            settled.facts.get(t, ROW_ALIGNMENT_IF) is not None for t in views if not settled.facts[t, ROW_ALIGNMENT]
+        }
         ways = {True: "the launcher chooses", False: "copies choose their width"}
         how = ways[asked.pop()] if len(asked) == 1 else "the launcher chooses, or copies do"
         yield f"A run-time size decides where rows start: {how}  [{rule}]"
@@ -199,8 +212,8 @@ def rule_of_rows(settled: Settled) -> str:
 
 def _asked_of_rows(settled: Settled) -> Iterator[Fact]:
     """Of tensors that the kernel reaches by pointer, and of stores that go by TMA if it reaches their rows."""
-    asked: list[tuple[Subject, str]] = [(tensor, "row_start_when") for tensor in viewed_tensors(settled)]
-    asked += [(op, "tma_when") for op in walk_stmts(settled.launch.body) if isinstance(op, Copy)]
+    asked: list[tuple[Subject, Key[Multiple]]] = [(tensor, ROW_ALIGNMENT_IF) for tensor in viewed_tensors(settled)]
+    asked += [(op, TMA_IF) for op in walk_stmts(settled.launch.body) if isinstance(op, Copy)]
     return (settled.facts.fact(*key) for key in asked if settled.facts.get(*key) is not None)
 
 
@@ -227,9 +240,9 @@ def block_indices(settled: Settled, printer: Printer) -> list[Declaration]:
 
 def _block_order(settled: Settled) -> tuple[str, str] | None:
     """(call of tl::, what it does) for the order in which blocks take their tiles, if it is not the grid's own."""
-    order: LongestFirst | None = settled.facts.get(settled.launch, "order")
+    order = settled.facts.get(settled.launch, TILE_ORDER)
     if order is not None:
-        rule = settled.facts.rule(settled.launch, "order")
+        rule = settled.facts.rule(settled.launch, TILE_ORDER)
         return f"longest_first<{order.least}>", (
             "blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ "
             f"in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors meet in "
@@ -259,10 +272,10 @@ def _panels(settled: Settled) -> tuple[int, str, str] | None:
     asked = next((s for s in walk_stmts(settled.launch.body) if isinstance(s, Swizzle)), None)
     if asked is not None and len(settled.launch.grid) > 1:
         return asked.panel, _PANELS[asked.order], ""
-    decided: int | None = settled.facts.get(settled.launch, "panel")
+    decided = settled.facts.get(settled.launch, RASTER_GROUP)
     if decided is None:
         return None
-    return decided, "rows", f"  [{settled.facts.rule(settled.launch, 'panel')}]"
+    return decided, "rows", f"  [{settled.facts.rule(settled.launch, RASTER_GROUP)}]"
 
 
 def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
@@ -273,15 +286,15 @@ def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
 
 
 def _view_of(tensor: Buffer, data: str, settled: Settled, printer: Printer) -> Declaration:
-    ragged: tuple[bool, ...] = settled.facts[tensor, "ragged"]
-    row_start: int = settled.facts[tensor, "row_start"]
+    ragged = settled.facts[tensor, BOUNDS_CHECKED]
+    row_start = settled.facts[tensor, ROW_ALIGNMENT]
     extents = [
         f"tl::ragged({printer.index(extent)})" if guarded else printer.index(extent)
         for extent, guarded in zip(tensor.shape, ragged, strict=True)
     ]
     name = printer.names(tensor.name)
     start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
-    if settled.facts.get(tensor, "row_start_when") is not None:
+    if settled.facts.get(tensor, ROW_ALIGNMENT_IF) is not None:
         start = "RowStart"
     if tensor.strides is not None:
         strides = ", ".join(printer.index(stride) for stride in tensor.strides)

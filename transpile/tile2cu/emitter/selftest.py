@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tile2cu.analysis.accesses import buffers_written, expressions
+from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
@@ -151,7 +152,7 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
     """The multiples that only a run can tell of, by the size."""
     found = {}
     for settled, param in product(launches, launches[0].program.params):
-        condition = settled.facts.get(param, "tma_when") if isinstance(param, Buffer) else None
+        condition = settled.facts.get(param, TMA_IF) if isinstance(param, Buffer) else None
         if condition is not None and isinstance(condition.value, Var):
             found[condition.value.name] = condition.of
         if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):

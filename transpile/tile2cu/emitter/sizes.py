@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from tile2cu.core.decisions import MMA_IN_FLIGHT, PING_PONG, PIPELINE, REGISTER_SHARES, STAGES, WARPS, WAVES_PER_SIMD
 from tile2cu.core.expr import Expr, walk
-from tile2cu.core.layout import Warps
 from tile2cu.core.program import (
     Constant,
     Derived,
@@ -12,7 +12,7 @@ from tile2cu.core.program import (
     Loop,
     walk_stmts,
 )
-from tile2cu.core.schedule import InFlight, Pipeline, RegisterShares
+from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.expressions import Printer, literal
@@ -66,9 +66,9 @@ def _constants(settled: Settled, printer: Printer, said: frozenset[str]) -> Iter
 
 def _register_shares(settled: Settled) -> Iterator[Declaration]:
     """How many registers threads have, where they are not shared evenly."""
-    shares: RegisterShares | None = settled.facts.get(settled.launch, "registers")
+    shares = settled.facts.get(settled.launch, REGISTER_SHARES)
     if shares is not None:
-        rule = settled.facts.rule(settled.launch, "registers")
+        rule = settled.facts.rule(settled.launch, REGISTER_SHARES)
         about = f"of a thread: the producer's warpgroup hands most of its share to those that compute  [{rule}]"
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
         yield Declaration(text, (about,))
@@ -76,9 +76,9 @@ def _register_shares(settled: Settled) -> Iterator[Declaration]:
 
 def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
     """How many waves the compiler is to fit a SIMD of an AMD chip, where the text says so."""
-    waves: int | None = settled.facts.get(settled.launch, "waves_per_simd")
+    waves = settled.facts.get(settled.launch, WAVES_PER_SIMD)
     if waves is not None:
-        rule = settled.facts.rule(settled.launch, "waves_per_simd")
+        rule = settled.facts.rule(settled.launch, WAVES_PER_SIMD)
         about = "a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between"
         text = f"constexpr int waves_per_simd = {waves};"
         yield Declaration(text, tuple(wrapped(f"{about} two kinds  [{rule}]")))
@@ -119,9 +119,9 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
     named = {c.value for c in settled.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
-        pipeline: Pipeline | None = settled.facts.get(loop, "pipeline") if isinstance(loop, Loop) else None
+        pipeline = settled.facts.get(loop, PIPELINE) if isinstance(loop, Loop) else None
         if isinstance(loop, Loop) and pipeline is not None and pipeline.stages not in named:
-            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, "pipeline")))
+            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, PIPELINE)))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
@@ -129,20 +129,20 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
 
 def _loads(settled: Settled) -> Iterator[Declaration]:
     """What a thread starts for each turn, where loads go past the registers and are counted."""
-    found = {stmt: settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body)}
+    found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
         text = f"constexpr int {loads_name(settled, count)} = {count};"
-        yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, 'pipeline')}]")))
+        yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, PIPELINE)}]")))
 
 
 def _written_slots(settled: Settled) -> Iterator[Declaration]:
     """The slots of tiles that a turn writes while the product of the turn before reads others."""
     for loop in walk_stmts(settled.launch.body):
-        found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
+        found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
         if found is not None and found.written:
-            rule, slots = settled.facts.rule(loop, "in_flight"), settled.facts[found.written[0], "slots"]
+            rule, slots = settled.facts.rule(loop, MMA_IN_FLIGHT), settled.facts[found.written[0], STAGES]
             about = f"one slot that the product in flight reads, one that is written  [{rule}]"
             yield Declaration(f"constexpr int {WRITTEN_SLOTS} = {slots};", (about,))
             return
@@ -171,11 +171,11 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
         return ("which work each by itself: no whole warps",)
     found = producer_loop(settled)
     if found is not None and dealt_in(settled) is not None:
-        return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], 'dealt')}]",)
+        return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], PING_PONG)}]",)
     for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Gemm) and settled.facts.get(op, "warps") is not None:
-            warps: Warps = settled.facts[op, "warps"]
-            rule = settled.facts.rule(op, "warps")
+        if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:
+            warps = settled.facts[op, WARPS]
+            rule = settled.facts.rule(op, WARPS)
             return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
 

@@ -2,12 +2,32 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tile2cu.analysis.accesses import may_change
 from tile2cu.analysis.prelude import around, hoisted
+from tile2cu.core.decisions import (
+    BARRIER,
+    CALL,
+    EARLY_EXIT,
+    LAYOUT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    PROXY_FENCE,
+    REDUCTION_WARPS,
+    RETIRED,
+    RETIRED_BEFORE,
+    SLICE_ALIGNMENT,
+    STAGING_TILE,
+    STORE_OUTSTANDING,
+    SYNC_SCOPE,
+    THREAD_LOCAL_SUM,
+    WAR_ONLY,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
-from tile2cu.core.layout import Blocked, FragmentLayout
+from tile2cu.core.facts import Key
+from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -42,7 +62,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Hazard, Idle, Pipeline
+from tile2cu.core.schedule import Hazard
 from tile2cu.core.span import Span
 from tile2cu.emitter import products
 from tile2cu.emitter.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
@@ -80,9 +100,9 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
         self.maps = maps
-        first: FirstTiles | None = settled.facts.get(settled.launch, "first_tiles")
+        first = settled.facts.get(settled.launch, PROLOGUE_LOADS)
         self._first_reader = first.reader if first is not None else None
-        self.idle: Idle | None = settled.facts.get(settled.launch, "idle")
+        self.idle = settled.facts.get(settled.launch, EARLY_EXIT)
         early = self.idle.before if self.idle is not None else ()
         self.hoisted = tuple(stmt for stmt in hoisted(settled.launch, settled.facts) if stmt not in early)
         self._elsewhere = (*early, *self.hoisted, *first_loads(settled))
@@ -126,13 +146,13 @@ class Statements:
 
     def _has_barrier(self, stmt: Stmt) -> bool:
         """Whether a barrier, a fence or a wait for products stands before the statement."""
-        waits = ("barrier", "fence", "lands")
-        return not self.is_loading and any(self.facts.get(stmt, what) is not None for what in waits)
+        waits: tuple[Key[Any], ...] = (BARRIER, PROXY_FENCE, RETIRED_BEFORE)
+        return not self.is_loading and any(self.facts.get(stmt, key) is not None for key in waits)
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
         if isinstance(stmt, Await):
-            return self.facts.get(stmt, "landing") is None
+            return self.facts.get(stmt, RETIRED) is None
         return isinstance(stmt, Locate) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
 
     def elements(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
@@ -144,11 +164,11 @@ class Statements:
         if self.is_loading:
             yield self.statement(stmt, above)
             return
-        hazards: tuple[Hazard, ...] | None = self.facts.get(stmt, "barrier")
+        hazards = self.facts.get(stmt, BARRIER)
         yield from products.before(stmt, self)
         if hazards is not None:
-            about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, 'barrier')}]", BODY_WIDTH)
-            call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, "ends_reads")))
+            about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, BARRIER)}]", BODY_WIDTH)
+            call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, WAR_ONLY)))
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
         yield from self._left_to(stmt)
         yield from products.landed(stmt, self)
@@ -157,7 +177,7 @@ class Statements:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
             wait = "first_tiles_ring.wait(round);" if stays else "first_tiles.wait();"
             yield StatementView("line", {"text": f"{wait}  // until TMA has filled {tiles}"})
-        if self.facts.get(stmt, "read_later") and self._comes_again(stmt):
+        if self.facts.get(stmt, STORE_OUTSTANDING) and self._comes_again(stmt):
             yield self._staging_free("before it is written again", above)
             above = []
         if not isinstance(stmt, Gemm):
@@ -176,11 +196,11 @@ class Statements:
 
     def _left_to(self, stmt: Stmt) -> Iterator[StatementView]:
         """The barrier before a copy that stages its fragment where another tile was."""
-        name: str | None = self.facts.get(stmt, "staging") if isinstance(stmt, Copy) else None
+        name = self.facts.get(stmt, STAGING_TILE) if isinstance(stmt, Copy) else None
         found = next((each for each in staging_tiles(self.settled) if each.name == name), None)
         if found is not None and found.where is not None:
             staging, tile = self.printer.names(found.name), self.printer.names(found.where.name)
-            about = f"until all have read {tile}, in whose memory {staging} is  [{self.facts.rule(stmt, 'staging')}]"
+            about = f"until all have read {tile}, in whose memory {staging} is  [{self.facts.rule(stmt, STAGING_TILE)}]"
             call = self._barrier_call(ends_reads=True)
             yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(wrapped(about, BODY_WIDTH)))
 
@@ -197,7 +217,7 @@ class Statements:
         """What all threads do first: those of a block that would write nothing leave."""
         if self.idle is None:
             return ()
-        about = f"such a block would write nothing  [{self.facts.rule(self.settled.launch, 'idle')}]"
+        about = f"such a block would write nothing  [{self.facts.rule(self.settled.launch, EARLY_EXIT)}]"
         text = f"if ({self.printer.text(self.idle.condition)}) return;  // {about}"
         first = self.paragraphs(self.idle.before)
         self.printer.holds = negated(self.idle.condition)  # the others have left
@@ -205,7 +225,7 @@ class Statements:
 
     def end(self) -> tuple[StatementView, ...]:
         """What all threads but a producer's do last."""
-        left = any(self.facts.get(stmt, "read_later") for stmt in walk_stmts(self.settled.launch.body))
+        left = any(self.facts.get(stmt, STORE_OUTSTANDING) for stmt in walk_stmts(self.settled.launch.body))
         return (replace(self._staging_free("before the block ends"), gap=True),) if left else ()
 
     def _because(self, hazards: tuple[Hazard, ...]) -> str:
@@ -225,7 +245,7 @@ class Statements:
             return self._by_its_owner(stmt, above)
         if self.walk is not None and stmt is self.walk.outer:
             return visits(self.walk, stmt.span.line, self, loading=False)
-        if self.walk is not None and self.is_walking and self.facts.get(stmt, "pipeline") is not None:
+        if self.walk is not None and self.is_walking and self.facts.get(stmt, PIPELINE) is not None:
             return visit(self.walk, self)
         around, self._around = self._around, self._around if is_of_rules(stmt) else stmt.span
         view = self._bare_view(stmt)
@@ -268,10 +288,10 @@ class Statements:
 
     def _sync(self, stmt: Sync) -> StatementView:
         """T.sync_threads(), to which the block's threads may come at different places."""
-        if not self.facts.get(stmt, "meets"):
+        if not self.facts.get(stmt, SYNC_SCOPE):
             return StatementView("barrier", {"call": self._barrier_call()})
         threads = "block_threads" if self.settled.launch.groups > 1 else "threads"
-        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, 'meets')}]"
+        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, SYNC_SCOPE)}]"
         return StatementView("barrier", {"call": f"tl::barrier_sync(0, {threads})"}, comments=(about,))
 
     def _of_group(self, stmt: Stmt) -> StatementView:
@@ -332,18 +352,18 @@ class Statements:
         if id(op) not in self.maps:
             return ()
         about = "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's"
-        return (f"{about} while the block goes on  [{self.facts.rule(op, 'call')}]",)
+        return (f"{about} while the block goes on  [{self.facts.rule(op, CALL)}]",)
 
     def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
         view = self.maps.get(id(op))
         if view is not None:
             place = f"tl::at({', '.join(self.printer.index(part.start) for part in op.dst.ranges)})"
-            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, 'staging'])}"
+            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, STAGING_TILE])}"
             arguments = f"{tiles}, {view.name}, {place}"
-            return {"name": self.facts[op, "call"], "template": store_dims(view), "arguments": arguments}
+            return {"name": self.facts[op, CALL], "template": store_dims(view), "arguments": arguments}
         arguments = f"{operand(op.src, op.dst, self)}, {operand(op.dst, op.src, self)}"
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
-        return {"name": self.facts[op, "call"], "template": template, "arguments": arguments}
+        return {"name": self.facts[op, CALL], "template": template, "arguments": arguments}
 
     def _scan(self, op: Scan) -> Mapping[str, str]:
         name = "cummax" if op.kind is Reduction.MAX else "cumsum"
@@ -370,27 +390,27 @@ class Statements:
     def _reduce(self, op: Reduce) -> Mapping[str, str]:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
         arguments += ["tl::accumulate"] * (not op.clear)
-        if self.facts[op, "workspace"] > 1:
+        if self.facts[op, REDUCTION_WARPS] > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
         template = f"{op.dim}, {self.threads}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
-        name += "_own" * bool(self.facts.get(op, "own"))
+        name += "_own" * bool(self.facts.get(op, THREAD_LOCAL_SUM))
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
     def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
-        parts = self.facts[op, "workspace"]
+        parts = self.facts[op, REDUCTION_WARPS]
         if parts == 1:
             return ()
-        layout: FragmentLayout = self.facts[op.src, "layout"]
+        layout = self.facts[op.src, LAYOUT]
         within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
         who = f"groups of {layout.along(op.dim).lanes} lanes" if within else "warps"
-        rule = self.facts.rule(op, "workspace")
+        rule = self.facts.rule(op, REDUCTION_WARPS)
         return (f"{parts} {who} hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
 
     def _loop(self, op: Loop) -> StatementView:
         if is_packet_added(op, self.facts):
             return StatementView("line", {"text": packet_added(op, self)})
-        pipeline: Pipeline | None = self.facts.get(op, "pipeline")
+        pipeline = self.facts.get(op, PIPELINE)
         if pipeline is not None:
             return pipelined(op, pipeline, self)
         if self.walk is not None and self.is_walking and asks_memory(op):
@@ -418,7 +438,7 @@ class Statements:
         text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
         names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
         parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
-        start = self.facts.get(op, "part_start") if op is not None and buffer.rank == 1 else None
+        start = self.facts.get(op, SLICE_ALIGNMENT) if op is not None and buffer.rank == 1 else None
         known = f", tl::RowStart<{start}>" if start else ""
         for name, part, extent in reversed(parts):
             if static_value(part.extent) != static_value(extent):

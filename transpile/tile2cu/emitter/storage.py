@@ -3,6 +3,17 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tile2cu.core.decisions import (
+    ALIASING,
+    MMA_IN_FLIGHT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    SHARED_BUDGET,
+    SHARED_LAYOUT,
+    STAGES,
+    STORE_STAGING,
+    WORKSPACES,
+)
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
@@ -10,7 +21,6 @@ from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
     TAKEN,
-    InFlight,
     Ledger,
     Overlay,
     Pipeline,
@@ -30,7 +40,7 @@ _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
 
 def shared(settled: Settled, printer: Printer) -> Section:
     """The struct of shared tiles, with the ledger."""
-    ledger: Ledger = settled.facts[settled.launch, "ledger"]
+    ledger = settled.facts[settled.launch, SHARED_BUDGET]
     costs, overlay = dict(ledger.tiles), overlay_of(settled)
     tiles = {
         tile.name: _shared_tile(tile, costs[tile.name], settled, printer)
@@ -64,7 +74,7 @@ def shared(settled: Settled, printer: Printer) -> Section:
 def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: Printer) -> Iterator[Declaration]:
     """The barriers of a producer's pipeline, of what it loads once, and of the tiles and turns that it hands on."""
     stages = stages_name(settled, pipeline.stages)
-    first = settled.facts.get(settled.launch, "first_tiles") is not None
+    first = settled.facts.get(settled.launch, PROLOGUE_LOADS) is not None
     persistent = persistent_in(settled)
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
     own = dict(ledger.tiles)[BARRIERS] - of_first
@@ -104,7 +114,7 @@ def _one_after_another(
         yield Declaration(f"struct {type_of(member)} {{", (f"in use in {where}",))
         yield from (tiles[name] for name in part.tiles)
         yield Declaration("};")
-    rule = settled.facts.rule(settled.launch, "overlay")
+    rule = settled.facts.rule(settled.launch, ALIASING)
     about = f"never in use at once, so they share memory; a barrier stands where it changes hands  [{rule}]"
     yield Declaration("union {", tuple(wrapped(about)))
     yield from (Declaration(f"{type_of(member)} {member};") for member in members)
@@ -121,8 +131,8 @@ def _then_staged(tile: Declaration, staging: Staging, settled: Settled, printer:
 
 def _workspaces(settled: Settled, printer: Printer) -> Iterator[Declaration]:
     """What reductions and scans exchange values through."""
-    spaces: tuple[Workspace, ...] = settled.facts[settled.launch, "workspaces"]
-    rule = settled.facts.rule(settled.launch, "workspaces")
+    spaces = settled.facts[settled.launch, WORKSPACES]
+    rule = settled.facts.rule(settled.launch, WORKSPACES)
     reductions: list[Declaration] = []
     for space in spaces:
         if space.handed is not None:
@@ -157,9 +167,9 @@ def _extents(space: Workspace, settled: Settled, printer: Printer) -> str:
 
 
 def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) -> Declaration:
-    layout: SharedLayout = settled.facts[tile, "layout"]
-    fact = settled.facts.fact(tile, "layout")
-    slots = settled.facts.get(tile, "slots") or 1
+    layout = settled.facts[tile, SHARED_LAYOUT]
+    fact = settled.facts.fact(tile, SHARED_LAYOUT)
+    slots = settled.facts.get(tile, STAGES) or 1
     about = f"{cost:,} bytes" + (f" in {slots} slots" if slots > 1 else "")
     about += f"; {_rows_about(layout)}  [{fact.rule}]" if tile.rank > 1 or layout.swizzle else ""
     comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
@@ -169,8 +179,8 @@ def _shared_tile(tile: Buffer, cost: int, settled: Settled, printer: Printer) ->
 
 def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, str]:
     """The C++ type of a shared tile: of a plane, and how many slots and planes there are, as an array's bounds."""
-    layout: SharedLayout = settled.facts[tile, "layout"]
-    slots = settled.facts.get(tile.memory, "slots")
+    layout = settled.facts[tile, SHARED_LAYOUT]
+    slots = settled.facts.get(tile.memory, STAGES)
     extents = ", ".join(printer.index(extent) for extent in tile.shape[-2:])
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
@@ -218,7 +228,7 @@ def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Decla
     leaving = f"{printer.names(staging.like.name)}{', transposed,' if staging.transposed else ''}"
     leaving += f" on its way out{f', {columns} of its columns at a time' if narrower else ''}"
     about = f"{size}; {leaving}, {staging.layout}"
-    rule = settled.facts.rule(settled.launch, "staging")
+    rule = settled.facts.rule(settled.launch, STORE_STAGING)
     tile = "SharedTile" if staging.transposed else "StagingTile"
     kind = f"tl::{tile}<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
@@ -230,10 +240,10 @@ WRITTEN_SLOTS = "written_slots"  # the constant for tiles that a turn writes whi
 def slots_of(tile: Buffer, settled: Settled) -> str:
     """How many slots a tile has: its pipeline's depth, by name, or two where a product in flight reads one."""
     for loop in walk_stmts(settled.launch.body):
-        found: InFlight | None = settled.facts.get(loop, "in_flight") if isinstance(loop, Loop) else None
+        found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
         if found is not None and tile in found.written:
             return WRITTEN_SLOTS
-    return stages_name(settled, settled.facts[tile, "slots"])
+    return stages_name(settled, settled.facts[tile, STAGES])
 
 
 def stages_name(settled: Settled, stages: int) -> str:
@@ -244,7 +254,7 @@ def stages_name(settled: Settled, stages: int) -> str:
 
 def loads_name(settled: Settled, loads: int) -> str:
     """The constant that holds how many loads a turn starts straight to shared memory, numbered when they differ."""
-    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
+    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body))
     counts = list(dict.fromkeys(each.direct for each in found if each is not None and each.direct is not None))
     order = counts.index(loads)
     return f"loads_a_turn_{order}" if order else "loads_a_turn"
@@ -252,7 +262,7 @@ def loads_name(settled: Settled, loads: int) -> str:
 
 def depth_name(settled: Settled) -> str:
     """`num_stages`, or `num_slots` where one stage more is in registers, or the user's own `num_stages` is another."""
-    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body))
+    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body))
     staged = any(pipeline is not None and pipeline.staged for pipeline in found)
     others = [each for each in settled.program.constants if each.name == "num_stages"]
     return "num_slots" if staged or any(each.value not in _depths(settled)[:1] for each in others) else "num_stages"
@@ -260,5 +270,5 @@ def depth_name(settled: Settled) -> str:
 
 def _depths(settled: Settled) -> list[int]:
     """The depths of the pipelines, in the order of the text."""
-    found = (settled.facts.get(stmt, "pipeline") for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop))
+    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop))
     return list(dict.fromkeys(pipeline.stages for pipeline in found if pipeline is not None))

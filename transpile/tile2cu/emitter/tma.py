@@ -1,11 +1,25 @@
 """TMA in the emitted text: which tensors are reached through maps, and the producer's part of the kernel."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from tile2cu.analysis import prelude
+from tile2cu.core.decisions import (
+    CALL,
+    MMA_OVERLAP,
+    PERSISTENT,
+    REGISTER_SHARES,
+    SETMAXNREG,
+    SHARED_LAYOUT,
+    STAGES,
+    STAGING_TILE,
+    STORE_STAGING,
+    TMA_IF,
+)
 from tile2cu.core.expr import static_value
+from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
-from tile2cu.core.schedule import Multiple, Overlap, Persistent, Pipeline, Staging
+from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
 from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.emitter.settled import Settled
@@ -34,7 +48,7 @@ def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
     """
     uses: dict[int, _Use] = {}
     for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Copy | AtomicTile) and settled.facts.get(op, "call") in BY_TMA:
+        if isinstance(op, Copy | AtomicTile) and settled.facts.get(op, CALL) in BY_TMA:
             uses[id(op)] = _use(op, settled, printer)
     maps: dict[tuple[object, ...], TensorMap] = {}
     for use in uses.values():
@@ -61,12 +75,12 @@ def _use(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> _Use:
     region, shared, tile = _sides(op, settled, printer)
     tensor = region.buffer
     dims = region.kept if len(region.kept) == 2 else (tensor.rank - 2, tensor.rank - 1)  # of a row it says nothing
-    when: Multiple | None = settled.facts.get(op, "tma_when")
+    when = settled.facts.get(op, TMA_IF)
     if isinstance(shared, Staging):
         shape: tuple[object, ...] = (shared.dtype, shared.layout, shared.transposed)
         of = shared.like.name
     else:
-        shape = (shared.dtype, settled.facts[shared, "layout"], None)
+        shape = (shared.dtype, settled.facts[shared, SHARED_LAYOUT], None)
         of = shared.name
     return _Use(tensor=tensor, tile=tile, dims=dims, when=when, of=of, key=(tensor.name, dims, when, *shape))
 
@@ -97,7 +111,7 @@ class Ring:
 def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
     """The rings of the producer's loop, one a product; empty where its turns do not overlap."""
     found = producer_loop(settled)
-    overlap: Overlap | None = settled.facts.get(found[0], "overlap") if found else None
+    overlap = settled.facts.get(found[0], MMA_OVERLAP) if found else None
     if overlap is None:
         return ()
     tiles = [product.b.buffer for product in overlap.products]
@@ -107,8 +121,7 @@ def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
 
 def persistent_in(settled: Settled) -> Persistent | None:
     """How blocks that stay take their tiles; None where each block has one."""
-    found: Persistent | None = settled.facts.get(settled.launch, "persistent")
-    return found
+    return settled.facts.get(settled.launch, PERSISTENT)
 
 
 def tells_turns(ring: Ring, settled: Settled) -> bool:
@@ -118,14 +131,14 @@ def tells_turns(ring: Ring, settled: Settled) -> bool:
     found, persistent = producer_loop(settled), persistent_in(settled)
     if found is None or persistent is None or not persistent.turn:
         return False
-    overlap: Overlap = settled.facts[found[0], "overlap"]
+    overlap = settled.facts[found[0], MMA_OVERLAP]
     return ring.tile is overlap.first.b.buffer
 
 
 def panels_in(settled: Settled) -> int:
     """How many panels the tiles that a producer loads have in all, in one slot."""
     found = producer_loop(settled)
-    return sum(settled.facts[tile, "layout"].panels for tile in found[1].buffers) if found else 0
+    return sum(settled.facts[tile, SHARED_LAYOUT].panels for tile in found[1].buffers) if found else 0
 
 
 def block_threads(settled: Settled) -> str:
@@ -134,7 +147,7 @@ def block_threads(settled: Settled) -> str:
         return "block_threads"
     if not is_producer(settled):
         return "threads"
-    warpgroup = settled.facts.get(settled.launch, "registers") is not None
+    warpgroup = settled.facts.get(settled.launch, REGISTER_SHARES) is not None
     return f"threads + tl::{'producer_warpgroup' if warpgroup else 'producer_threads'}"
 
 
@@ -144,7 +157,7 @@ def producer_threads(settled: Settled) -> int:
     headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
     if not is_producer(settled):
         return settled.launch.block_threads - settled.launch.threads
-    return 32 if settled.facts.get(settled.launch, "registers") is None else 128
+    return 32 if settled.facts.get(settled.launch, REGISTER_SHARES) is None else 128
 
 
 def asked_blocks(settled: Settled) -> int:
@@ -152,7 +165,8 @@ def asked_blocks(settled: Settled) -> int:
 
     Where threads hand registers over, one block has them all; AMD's compiler is told the waves of a SIMD instead.
     """
-    taken = any(settled.facts.get(settled.launch, what) is not None for what in ("registers", "hands_over"))
+    shares: tuple[Key[Any], ...] = (REGISTER_SHARES, SETMAXNREG)
+    taken = any(settled.facts.get(settled.launch, key) is not None for key in shares)
     return 0 if taken or settled.target.mfma else settled.launch.least_blocks
 
 
@@ -169,9 +183,9 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
             "Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use "
             "all registers there"
         )
-    started_with: int | None = settled.facts.get(settled.launch, "hands_over")
+    started_with = settled.facts.get(settled.launch, SETMAXNREG)
     if started_with is not None:
-        rule = settled.facts.rule(settled.launch, "hands_over")
+        rule = settled.facts.rule(settled.launch, SETMAXNREG)
         notes.append(
             f"Launch bounds: one block on a multiprocessor, whose threads start with {started_with} registers each "
             f"and hand some over  [{rule}]"
@@ -197,20 +211,20 @@ def host_argument(view: TensorMap, printer: Printer) -> str:
 
 def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:
     """The conditions on run-time sizes under which TMA can reach all its tensors."""
-    wanted = (settled.facts.get(view.tensor, "tma_when") for view in distinct(maps))
+    wanted = (settled.facts.get(view.tensor, TMA_IF) for view in distinct(maps))
     return tuple(dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None))
 
 
 def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, Buffer | Staging, str]:
     """The tensor's region, the shared tile, and an expression of the tile's type."""
-    if isinstance(op, AtomicTile) or settled.facts[op, "call"] == "tma_store":
-        name = settled.facts[op, "staging"]
+    if isinstance(op, AtomicTile) or settled.facts[op, CALL] == "tma_store":
+        name = settled.facts[op, STAGING_TILE]
         staging = next(each for each in staging_tiles(settled) if each.name == name)
         return op.dst, staging, f"Shared::{printer.names(name)}"
     tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
-    planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, "slots") is not None))
+    planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, STAGES) is not None))
     return tensor, tile, type_place_of(tile.name, settled, printer) + planes
 
 
 def staging_tiles(settled: Settled) -> tuple[Staging, ...]:
-    return settled.facts.get(settled.launch, "staging") or ()
+    return settled.facts.get(settled.launch, STORE_STAGING) or ()

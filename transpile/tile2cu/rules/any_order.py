@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_written, element_accesses, moved_index
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.decisions import LAYOUT, PERMUTATION_INVARIANT, VECTOR
 from tile2cu.core.expr import Expr, Load, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Fill, If, Let, Loop, Parallel, Scope, Stmt, Store, While
@@ -39,7 +40,7 @@ def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: True where the numbers need not be put in order.
     """
-    layout, vector = context.facts.get(op, "layout"), context.facts.get(op, "vector") or 1
+    layout, vector = context.facts.get(op, LAYOUT), context.facts.get(op, VECTOR) or 1
     *lets, store = op.body
     if not isinstance(layout, Blocked) or vector % _NUMBERS_OF_A_WORD or not all(isinstance(let, Let) for let in lets):
         return
@@ -53,7 +54,7 @@ def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
     alike = all(_any_order(load, store.buffer, last, vector, context.bounds) for load in _loads(op))
     alike = alike and (not store.op or _only_adds(op, store.buffer, context))
     if alike and only_total_is_read(store.buffer, op, context):
-        yield op, "any_order", True
+        yield op, PERMUTATION_INVARIANT, True
 
 
 def _values(stmt: Stmt) -> Iterator[Expr]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, RETIRED
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -60,11 +61,11 @@ def awaited(launch: Launch, context: Context) -> Iterator[Decision]:
     sky.settle()
     for op in begun:
         if id(op) in sky.grounded:
-            yield rejected(op, "in flight", sky.grounded[id(op)], "move T.wait_wgmma before that")
+            yield rejected(op, NOT_IN_FLIGHT, sky.grounded[id(op)], "move T.wait_wgmma before that")
         else:
-            yield op, "in_flight", f"until T.wait_wgmma in line {', '.join(map(str, sky.lines_of(op)))}"
+            yield op, AWAITED_AT, f"until T.wait_wgmma in line {', '.join(map(str, sky.lines_of(op)))}"
     for stmt, landing in sky.landings.values():
-        yield stmt, "landing", landing
+        yield stmt, RETIRED, landing
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.lifetimes import Lifetimes
-from tile2cu.core.facts import rejected
+from tile2cu.core.decisions import AWAITED_AT, LAYOUT, NO_MMA_IN_FLIGHT, RETIRED, RETIRED_BEFORE
+from tile2cu.core.facts import Key, rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -32,7 +33,7 @@ for k in T.Pipelined(4, num_stages=2):
         D[i, j] += C[i, j]
 """
 _KNOWN = Copy | Fill | Gemm | Let | Parallel | Reduce | AtomicTile
-_Place = tuple[Stmt, str, Landing]  # products end behind a statement ("landing"), or in front of it ("lands")
+_Place = tuple[Stmt, Key[Landing], Landing]  # products end behind a statement (RETIRED), or in front of it
 _FEWEST = 3  # two MMAs side by side gain nothing: 1.000 to 1.002 of three kernels on an H200, 2026-11-23
 
 
@@ -73,14 +74,14 @@ def products_beside(op: Loop, context: Context) -> Iterator[Decision]:
             yield from _decisions(landings)
             return
     because = f"tiles would have up to {alive} registers of a thread at once, too many beside all else"
-    yield rejected(op, "products in flight", because, "choose smaller tiles")
+    yield rejected(op, NO_MMA_IN_FLIGHT, because, "choose smaller tiles")
 
 
 def _decisions(landings: tuple[_Place, ...]) -> Iterator[Decision]:
-    for stmt, what, landing in landings:
-        yield stmt, what, landing
+    for stmt, key, landing in landings:
+        yield stmt, key, landing
         for each in landing.products:
-            yield each, "in_flight", f"until line {stmt.span.line}"
+            yield each, AWAITED_AT, f"until line {stmt.span.line}"
 
 
 def _landings(body: tuple[Stmt, ...], last: Gemm, awaited: list[Gemm]) -> Iterator[_Place]:
@@ -98,7 +99,7 @@ def _landings(body: tuple[Stmt, ...], last: Gemm, awaited: list[Gemm]) -> Iterat
         landed, flying = (flying, []) if alone else (flying[:needed], flying[needed:])
         if landed:
             left = tuple(each.c.buffer for each in flying)
-            yield stmt, "landing" if alone else "lands", Landing(tuple(landed), left)
+            yield stmt, RETIRED if alone else RETIRED_BEFORE, Landing(tuple(landed), left)
         if isinstance(stmt, Gemm) and not alone:
             flying.append(stmt)
 
@@ -110,14 +111,14 @@ def _most_alive(body: tuple[Stmt, ...], landings: tuple[_Place, ...], context: C
     """
     lifetimes = Lifetimes(context.launch, {})
     ends = {
-        tile: lifetimes.end(stmt) - (what == "lands")
-        for stmt, what, landing in landings
+        tile: lifetimes.end(stmt) - (key is RETIRED_BEFORE)
+        for stmt, key, landing in landings
         for product in landing.products
         for tile in _operands(product, Scope.FRAGMENT)
     }
     spans: list[tuple[int, int, int]] = []
     for tile in context.launch.tiles:
-        found, layout = lifetimes.of(tile), context.facts.get(tile, "layout")
+        found, layout = lifetimes.of(tile), context.facts.get(tile, LAYOUT)
         if tile.scope is Scope.FRAGMENT and found is not None and layout is not None:
             spans.append((found.first, max(found.last, ends.get(tile, 0)), layout.words(tile.dtype.bytes)))
     places = [lifetimes.end(stmt) for stmt in body if not isinstance(stmt, Gemm)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.groups import outside_of_groups
+from tile2cu.core.decisions import CALL, EXPLICIT_SYNC, EXPLICIT_WGMMA, NO_WGMMA, SHARED_LAYOUT, TMA_IF
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
@@ -96,7 +97,7 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
             help="put it under the `with T.ws(group):` of the group that needs it",
         )
     if barriers:
-        yield launch, "by_hand", True
+        yield launch, EXPLICIT_SYNC, True
 
 
 @rule(
@@ -123,9 +124,9 @@ def wgmma_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
             refusals[id(op)] = next(filter(None, met), refusals[id(op)])
     for op in products:
         if refusals[id(op)]:
-            yield rejected(op, "wgmma", refusals[id(op)], "change that: docs/hopper.md has the rest")
+            yield rejected(op, NO_WGMMA, refusals[id(op)], "change that: docs/hopper.md has the rest")
         else:
-            yield op, "wgmma", True
+            yield op, EXPLICIT_WGMMA, True
 
 
 def _writes_its_pipeline(launch: Launch, context: Context) -> bool:
@@ -184,9 +185,9 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
         reason = f"{moves} `{tile.name}` of {columns} columns, and boxes have 256; with rows in eights it takes several"
     if reason:
         raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
-    yield op, "call", "tma_copy" if op.begun else "tma_load"
-    yield tile, "layout", swizzled(tile) if in_patterns else _plain(tile)
-    yield tensor, "tma_when", rows_when(tensor)
+    yield op, CALL, "tma_copy" if op.begun else "tma_load"
+    yield tile, SHARED_LAYOUT, swizzled(tile) if in_patterns else _plain(tile)
+    yield tensor, TMA_IF, rows_when(tensor)
 
 
 def _is_of_panels(part: Region, context: Context) -> bool:

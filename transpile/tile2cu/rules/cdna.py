@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.core.layout import SharedLayout, Warps
+from tile2cu.core.decisions import (
+    INSTRUCTION,
+    LAYOUT,
+    PIPELINE,
+    ROW_ALIGNMENT,
+    SHARED_LAYOUT,
+    STAGES,
+    WARPS,
+    WAVE_PRIORITY,
+    WAVES_PER_SIMD,
+)
+from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
 from tile2cu.core.schedule import Pipeline
@@ -59,7 +70,7 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
     row = mfma_of(op, context)
     if row is not None:
         check_k(op, row)
-        yield op, "instruction", f"{row.name} through {row.through}" if row.through else row.name
+        yield op, INSTRUCTION, f"{row.name} through {row.through}" if row.through else row.name
 
 
 @rule(
@@ -81,8 +92,8 @@ def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     row = mfma_of(op, context)
     if row is not None and op.c.buffer.scope is Scope.FRAGMENT:
         m, n, _ = op.mnk
-        warps: Warps = context.facts[op, "warps"]
-        yield op.c.buffer, "layout", MfmaAccumulator(m, n, warps, _interleave(n, context), run=row.run)
+        warps = context.facts[op, WARPS]
+        yield op.c.buffer, LAYOUT, MfmaAccumulator(m, n, warps, _interleave(n, context), run=row.run)
 
 
 @rule(
@@ -102,7 +113,7 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     b = op.b.buffer
     if context.target.mfma and b.scope is Scope.SHARED and reads_wide_rows(b, context):
-        yield b, "layout", SharedLayout(b.static_shape, b.dtype.bits)
+        yield b, SHARED_LAYOUT, SharedLayout(b.static_shape, b.dtype.bits)
 
 
 @rule(
@@ -122,9 +133,9 @@ def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the fragment's layout.
     """
     a, row = op.a.buffer, mfma_of(op, context)
-    if row is not None and a.scope is Scope.FRAGMENT and context.facts.get(a, "layout") is None:
+    if row is not None and a.scope is Scope.FRAGMENT and context.facts.get(a, LAYOUT) is None:
         m, _, k = op.mnk
-        yield a, "layout", mfma_operand_a(m, k, context.facts[op, "warps"], row.run)
+        yield a, LAYOUT, mfma_operand_a(m, k, context.facts[op, WARPS], row.run)
 
 
 @rule(
@@ -151,9 +162,9 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
         bytes_at_once = _DIRECT_BYTES * context.launch.threads
         # Where the threads do not divide a tile, the first waves start one load more.
         loads = sum(_shared_bytes(tile) // bytes_at_once for tile in pipeline.buffers)
-        yield op, "pipeline", replace(pipeline, direct=loads)
+        yield op, PIPELINE, replace(pipeline, direct=loads)
         for buffer in pipeline.buffers:
-            yield buffer, "slots", slots_of(buffer, context.launch, ahead_pipeline)
+            yield buffer, STAGES, slots_of(buffer, context.launch, ahead_pipeline)
 
 
 _DIRECT_BYTES = 16  # a lane, by one load
@@ -162,10 +173,10 @@ _DIRECT_BYTES = 16  # a lane, by one load
 def _goes_direct(copy: Copy, context: Context) -> bool:
     """Whether loads past the registers can fill the tile."""
     tensor, tile = copy.src.buffer, copy.dst.buffer
-    layout: SharedLayout = context.facts[tile, "layout"]
+    layout = context.facts[tile, SHARED_LAYOUT]
     whole_rows = tile.rank <= 2 and tile.static_shape[-1] * tile.dtype.bytes % _DIRECT_BYTES == 0 and not layout.padding
     whole_waves = _shared_bytes(tile) % (_DIRECT_BYTES * context.target.warp_size) == 0
-    starts = context.facts[tensor, "row_start"] in (0, _DIRECT_BYTES)
+    starts = context.facts[tensor, ROW_ALIGNMENT] in (0, _DIRECT_BYTES)
     return tensor.dtype == tile.dtype and whole_rows and whole_waves and starts
 
 
@@ -192,11 +203,11 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
     """
     pipeline = staged_pipeline_of(op, context.launch) if context.target.mfma else None
-    found: Pipeline | None = context.facts.get(op, "pipeline")
+    found = context.facts.get(op, PIPELINE)
     if pipeline is not None and (found is None or found.staged):
-        yield op, "pipeline", pipeline
+        yield op, PIPELINE, pipeline
         for buffer in pipeline.buffers:
-            yield buffer, "slots", slots_of(buffer, context.launch, staged_pipeline_of)
+            yield buffer, STAGES, slots_of(buffer, context.launch, staged_pipeline_of)
 
 
 @rule(
@@ -215,7 +226,7 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the waves' priority during the product.
     """
     if context.target.mfma and op.priority:
-        yield op, "priority", op.priority
+        yield op, WAVE_PRIORITY, op.priority
 
 
 @rule(
@@ -241,7 +252,7 @@ def two_waves(launch: Launch, context: Context) -> Iterator[Decision]:
         operands = max(_operand_registers(op, context) for op in products)
         tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
         needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(products))
-        yield launch, "waves_per_simd", 2 if needed <= _REGISTERS_OF_TWO else None
+        yield launch, WAVES_PER_SIMD, 2 if needed <= _REGISTERS_OF_TWO else None
 
 
 _SIMDS = 4  # of a compute unit, with 512 registers for each lane
@@ -252,20 +263,20 @@ _REGISTERS_OF_PRODUCT = 24  # the same of each product, where there are several:
 
 def _tile_registers(launch: Launch, context: Context) -> int:
     """What a thread spends on the tiles that it computes with; an element of 8 or 16 bits may take a register, too."""
-    layouts = [(tile, context.facts.get(tile, "layout")) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
+    layouts = [(tile, context.facts.get(tile, LAYOUT)) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     return sum(layout.words(max(4, tile.dtype.bytes)) for tile, layout in layouts if layout is not None)
 
 
 def _staged_registers(launch: Launch, context: Context) -> int:
     """What a thread spends on the tiles that wait in registers, in registers of 4 bytes: loops run one at a time."""
-    found: list[Pipeline | None] = [context.facts.get(op, "pipeline") for op in context.statements]
+    found: list[Pipeline | None] = [context.facts.get(op, PIPELINE) for op in context.statements]
     tiles = [[_shared_bytes(tile) for tile in each.buffers] for each in found if each and each.staged]
     return max((sum(each) for each in tiles), default=0) // launch.threads // 4
 
 
 def _operand_registers(op: Gemm, context: Context) -> int:
     """What a lane reads of shared memory for one step of K: 16 bytes for each 16 rows and columns of its wave."""
-    warps: Warps = context.facts[op, "warps"]
+    warps = context.facts[op, WARPS]
     m, n, _ = op.mnk
     rows = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
     return (rows + n // warps.n) // 16 * (_WIDEST_READ // 4)
@@ -292,7 +303,7 @@ def _interleave(cols: int, context: Context) -> int:
         return 1
     if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in products):
         return 1
-    parts = [cols // (16 * context.facts[op, "warps"].n) for op in products]
+    parts = [cols // (16 * context.facts[op, WARPS].n) for op in products]
     one_way = all(_is_read_across_k(op.b.buffer, context) for op in products)
     read = _WIDEST_READ if one_way else _WIDEST_READ // 2
     widest = min(read // op.b.buffer.dtype.bytes for op in products)

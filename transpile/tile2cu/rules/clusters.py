@@ -5,10 +5,18 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER, is_cluster_barrier
+from tile2cu.core.decisions import (
+    CLUSTER_CALL,
+    EXIT_BARRIER,
+    MMA_OVERLAP,
+    MULTICAST_BLOCKS,
+    MULTICAST_MASK,
+    PIPELINE,
+    SYNC_SCOPE,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
 from tile2cu.core.program import Atomic, AtomicTile, Break, Copy, Effect, Launch, Loop, Scope, Stmt, walk_stmts
-from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.pipeline import dealt_of
 
@@ -52,7 +60,7 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
             "cuda:sm_90a",
         )
     if place is not None:
-        yield launch, "meets", "cluster"
+        yield launch, SYNC_SCOPE, "cluster"
 
 
 @rule(
@@ -73,7 +81,7 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: how many blocks share a ring, whose slots are free when all have released them, and who each load is for.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    pipeline = context.facts.get(op, PIPELINE)
     launch = context.launch
     along = [(block, extent) for block, extent in zip(launch.blocks, launch.cluster, strict=False) if extent > 1]
     if pipeline is None or not pipeline.producer or len(along) != 1 or not _is_simple(op, context):
@@ -83,15 +91,15 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
         return
     shared = [load for load in pipeline.copies if _is_same(block, context, *(part.start for part in load.src.ranges))]
     for load in shared:
-        yield load, "for_blocks", (1 << extent) - 1
+        yield load, MULTICAST_MASK, (1 << extent) - 1
     if shared:
-        yield op, "blocks", extent
+        yield op, MULTICAST_BLOCKS, extent
 
 
 def _is_simple(op: Loop, context: Context) -> bool:
     """Whether the turns go through one ring, in order."""
     plain = not around(context.launch.body, op) and not any(isinstance(each, Break) for each in walk_stmts(op.body))
-    return plain and context.facts.get(op, "overlap") is None and dealt_of(context) is None
+    return plain and context.facts.get(op, MMA_OVERLAP) is None and dealt_of(context) is None
 
 
 def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
@@ -118,7 +126,7 @@ def stays(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     used = any(map(_uses_others, context.statements))
     if used and not (launch.body and is_cluster_barrier(launch.body[-1])):
-        yield launch, "stays", True
+        yield launch, EXIT_BARRIER, True
 
 
 @rule(
@@ -141,7 +149,7 @@ def arrives_as_reader(op: Effect, context: Context) -> Iterator[Decision]:
     """
     within = {"mbarrier_arrive": "mbarrier_arrive_as_reader", "mbarrier_wait_cluster": "mbarrier_wait"}
     if (_uses_others(op) or op.call.function == "mbarrier_wait_cluster") and not _passes_data(context):
-        yield op, "function", within[op.call.function]
+        yield op, CLUSTER_CALL, within[op.call.function]
 
 
 def _passes_data(context: Context) -> bool:

@@ -17,6 +17,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.dependence import broken_by, conflicts
 from tile2cu.analysis.effects import effects
+from tile2cu.core.decisions import NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM
 from tile2cu.core.expr import Role, Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -83,11 +84,11 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
         return
     found = _dealt(op, pipeline, context)
     if isinstance(found, Dealt):
-        yield op, "dealt", found
+        yield op, PING_PONG, found
         if found.running is not None:
-            yield found.running.reduce, "own", True
+            yield found.running.reduce, THREAD_LOCAL_SUM, True
     else:
-        yield rejected(op, "turns dealt to warpgroups", found.because)
+        yield rejected(op, NO_PING_PONG, found.because)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,16 @@ from typing import Any
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.groups import by_groups, fragments
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.core.decisions import (
+    COPIED_OPERAND,
+    INSTEAD,
+    ONE_THREAD_PER_ELEMENT,
+    REGISTER_OPERAND,
+    UNSTAGED,
+    WARP_SPECIALISED,
+)
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.facts import Fact, Facts, Subject
+from tile2cu.core.facts import Fact, Facts, Key, Subject
 from tile2cu.core.program import (
     Buffer,
     Gemm,
@@ -28,7 +36,6 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Specialised
 from tile2cu.passes import FOR_PRODUCERS, GATHER_ROWS, PREPARATION, Needs, Watch
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
@@ -36,7 +43,7 @@ from tile2cu.passes.register_operands import in_flight, in_registers
 from tile2cu.passes.stage_through_shared import through_shared
 from tile2cu.targets import Target
 
-Decision = tuple[Subject, str, Any]
+Decision = tuple[Subject, Key[Any], Any]
 _STAGINGS = 32  # tiles that may go through shared memory: each try decides everything again
 
 
@@ -174,7 +181,7 @@ def _with_producer(program: Program, launch: Launch, target: Target, rules: tupl
         if any(isinstance(op, Loop) and op.num_stages > 1 for op in walk_stmts(launch.body)):
             raise  # with fewer stages it may fit
         return None
-    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    specialised = context.facts.get(context.launch, WARP_SPECIALISED)
     return context if specialised is not None and specialised.producer else None
 
 
@@ -190,16 +197,16 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
                 raise
             launch = normal_form(rewritten)
             continue
-        held, copied = (_with_operand(context, what) for what in ("held", "copied"))
+        held, copied = (_with_operand(context, key) for key in (REGISTER_OPERAND, COPIED_OPERAND))
         if held is not None:
             launch = in_registers(launch, held, held.a.buffer)
         elif copied is not None:
             launch = in_flight(launch, copied)
-        elif (direct := context.facts.get(launch, "unstaged")) is not None:
+        elif (direct := context.facts.get(launch, UNSTAGED)) is not None:
             launch = direct
         elif (loop := _changing_in_place(context)) is not None:
             launch = by_one_thread_each(launch, loop)
-        elif any(others := [context.facts.get(op, "instead") for op in launch.body]):
+        elif any(others := [context.facts.get(op, INSTEAD) for op in launch.body]):
             body = tuple(other or op for op, other in zip(launch.body, others, strict=True))
             launch = replace(launch, body=body)
         else:
@@ -220,16 +227,16 @@ def _with_gathers(
         return None  # what the user has to know is said of the loops as they are
 
 
-def _with_operand(context: Context, what: str) -> Gemm | None:
+def _with_operand(context: Context, key: Key[str]) -> Gemm | None:
     """The product of whose first operand a fact says so; the launch is to have another in its place."""
     products = (op for op in context.statements if isinstance(op, Gemm))
-    return next((op for op in products if context.facts.get(op, what) == op.a.buffer.name), None)
+    return next((op for op in products if context.facts.get(op, key) == op.a.buffer.name), None)
 
 
 def _changing_in_place(context: Context) -> Parallel | None:
     """A loop of which one thread is to do all of an element."""
     loops = (op for op in context.statements if isinstance(op, Parallel))
-    return next((op for op in loops if context.facts.get(op, "by_one_each")), None)
+    return next((op for op in loops if context.facts.get(op, ONE_THREAD_PER_ELEMENT)), None)
 
 
 def _sharing(launch: Launch) -> dict[int, int]:
@@ -284,9 +291,9 @@ def _apply(rule: Rule, subject: Subject, context: Context) -> bool:
     if not isinstance(subject, rule.on):
         return False
     new = False
-    for about, what, value in rule.apply(subject, context.of(subject)):
+    for about, key, value in rule.apply(subject, context.of(subject)):
         try:
-            new |= context.facts.settle(Fact(about, what, value, rule.id, subject.span))
+            new |= context.facts.settle(Fact(about, key, value, rule.id, subject.span))
         except Tile2CuError as error:
             if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
                 raise Elsewhere.of(error, subject, about) from None

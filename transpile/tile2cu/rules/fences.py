@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.analysis.accesses import buffers_written, shared
+from tile2cu.core.decisions import BARRIER, PIPELINE, PROXY_FENCE
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
-from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised, multiplies_on_wgmma
 
@@ -57,7 +57,7 @@ def proxy_fence(launch: Launch, context: Context) -> Iterator[Decision]:
     readers.body(launch.body, shown=False)
     for key, (stmt, tiles) in (writers.fences | readers.fences).items():
         _, others = writers.fences.get(key, (stmt, {}))
-        yield stmt, "fence", ", ".join(sorted({tile.name for tile in (tiles | others).values()}))
+        yield stmt, PROXY_FENCE, ", ".join(sorted({tile.name for tile in (tiles | others).values()}))
 
 
 @dataclass
@@ -88,7 +88,7 @@ class _Writers:
 
     def without_ahead(self, stmt: Loop | While) -> tuple[Stmt, ...]:
         """The body of a loop without the copies that a pipeline starts ahead of their turns."""
-        pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
+        pipeline = self.context.facts.get(stmt, PIPELINE)
         if pipeline is None:
             return stmt.body
         ahead = {id(tile.memory): tile.memory for tile in pipeline.buffers}
@@ -129,7 +129,7 @@ class _Writers:
         """Whether it is a fence, or others may go on after it."""
         met = isinstance(stmt, If | Loop | While | Sync) or _calls(stmt, _MEETINGS)
         reads = bool(_read_past_threads(stmt, self.context))
-        return met or reads or _is_fence(stmt) or self.context.facts.get(stmt, "barrier") is not None
+        return met or reads or _is_fence(stmt) or self.context.facts.get(stmt, BARRIER) is not None
 
 
 @dataclass
@@ -147,7 +147,7 @@ class _Readers:
         return shown
 
     def statement(self, stmt: Stmt, *, shown: bool) -> bool:
-        if self.context.facts.get(stmt, "barrier") is not None:
+        if self.context.facts.get(stmt, BARRIER) is not None:
             shown = False
         match stmt:
             case If():

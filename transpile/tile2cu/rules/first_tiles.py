@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
 from tile2cu.analysis.load_refusals import why_no_prelude
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
+from tile2cu.core.decisions import CALL, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
-from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
 from tile2cu.core.schedule import FirstTiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -60,9 +60,9 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None))
     loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:place]))
     if reader is not None and loads:
-        yield launch, "first_tiles", FirstTiles(loads, reader)
+        yield launch, PROLOGUE_LOADS, FirstTiles(loads, reader)
         for op in loads:
-            yield op, "call", "tma_load"
+            yield op, CALL, "tma_load"
 
 
 def _fits(op: Copy, launch: Launch, context: Context) -> bool:
@@ -77,7 +77,7 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
         return False  # where it lies is known only to those who have that tile
     if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_refusal(op):
         return False
-    layout: SharedLayout = context.facts[tile, "layout"]
+    layout = context.facts[tile, SHARED_LAYOUT]
     writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]
     outside = any(touches(buffers_written(stmt), tensor) for stmt in launch.body)
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
+from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle, walk_stmts
 from tile2cu.core.schedule import LongestFirst
@@ -39,7 +40,7 @@ def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
     """
     if is_specialised(context):
-        yield launch, "panel", _PANEL if _is_plain(launch, context) else None
+        yield launch, RASTER_GROUP, _PANEL if _is_plain(launch, context) else None
 
 
 @rule(
@@ -60,7 +61,7 @@ def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
     target = context.target
     if target.dies > 1 and any(isinstance(op, Gemm) for op in context.statements):
         side = round(sqrt(target.multiprocessors / target.dies))
-        yield launch, "panel", side if _is_plain(launch, context) else None
+        yield launch, RASTER_GROUP, side if _is_plain(launch, context) else None
 
 
 @rule(
@@ -81,7 +82,7 @@ def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     ordered = launch.cluster or any(isinstance(op, Swizzle) for op in context.statements)
     if longest_axis(launch, context) is not None and not ordered:
-        yield launch, "order", LongestFirst(_LEAST)
+        yield launch, TILE_ORDER, LongestFirst(_LEAST)
 
 
 def _is_plain(launch: Launch, context: Context) -> bool:

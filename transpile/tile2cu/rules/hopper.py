@@ -1,14 +1,32 @@
 """Hopper and later: when a block gets a producer warp, tiles move by TMA, and products run on wgmma where it is."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from tile2cu.analysis.accesses import buffers_used, expressions, touches
 from tile2cu.analysis.load_refusals import why_no_way
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import (
+    CALL,
+    EXPLICIT_WGMMA,
+    INSTRUCTION,
+    LAYOUT,
+    MMA_IN_FLIGHT,
+    MMA_OVERLAP,
+    NO_PRODUCER,
+    NO_TMA,
+    PING_PONG,
+    PIPELINE,
+    STAGES,
+    SYNC_SCOPE,
+    TMA_IF,
+    WARP_SPECIALISED,
+    WARPS,
+)
 from tile2cu.core.expr import int_const, static_value
-from tile2cu.core.facts import rejected
-from tile2cu.core.layout import Warps, WgmmaAccumulator, widest_swizzle_of
+from tile2cu.core.facts import Key, rejected
+from tile2cu.core.layout import WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -109,12 +127,12 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     if context.target.tma:
         reason = _why_not(launch, context)
-        yield launch, "specialised", Specialised(not reason, reason)
+        yield launch, WARP_SPECIALISED, Specialised(not reason, reason)
         for load in loads_ahead(context):
-            yield load.src.buffer, "tma_when", rows_when(load.src.buffer)
+            yield load.src.buffer, TMA_IF, rows_when(load.src.buffer)
         if reason:
             wish = "a producer warp, TMA and wgmma" if context.target.wgmma else "a producer warp and TMA"
-            yield rejected(launch, wish, reason, "change that: docs/hopper.md has the rest")
+            yield rejected(launch, NO_PRODUCER, reason, "change that: docs/hopper.md has the rest", named=wish)
 
 
 @rule(
@@ -134,7 +152,7 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     if multiplies_on_wgmma(op, context):
         split = split_of(op, _sharing(op, context))
         assert split is not None, "a product that warpgroups cannot share does not run on wgmma"
-        yield op, "warps", split
+        yield op, WARPS, split
 
 
 @rule(
@@ -151,10 +169,10 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the instruction.
     """
     if multiplies_on_wgmma(op, context):
-        columns = min(op.mnk[1] // context.facts[op, "warps"].n, MOST_COLUMNS)
+        columns = min(op.mnk[1] // context.facts[op, WARPS].n, MOST_COLUMNS)
         row = instruction_of(op, context)
         assert row is not None, "a product that wgmma does not take runs on mma.sync"
-        yield op, "instruction", f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
+        yield op, INSTRUCTION, f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
 
 
 @rule(
@@ -171,12 +189,12 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if multiplies_on_wgmma(op, context):
         m, n, k = op.mnk
-        warps: Warps = context.facts[op, "warps"]
+        warps = context.facts[op, WARPS]
         groups = warps.m // 4
         each = context.threads // WARPGROUP // _sharing(op, context)
-        yield op.c.buffer, "layout", WgmmaAccumulator(m, n, groups, warps.n, copies=each)
+        yield op.c.buffer, LAYOUT, WgmmaAccumulator(m, n, groups, warps.n, copies=each)
         if op.a.buffer.scope is Scope.FRAGMENT:
-            yield op.a.buffer, "layout", WgmmaAccumulator(m, k, groups, copies=warps.n * each)
+            yield op.a.buffer, LAYOUT, WgmmaAccumulator(m, k, groups, copies=warps.n * each)
 
 
 @rule(
@@ -198,25 +216,28 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
     """
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is not None and is_specialised(context):
-        yield op, "pipeline", pipeline
+        yield op, PIPELINE, pipeline
         for load in pipeline.loads:
             if isinstance(load, Copy):
-                yield load.dst.buffer, "slots", op.num_stages
-                yield load, "call", "tma_load"
+                yield load.dst.buffer, STAGES, op.num_stages
+                yield load, CALL, "tma_load"
         for line in lines_ahead(op, context.launch):
-            yield rejected(line, "TMA", "its tile has one dimension, and TMA's have two", "load rows of two dimensions")
+            yield rejected(
+                line, NO_TMA, "its tile has one dimension, and TMA's have two", "load rows of two dimensions"
+            )
 
 
 def is_specialised(context: Context) -> bool:
     """Whether the launch has a producer warp."""
-    decided: Specialised | None = context.facts.get(context.launch, "specialised")
+    decided = context.facts.get(context.launch, WARP_SPECIALISED)
     return decided is not None and decided.producer
 
 
 def turns_follow(op: Loop, context: Context) -> Pipeline | None:
     """A producer's loop whose turns come one after the other: none overlaps another, or is dealt to warpgroups."""
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
-    apart = all(context.facts.get(op, what) is None for what in ("overlap", "dealt", "in_flight"))
+    pipeline = context.facts.get(op, PIPELINE)
+    others: tuple[Key[Any], ...] = (MMA_OVERLAP, PING_PONG, MMA_IN_FLIGHT)
+    apart = all(context.facts.get(op, key) is None for key in others)
     return pipeline if pipeline is not None and pipeline.producer and apart else None
 
 
@@ -227,7 +248,7 @@ def on_wgmma(context: Context) -> bool:
 
 def multiplies_on_wgmma(op: Gemm, context: Context) -> bool:
     """Whether a product runs on wgmma: with a producer warp, or in a kernel whose groups the user made."""
-    return on_wgmma(context) or bool(context.facts.get(op, "wgmma"))
+    return on_wgmma(context) or bool(context.facts.get(op, EXPLICIT_WGMMA))
 
 
 def rows_when(tensor: Buffer) -> Multiple:
@@ -254,7 +275,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     """The first reason against a producer warp; empty for none."""
     if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
         return "the kernel has groups of threads, or barriers, of its own"
-    if context.facts.get(launch, "meets") is not None:
+    if context.facts.get(launch, SYNC_SCOPE) is not None:
         return "the kernel has barriers of its cluster, to which a producer does not come"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
     if refusal := _loops_refusal(loops):

@@ -8,6 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.load_refusals import why_no_prelude
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.program import (
     Assign,
@@ -56,11 +57,11 @@ def idle_blocks(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the condition, and what is computed before it.
     """
     quiet = all(isinstance(stmt, QUIET) for stmt in context.statements)
-    if not quiet or prod(launch.cluster) > 1 or context.facts.get(launch, "persistent") is not None:
+    if not quiet or prod(launch.cluster) > 1 or context.facts.get(launch, PERSISTENT) is not None:
         return
     found = idle_of(launch, launch.body, context)
     if found is not None:
-        yield launch, "idle", found
+        yield launch, EARLY_EXIT, found
 
 
 def idle_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> Idle | None:

@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.dependence import broken_by
+from tile2cu.core.decisions import COPIED_OPERAND, MMA_IN_FLIGHT, PIPELINE, SHARED_LAYOUT, STAGES
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -107,7 +108,7 @@ def product_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: what runs while the product is in flight, and two slots for each shared tile that is written then; or of the
     product, the fragment to copy. The launch is then decided anew with the copy.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer or not on_wgmma(context) or pipeline.stages < 2:
         return
     if not is_at_top(op, context):
@@ -151,11 +152,11 @@ def _in_shared(op: Loop, before: tuple[Stmt, ...], products: tuple[Gemm, ...], c
         return
     alone = all(_handed_over(tile, (*before, *products), context) for tile in tiles)
     ledger = ledger_of(context.launch, context, workspaces_of(context), ())
-    more = sum(context.facts[tile, "layout"].bytes for tile in tiles)
+    more = sum(context.facts[tile, SHARED_LAYOUT].bytes for tile in tiles)
     if alone and ledger.total + more <= ledger.limit:
-        yield op, "in_flight", InFlight(before=before, product=products[0], written=tiles, beside=products[1:])
+        yield op, MMA_IN_FLIGHT, InFlight(before=before, product=products[0], written=tiles, beside=products[1:])
         for tile in tiles:
-            yield tile, "slots", 2
+            yield tile, STAGES, 2
 
 
 def _in_registers(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Context) -> Iterator[Decision]:
@@ -174,9 +175,9 @@ def _in_registers(op: Loop, before: tuple[Stmt, ...], product: Gemm, context: Co
     if isinstance(copied, Copy) and copied.dst.buffer is tile and copied.src.buffer.scope is Scope.FRAGMENT:
         handed_over = _handed_over(tile, (copied, product), context)
         if handed_over and _handed_over(copied.src.buffer, before, context):
-            yield op, "in_flight", InFlight(before=before[:-1], product=product, copied=copied)
+            yield op, MMA_IN_FLIGHT, InFlight(before=before[:-1], product=product, copied=copied)
     elif _handed_over(tile, (*before, product), context) and has_room(tile, context):
-        yield product, "copied", tile.name
+        yield product, COPIED_OPERAND, tile.name
 
 
 def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_written, overwrites, used_by_itself, viewed
 from tile2cu.analysis.prelude import before, outermost
+from tile2cu.core.decisions import DEFERRED_REDUCTION, LAYOUT, MMA_OVERLAP, THREAD_LOCAL_SUM, UNMASKED_ITERATIONS
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -18,7 +19,7 @@ from tile2cu.core.program import (
     operations,
     steps,
 )
-from tile2cu.core.schedule import Overlap, RunningSum
+from tile2cu.core.schedule import RunningSum
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _ATTENTION = """
@@ -63,13 +64,13 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the sum, and that its reduction leaves each thread its own part.
     """
-    overlap: Overlap | None = context.facts.get(op, "overlap")
-    if overlap is None or (overlap.factor is None and context.facts.get(op, "plain_turns") is None):
+    overlap = context.facts.get(op, MMA_OVERLAP)
+    if overlap is None or (overlap.factor is None and context.facts.get(op, UNMASKED_ITERATIONS) is None):
         return
     for found in running_sums((*overlap.between, *overlap.late), op, context):
-        if context.facts[found.reduce.src, "layout"].along(found.reduce.dim).warps == 1:
-            yield op, "late_sum", found
-            yield found.reduce, "own", True
+        if context.facts[found.reduce.src, LAYOUT].along(found.reduce.dim).warps == 1:
+            yield op, DEFERRED_REDUCTION, found
+            yield found.reduce, THREAD_LOCAL_SUM, True
             return
 
 

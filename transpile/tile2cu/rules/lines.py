@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions, lets_for, variables
+from tile2cu.core.decisions import PREFETCHED_VECTORS
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import LinesAhead
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -49,4 +50,4 @@ def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:
     )
     if lines:
         names = variables(*(expr for copy in lines for expr in expressions(copy)))
-        yield op, "lines", LinesAhead(lines, lets_for(names, op.body))
+        yield op, PREFETCHED_VECTORS, LinesAhead(lines, lets_for(names, op.body))

@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.runs import is_run, of_packet, starts_packet
+from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
     Binary,
@@ -32,6 +33,7 @@ from tile2cu.core.expr import (
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
 from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.schedule import DotOfFour
 from tile2cu.rules.alike import alike, starts_at
 from tile2cu.rules.dots import dot_of_four
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -148,22 +150,22 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: the elements a packet, 1 for none; the sum of four products.
     """
-    layout = context.facts.get(op, "layout")
+    layout = context.facts.get(op, LAYOUT)
     if layout is None:
         return
     in_memory = is_over_memory(op)
     dot = _dot(op, layout, context)
-    if dot is not None:
-        yield op, "vector", layout.vector
-        yield op, "dot_of_four", dot
+    if dot is not None and isinstance(layout, Blocked):
+        yield op, VECTOR, layout.vector
+        yield op, DOT_OF_FOUR, dot
         return
     if spread_tiles(op, layout, context.bounds):
-        yield op, "vector", SPREAD
+        yield op, VECTOR, SPREAD
         return
     because, edit = _why_single(op, layout, context)
-    yield op, "vector", 1 if because or not in_memory else layout.vector
+    yield op, VECTOR, layout.vector if in_memory and not because and isinstance(layout, Blocked) else 1
     if because and in_memory:
-        yield rejected(op, "packets", because, edit)
+        yield rejected(op, NOT_VECTORISED, because, edit)
 
 
 def is_side_by_side(op: Parallel, layout: FragmentLayout, context: Context) -> bool:
@@ -184,7 +186,7 @@ def is_over_memory(op: Parallel) -> bool:
     return any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
 
 
-def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> object:
+def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> DotOfFour | None:
     """The sum of four products that a loop is, if it runs there."""
     return dot_of_four(op, context) if isinstance(layout, Blocked) and layout.vector % 4 == 0 else None
 
@@ -214,8 +216,8 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: True where the loop's last statement stores a tile that it does not read.
     """
-    vector: int = context.facts.get(op, "vector") or 1
-    layout = context.facts.get(op, "layout")
+    vector = context.facts.get(op, VECTOR) or 1
+    layout = context.facts.get(op, LAYOUT)
     *before, last = op.body
     if vector == 1 or not isinstance(layout, Blocked) or not isinstance(last, Store):
         return
@@ -227,7 +229,7 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     each_once = prod(layout.threads) == layout.block_threads
     apart = tile not in read and tile.of is None and not viewed(context.launch, tile)
     if whole and several and each_once and apart and any(other.scope is Scope.SHARED for other in read):
-        yield op, "store_last", True
+        yield op, STORE_LAST, True
 
 
 @rule(
@@ -256,14 +258,14 @@ def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: True for plain arithmetic without quotients of integers that stores each element in its own place.
     """
-    layout = context.facts.get(op, "layout")
+    layout = context.facts.get(op, LAYOUT)
     if not isinstance(layout, Blocked) or not layout.has_idle_lanes:
         return
     plain = all(_simple(stmt, _never) and not _divides_integers(stmt) for stmt in op.body)
     registers = all(access.buffer.scope is Scope.FRAGMENT for access in element_accesses(op.body))
     own_places = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
     if plain and registers and own_places:
-        yield op, "in_registers", True
+        yield op, IN_REGISTERS, True
 
 
 def _divides_integers(stmt: Stmt) -> bool:
@@ -310,14 +312,14 @@ def transposed(op: Parallel, context: Context) -> Iterator[Decision]:
             to = store.buffer
         case _:
             return
-    layout = context.facts.get(to, "layout")
+    layout = context.facts.get(to, LAYOUT)
     if not isinstance(layout, WgmmaAccumulator) or len(op.vars) != 2 or store.indices != op.vars:
         return
     whole = to.static_shape == tile.static_shape[::-1] == tuple(static_value(extent) for extent in op.extents)
     swapped = read == op.vars[::-1] and tile.of is None
     matrices = tile.dtype == to.dtype and tile.dtype.bits == 16 and to.static_shape[1] % (16 * layout.along_n) == 0
     if whole and swapped and matrices and to.static_shape[0] % 8 == 0:
-        yield op, "transposed", True
+        yield op, TRANSPOSED, True
 
 
 def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from math import gcd
 from tile2cu.analysis.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_packet
+from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import Expr, Role, Unary, Var, binary, int_const, quotient_of, walk, works_among_threads
 from tile2cu.core.program import (
@@ -84,7 +85,7 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
     for tensor, boxes in _boxes(context):
         yield (
             tensor,
-            "ragged",
+            BOUNDS_CHECKED,
             tuple(
                 not all(context.bounds.inside(*box.parts[dim], tensor.shape[dim], box.given) for box in boxes)
                 for dim in range(tensor.rank)
@@ -114,7 +115,7 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
     given = given_multiples(context)
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
-        yield tensor, "row_start", min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
+        yield tensor, ROW_ALIGNMENT, min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
 
 
 @rule(
@@ -147,7 +148,7 @@ def tile_part_start(launch: Launch, context: Context) -> Iterator[Decision]:
         parts = [each for each in parts if not each.whole]
         start = min((_part_start(part, context.bounds) for part in parts), default=0)
         if any(8 * start > max(8, part.buffer.dtype.bits) for part in parts):
-            yield op, "part_start", start
+            yield op, SLICE_ALIGNMENT, start
 
 
 def _part_start(part: Region, bounds: Bounds) -> int:
@@ -182,8 +183,8 @@ def tensor_row_start_when(launch: Launch, context: Context) -> Iterator[Decision
         if tensor.address is not None:
             continue
         offsets = [_offset_start(tensor, box, context.bounds) for box in boxes if box.wide]
-        if context.facts[tensor, "row_start"] == 0 and tensor.strides is None and min(offsets) >= POINTER_BYTES:
-            yield tensor, "row_start_when", Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
+        if context.facts[tensor, ROW_ALIGNMENT] == 0 and tensor.strides is None and min(offsets) >= POINTER_BYTES:
+            yield tensor, ROW_ALIGNMENT_IF, Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
 
 
 def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
@@ -245,7 +246,7 @@ def _accesses_of(
     """The accesses that a statement makes itself; a T.Parallel answers for its whole body."""
     match op:
         case Parallel():
-            vector: int = context.facts.get(op, "vector") or 1
+            vector = context.facts.get(op, VECTOR) or 1
             for stmt, below in _under_conditions((op,), lasts, given):
                 for access in own_accesses(stmt):
                     place = context.bounds.expanded(access.indices[-1])
@@ -299,7 +300,7 @@ def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
 def given_multiples(context: Context) -> dict[Expr, int]:
     """What the launcher lets a tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
     copies = [op for op in context.statements if isinstance(op, Copy)]
-    wanted = [context.facts.get(region.buffer, "tma_when") for op in copies for region in (op.src, op.dst)]
+    wanted = [context.facts.get(region.buffer, TMA_IF) for op in copies for region in (op.src, op.dst)]
     found: dict[Expr, int] = {}
     for multiple in wanted:
         if multiple is not None:

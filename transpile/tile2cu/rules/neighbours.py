@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.decisions import ATOMIC_VECTOR
 from tile2cu.core.expr import Expr, Load, Var, binary, int_const, static_value, substitute, walk
 from tile2cu.core.program import Atomic, Buffer, Loop, LoopKind, Reduction, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -50,7 +51,7 @@ def atomic_packet(op: Loop, context: Context) -> Iterator[Decision]:
         _starts_packet(buffer, first[-1], op.count, context.bounds)
         for buffer, first in ((add.buffer, to), (add.value.buffer, source))
     ):
-        yield op, "packet", op.count
+        yield op, ATOMIC_VECTOR, op.count
 
 
 def _first(indices: tuple[Expr, ...], lane: Var) -> tuple[Expr, ...] | None:

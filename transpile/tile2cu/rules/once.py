@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, variables, viewed
+from tile2cu.core.decisions import CALL, STREAMING
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Loop, While, walk_stmts
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -36,7 +37,7 @@ def read_once(op: Copy, context: Context) -> Iterator[Decision]:
     Gives: the extents that must be 1.
     """
     tensor, tile = op.src.buffer, op.dst.buffer
-    if context.facts.get(op, "call") != "copy_async" or op.row is not None or _is_shared_out(tile, context):
+    if context.facts.get(op, CALL) != "copy_async" or op.row is not None or _is_shared_out(tile, context):
         return
     if tile.dtype.bytes_of(tile.static_shape[-1]) % _LINE:
         return
@@ -51,7 +52,7 @@ def read_once(op: Copy, context: Context) -> Iterator[Decision]:
     extents = [extent for block, extent in zip(launch.blocks, launch.grid, strict=True) if block not in moving]
     alone = tuple(extent for extent in extents if static_value(extent) != 1)
     if all(isinstance(extent, Var) and extent.role is Role.SIZE for extent in alone):
-        yield op, "once", alone
+        yield op, STREAMING, alone
 
 
 def _is_shared_out(tile: Buffer, context: Context) -> bool:

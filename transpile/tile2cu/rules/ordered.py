@@ -1,6 +1,7 @@
 """Whose barriers order what: tiles that the user's barriers order, or those of products; tensors that ours do, too."""
 
 from tile2cu.analysis.accesses import buffers_used, shared, tensors_met_again
+from tile2cu.core.decisions import EXPLICIT_SYNC
 from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
 from tile2cu.rules.engine import Context
 from tile2cu.rules.pipeline import dealt_of
@@ -42,7 +43,7 @@ def tensors_read_again(context: Context) -> frozenset[Buffer]:
 
 def handed_over(context: Context) -> frozenset[str]:
     """The tiles that groups hand to one another by the user's barriers: TMA fills them, or several groups use them."""
-    if not context.facts.get(context.launch, "by_hand"):
+    if not context.facts.get(context.launch, EXPLICIT_SYNC):
         return frozenset()
     users: dict[str, set[int | None]] = {}
 

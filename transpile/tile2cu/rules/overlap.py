@@ -14,8 +14,20 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.dependence import broken_by, depends
 from tile2cu.analysis.prelude import taken_turns
 from tile2cu.analysis.regions import is_fixed
+from tile2cu.core.decisions import (
+    LAYOUT,
+    MMA_OVERLAP,
+    PING_PONG,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REGISTER_OPERAND,
+    REGISTER_SHARES,
+    UNMASKED_ITERATIONS,
+    VECTOR,
+    WARPS,
+)
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.layout import FragmentLayout, Warps
+from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
 from tile2cu.passes.register_operands import HELD
@@ -83,7 +95,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: what runs when.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    pipeline = context.facts.get(op, PIPELINE)
     if pipeline is not None and pipeline.producer and on_wgmma(context) and turns_follow_alone(op, pipeline, context):
         found = _overlap(pipeline, op)
         if (
@@ -91,7 +103,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
             and _suits(found, op, pipeline, context)
             and fit(_registers_of(context.launch, context), context.launch)
         ):
-            yield op, "overlap", found
+            yield op, MMA_OVERLAP, found
 
 
 @rule(
@@ -112,7 +124,7 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the mask, a branch directly behind the first product that changes its result only, on a condition that no
     tile or tensor decides.
     """
-    found: Overlap | None = context.facts.get(op, "overlap")
+    found = context.facts.get(op, MMA_OVERLAP)
     mask = found.between[0] if found is not None and found.between else None
     if found is None or found.factor or not isinstance(mask, If) or mask.orelse:
         return
@@ -121,7 +133,7 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     tile = found.first.c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
     if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
-        yield op, "plain_turns", PlainTurns(tile, mask)
+        yield op, UNMASKED_ITERATIONS, PlainTurns(tile, mask)
 
 
 @rule(
@@ -140,9 +152,9 @@ def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: of the product, the tile. The launch is then decided anew with a fragment in its place.
     """
-    first: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
-    overlap: Overlap | None = context.facts.get(op, "overlap")
-    dealt: Dealt | None = context.facts.get(op, "dealt")
+    first = context.facts.get(context.launch, PROLOGUE_LOADS)
+    overlap = context.facts.get(op, MMA_OVERLAP)
+    dealt = context.facts.get(op, PING_PONG)
     if first is None or (overlap is None and dealt is None):
         return
     spent = _registers_of(context.launch, context)
@@ -152,10 +164,10 @@ def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
     for product in (overlap.first,) if overlap is not None else reversed(dealt.products if dealt is not None else ()):
         copied = _copied_from(product, first, context)
         if copied is not None:
-            yield product, "held", copied.name  # as it was decided before, or as the user wrote it
+            yield product, REGISTER_OPERAND, copied.name  # as it was decided before, or as the user wrote it
         elif _can_be_held(product, first, context) and (words := _words_of(product, context)) <= room:
             if dealt is not None or _side_by_side(spent + words, context) == _side_by_side(spent, context):
-                yield product, "held", product.a.buffer.name
+                yield product, REGISTER_OPERAND, product.a.buffer.name
             return
 
 
@@ -190,7 +202,7 @@ def _can_be_held(product: Gemm, first: FirstTiles, context: Context) -> bool:
 def _words_of(product: Gemm, context: Context) -> int:
     """What a thread spends on a product's first operand, in registers of 4 bytes."""
     tile = product.a.buffer
-    warps: Warps = context.facts[product, "warps"]
+    warps = context.facts[product, WARPS]
     return prod(tile.static_shape) * tile.dtype.bytes // 4 // (_WARPGROUP * warps.m // 4)
 
 
@@ -213,9 +225,9 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
     groups = warpgroups(launch)
     even = _REGISTERS // (groups + 1)  # the producer's warp counts as much as a warpgroup
     if groups == 1 or _registers_of(launch, context) + OTHER_REGISTERS <= even:
-        yield launch, "registers", None
+        yield launch, REGISTER_SHARES, None
     else:
-        yield launch, "registers", RegisterShares(_PRODUCER_REGISTERS, share(launch))
+        yield launch, REGISTER_SHARES, RegisterShares(_PRODUCER_REGISTERS, share(launch))
 
 
 def share(launch: Launch) -> int:
@@ -245,7 +257,7 @@ def fit(tiles: int, launch: Launch) -> bool:
 
 def has_room(tile: Buffer, context: Context) -> bool:
     """Whether a thread has room for a second fragment like this one, beside the tiles and overlapping turns."""
-    words: int = context.facts[tile, "layout"].words(tile.dtype.bytes)
+    words: int = context.facts[tile, LAYOUT].words(tile.dtype.bytes)
     return fit(_registers_of(context.launch, context) + words, context.launch)
 
 
@@ -254,13 +266,13 @@ def _registers_of(launch: Launch, context: Context) -> int:
     registers of 4 bytes.
     """
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
-    layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, "layout")) for tile in tiles]
+    layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, LAYOUT)) for tile in tiles]
     packets = [
-        context.facts[op, "layout"].registers
+        context.facts[op, LAYOUT].registers
         for loop in context.statements
         if isinstance(loop, Loop)
         for op in walk_stmts(loop.body)
-        if isinstance(op, Parallel) and context.facts[op, "vector"] > 1
+        if isinstance(op, Parallel) and context.facts[op, VECTOR] > 1
     ]
     tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
     return tiles_words + min(max(packets, default=0), _PACKET_REGISTERS)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
+from tile2cu.core.decisions import ALIASING, PIPELINE, PROLOGUE_LOADS
 from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import (
     Assert,
@@ -34,7 +35,7 @@ from tile2cu.core.program import (
     Sync,
     While,
 )
-from tile2cu.core.schedule import FirstTiles, Overlay, Part, Pipeline
+from tile2cu.core.schedule import Overlay, Part, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
 
@@ -82,7 +83,7 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     joined = Overlay((), workspaces=True)
     if _total(joined, launch, context) <= plain.limit:
-        yield launch, "overlay", joined
+        yield launch, ALIASING, joined
     if _total(joined, launch, context) <= plain.limit or not all(map(_is_ordered, context.statements)):
         return
     for lifetimes, earliest in _lifetimes(launch, context):
@@ -97,7 +98,7 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
             cuts = min(totals, key=lambda more: (totals[more], more))
             best = totals[cuts]
         if best <= plain.limit:
-            yield launch, "overlay", _overlay(lifetimes, cuts)
+            yield launch, ALIASING, _overlay(lifetimes, cuts)
             return
 
 
@@ -123,7 +124,7 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
     and the other threads' tiles share memory wherever their lifetimes allow it.
     """
     pipelines: Mapping[int, Pipeline] = {
-        id(op): found for op in context.statements if (found := context.facts.get(op, "pipeline")) is not None
+        id(op): each for op in context.statements if (each := context.facts.get(op, PIPELINE)) is not None
     }
     loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
     filling = {id(op): outermost(launch.body, op) for op in loops if isinstance(op, Loop)}
@@ -132,7 +133,7 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
     found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
     yield found, max((lifetimes.end(stmt) + 1 for stmt in filling.values()), default=0)
     filled = {buffer for op in loops for buffer in pipelines[id(op)].buffers}
-    first: FirstTiles | None = context.facts.get(launch, "first_tiles")
+    first = context.facts.get(launch, PROLOGUE_LOADS)
     filled |= {load.dst.buffer for load in first.loads} if first is not None else set()
     if filled and filled != {tile for tile, _ in found}:
         yield [(tile, life) for tile, life in found if tile not in filled], 0

@@ -8,6 +8,7 @@ from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import LAYOUT, MMA_OVERLAP, PIPELINE, WARPGROUP_TRIP_COUNT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
     Binary,
@@ -41,7 +42,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.core.schedule import Overlap, OwnTurns, Pipeline
+from tile2cu.core.schedule import Overlap, OwnTurns
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.hopper import warpgroups
@@ -92,8 +93,8 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: where a block's rows start and end, the last column that the first one sees, and how many a turn has.
     """
-    overlap: Overlap | None = context.facts.get(op, "overlap")
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    overlap = context.facts.get(op, MMA_OVERLAP)
+    pipeline = context.facts.get(op, PIPELINE)
     if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_turns(op, context):
         return
     place = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
@@ -107,14 +108,14 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
     if own is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
         return
     if _some_end_sooner(overlap, own, context) and _masked_turns_change_nothing(pipeline.body, overlap, after, context):
-        yield op, "own_turns", own
+        yield op, WARPGROUP_TRIP_COUNT, own
 
 
 def _one_warpgroup_a_row(overlap: Overlap, context: Context) -> bool:
     """Whether there are several warpgroups, each with 64 rows of both products that no other has."""
     groups = warpgroups(context.launch)
     sums = [product.c.buffer for product in overlap.products]
-    shared_out = all(context.facts[product, "warps"] == Warps(4 * groups, 1) for product in overlap.products)
+    shared_out = all(context.facts[product, WARPS] == Warps(4 * groups, 1) for product in overlap.products)
     return groups > 1 and shared_out and all(tile.static_shape[0] == _ROWS * groups for tile in sums)
 
 
@@ -218,7 +219,7 @@ def _is_by_rows(stmt: Stmt, context: Context) -> bool:
             same = stmt.dst.whole and stmt.dst.buffer.static_shape == stmt.src.buffer.static_shape
             return tiles and (same or stmt.dst.buffer.scope is Scope.GLOBAL)
         case Reduce():
-            return stmt.dim == 1 and stmt.src.rank == 2 and context.facts[stmt.src, "layout"].along(1).warps == 1
+            return stmt.dim == 1 and stmt.src.rank == 2 and context.facts[stmt.src, LAYOUT].along(1).warps == 1
         case If():
             return not stmt.orelse and all(_is_by_rows(each, context) for each in stmt.then)
         case Parallel():

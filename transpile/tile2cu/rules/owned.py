@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tile2cu.analysis.accesses import Access, element_accesses, own_accesses
 from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import LAYOUT, VECTOR
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -166,7 +167,7 @@ class Owners:
     def _copied(self, op: Copy, tile: Buffer) -> Tiled | None:
         """Between a tensor and a whole fragment whose threads hold runs of a row: those move what they hold."""
         region, fragment = (op.src, op.dst) if op.src.buffer is tile else (op.dst, op.src)
-        layout = self.context.facts.get(fragment.buffer, "layout") if fragment.buffer.scope is Scope.FRAGMENT else None
+        layout = self.context.facts.get(fragment.buffer, LAYOUT) if fragment.buffer.scope is Scope.FRAGMENT else None
         if tile.scope is not Scope.GLOBAL or region.buffer is not tile:
             return None
         box = tuple(map(self._side, region.ranges))
@@ -224,10 +225,10 @@ class Owners:
 
     def _whole_layout(self, op: Parallel) -> FragmentLayout | None:
         """The layout of a loop, if it has the loop's extents, and each turn one thread that touches what it names."""
-        layout: FragmentLayout | None = self.context.facts.get(op, "layout")
+        layout = self.context.facts.get(op, LAYOUT)
         if layout is None or layout.replicas != 1:
             return None
-        if self.context.facts.get(op, "vector") == SPREAD and not isinstance(layout, Blocked):
+        if self.context.facts.get(op, VECTOR) == SPREAD and not isinstance(layout, Blocked):
             return None  # lanes hand packets to one another
         return layout if layout.shape == tuple(map(static_value, op.extents)) else None
 

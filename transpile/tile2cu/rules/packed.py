@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import Access, element_accesses, expressions, used_by_itself
+from tile2cu.core.decisions import LAYOUT, PACKED_BUFFERS, PACKED_GROUP, VECTOR
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Expr, static_value, walk
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
@@ -75,7 +76,7 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
             case _:
                 pass
     if found:
-        yield launch, "packed", tuple(found)
+        yield launch, PACKED_BUFFERS, tuple(found)
 
 
 @rule(
@@ -97,13 +98,13 @@ def pairs(op: Copy | Parallel, context: Context) -> Iterator[Decision]:
         case Copy() if _is_packed_memory(op.dst.buffer) and op.src.buffer.scope not in _IN_MEMORY:
             yield (
                 op,
-                "together",
-                _require(op.dst.buffer, op.span, _neighbours(context.facts.get(op.src.buffer, "layout"))),
+                PACKED_GROUP,
+                _require(op.dst.buffer, op.span, _neighbours(context.facts.get(op.src.buffer, LAYOUT))),
             )
         case Parallel():
             for access in _packed_stores(op.body):
-                vector = context.facts.get(op, "vector") or 1
-                yield op, "together", 1 if vector == 1 else _require(access.buffer, access.span, vector)
+                vector = context.facts.get(op, VECTOR) or 1
+                yield op, PACKED_GROUP, 1 if vector == 1 else _require(access.buffer, access.span, vector)
         case _:
             pass
 

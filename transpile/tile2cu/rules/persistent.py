@@ -5,6 +5,7 @@ from math import prod
 
 from tile2cu.analysis.accesses import read_by_itself, variables, viewed
 from tile2cu.analysis.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
+from tile2cu.core.decisions import MMA_OVERLAP, PERSISTENT, PROLOGUE_LOADS, REGISTER_OPERAND, REGISTER_SHARES, WARPS
 from tile2cu.core.expr import Role
 from tile2cu.core.program import (
     Gemm,
@@ -13,7 +14,7 @@ from tile2cu.core.program import (
     Scope,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Overlap, Persistent, Pipeline
+from tile2cu.core.schedule import FirstTiles, Persistent, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_turns
 from tile2cu.rules.idle import QUIET, idle_of
@@ -74,22 +75,26 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: how tiles are dealt.
     """
     producer = producer_loop(launch, context.facts)
-    first: FirstTiles | None = context.facts.get(launch, "first_tiles")
-    if producer is None or first is None or context.facts.get(launch, "registers") is None or launch.prelude:
+    first = context.facts.get(launch, PROLOGUE_LOADS)
+    if producer is None or first is None or context.facts.get(launch, REGISTER_SHARES) is None or launch.prelude:
         return
     loop, pipeline = producer
     taken = taken_turns(loop, pipeline, launch.body)
     turn = taken.values if taken is not None else ()
     if (around(launch.body, loop) and not turn) or prod(launch.cluster) > 1:
         return
-    overlap: Overlap | None = context.facts.get(loop, "overlap")
-    if overlap is None or context.facts.get(overlap.first, "held") is None or not _only_rings(first, pipeline, context):
+    overlap = context.facts.get(loop, MMA_OVERLAP)
+    if (
+        overlap is None
+        or context.facts.get(overlap.first, REGISTER_OPERAND) is None
+        or not _only_rings(first, pipeline, context)
+    ):
         return
     queue = bool(turn) or not equal_turns(loop, context)
     found = idle_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
     idle = found.condition if found is not None and _sized_by_shapes(launch) else None
     if not turn or idle is None:  # a whole warp asks about turns, one thread takes what another warp has dealt
-        yield launch, "persistent", Persistent(queue, values_of_tile(launch, context.facts, idle), idle, turn)
+        yield launch, PERSISTENT, Persistent(queue, values_of_tile(launch, context.facts, idle), idle, turn)
 
 
 def _sized_by_shapes(launch: Launch) -> bool:
@@ -107,7 +112,7 @@ def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool
         stmt for stmt in walk_stmts(launch.body) if any(load.dst.buffer in read_by_itself(stmt) for load in first.loads)
     ]
     inside_warps = all(
-        context.facts[stmt, "warps"].n == 1 if isinstance(stmt, Gemm) else stmt.dim == 1
+        context.facts[stmt, WARPS].n == 1 if isinstance(stmt, Gemm) else stmt.dim == 1
         for stmt in context.statements
         if isinstance(stmt, Gemm | Reduce)
     )

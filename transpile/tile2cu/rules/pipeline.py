@@ -6,6 +6,15 @@ from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
 from tile2cu.analysis.prefetch import names_of, stays
 from tile2cu.analysis.prelude import taken_turns
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.core.decisions import (
+    FEWER_STAGES,
+    NOT_PIPELINED,
+    NOT_PREFETCHED,
+    PING_PONG,
+    PIPELINE,
+    STAGES,
+    WARP_SPECIALISED,
+)
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -20,7 +29,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline, Specialised
+from tile2cu.core.schedule import Dealt, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -55,11 +64,11 @@ def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     """
     yield from _not_ahead(op, context.launch)
     pipeline = pipeline_of(op, context.launch, producer=False) if context.target.cp_async else None
-    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    specialised = context.facts.get(context.launch, WARP_SPECIALISED)
     if pipeline is not None and not (specialised and specialised.producer):
-        yield op, "pipeline", pipeline
+        yield op, PIPELINE, pipeline
         for buffer in pipeline.buffers:
-            yield buffer, "slots", slots_of(buffer, context.launch, ahead_pipeline)
+            yield buffer, STAGES, slots_of(buffer, context.launch, ahead_pipeline)
 
 
 def ahead_pipeline(loop: Loop, launch: Launch) -> Pipeline | None:
@@ -91,7 +100,7 @@ def turns_follow_alone(loop: Loop, pipeline: Pipeline, context: Context) -> bool
 
 def dealt_of(context: Context) -> Dealt | None:
     """How two warpgroups take the turns of the producer's loop in alternation; None where they do not."""
-    found = (context.facts.get(op, "dealt") for op in context.launch.body if isinstance(op, Loop))
+    found = (context.facts.get(op, PING_PONG) for op in context.launch.body if isinstance(op, Loop))
     return next(filter(None, found), None)
 
 
@@ -128,21 +137,18 @@ def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
     """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead, or less far than asked for."""
     copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
     if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
-        yield rejected(loop, "pipeline", "num_stages is 0", "num_stages=2 or more")
+        yield rejected(loop, NOT_PIPELINED, "num_stages is 0", "num_stages=2 or more")
     if loop.stages_asked:
-        yield rejected(
-            loop, f"{loop.stages_asked} stages", "their tiles do not fit into shared memory", "smaller tiles"
-        )
+        because, stages = "their tiles do not fit into shared memory", f"{loop.stages_asked} stages"
+        yield rejected(loop, FEWER_STAGES, because, "smaller tiles", named=stages)
     if loop.kind is LoopKind.PIPELINED and loop.num_stages > 0:
         for copy in copies:
             because, edit = stays(copy, loop, launch)
             if because:
-                yield rejected(copy, "ahead of its loop", because, edit)
+                yield rejected(copy, NOT_PREFETCHED, because, edit)
         for op in loop.body:
             if isinstance(op, Parallel) and (because := _fills_by_elements(op)):
-                yield rejected(
-                    op, "ahead of its loop", because, "T.copy of whole boxes of the tensor, where it has them"
-                )
+                yield rejected(op, NOT_PREFETCHED, because, "T.copy of whole boxes of the tensor, where it has them")
 
 
 def _fills_by_elements(op: Parallel) -> str:

@@ -3,11 +3,22 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses
+from tile2cu.core.decisions import (
+    CALL,
+    ELECTED_WRITERS,
+    GEMM_SLICES,
+    LAYOUT,
+    NO_CP_ASYNC,
+    ONE_THREAD_PER_ELEMENT,
+    PIPELINE,
+    REDUCTION_WARPS,
+    ROW_ALIGNMENT,
+    STAGED_BECAUSE,
+)
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
-from tile2cu.core.schedule import Pipeline
 from tile2cu.passes.in_place_updates import only_it_reads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -38,7 +49,7 @@ def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
     Gives: the reason of each copy that does that.
     """
     if op.reason:
-        yield op, "reason", op.reason
+        yield op, STAGED_BECAUSE, op.reason
 
 
 @rule(
@@ -66,20 +77,20 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the call of each copy that runs ahead of the loop.
     """
-    pipeline: Pipeline | None = context.facts.get(op, "pipeline")
+    pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or pipeline.producer:
         return
     for load in pipeline.copies:
         tensor, tile = load.src.buffer, load.dst.buffer
-        row_start = context.facts[tensor, "row_start"]
+        row_start = context.facts[tensor, ROW_ALIGNMENT]
         fits = tensor.dtype == tile.dtype and (row_start == 0 or row_start >= _CP_ASYNC_BYTES)
-        yield load, "call", "load" if pipeline.staged else "copy_async" if fits else "copy"
+        yield load, CALL, "load" if pipeline.staged else "copy_async" if fits else "copy"
         if tensor.dtype != tile.dtype:
             because = f"it changes {tensor.dtype} to {tile.dtype}, and cp.async moves bytes"
-            yield rejected(load, "cp.async", because, f"allocate `{tile.name}` as {tensor.dtype}")
+            yield rejected(load, NO_CP_ASYNC, because, f"allocate `{tile.name}` as {tensor.dtype}")
         elif not fits:
             because = f"rows of `{tensor.name}` start at multiples of {row_start} bytes, and cp.async takes 4 at least"
-            yield rejected(load, "cp.async", because, "pad the tensor's rows")
+            yield rejected(load, NO_CP_ASYNC, because, "pad the tensor's rows")
 
 
 @rule(
@@ -104,7 +115,7 @@ def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
 
     Gives: the names of the operands that are parts.
     """
-    yield op, "parts", ", ".join(region.buffer.name for region in (op.a, op.b) if not region.whole)
+    yield op, GEMM_SLICES, ", ".join(region.buffer.name for region in (op.a, op.b) if not region.whole)
 
 
 @rule(
@@ -119,8 +130,8 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
 
     Gives: the call.
     """
-    if context.facts.get(op, "call") is None:
-        yield op, "call", "copy"
+    if context.facts.get(op, CALL) is None:
+        yield op, CALL, "copy"
 
 
 @rule(
@@ -139,8 +150,8 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
 
     Gives: the call.
     """
-    if context.facts.get(op, "call") is None:
-        yield op, "call", op.kind.atomic
+    if context.facts.get(op, CALL) is None:
+        yield op, CALL, op.kind.atomic
 
 
 @rule(
@@ -170,7 +181,7 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
     Gives: "once" when replicas skip the whole loop, "stores" when they skip what it writes and prints, "all" otherwise;
     whether one thread is to do all of an element. The launch is then decided anew with it.
     """
-    layout: FragmentLayout = context.facts[op, "layout"]
+    layout = context.facts[op, LAYOUT]
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
     memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
     prints = any(isinstance(stmt, Print) for stmt in walk_stmts(op.body))
@@ -181,14 +192,14 @@ def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
         raise _one_thread_knows(update, op, layout)
     if layout.replicas > 1 and len(memory) < len(stores) and _changes_in_place(op):
         alone = only_it_reads(op, context.launch)
-        yield op, "owners", "once" if alone else "stores"
+        yield op, ELECTED_WRITERS, "once" if alone else "stores"
         if not alone:
-            yield op, "by_one_each", True
+            yield op, ONE_THREAD_PER_ELEMENT, True
         return
     if layout.replicas == 1 or not (memory or prints):
-        yield op, "owners", "all"
+        yield op, ELECTED_WRITERS, "all"
     else:
-        yield op, "owners", "once" if len(memory) == len(stores) else "stores"
+        yield op, ELECTED_WRITERS, "once" if len(memory) == len(stores) else "stores"
 
 
 def _changes_in_place(op: Parallel) -> bool:
@@ -229,7 +240,7 @@ def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
     Gives: the warps that share the reduced dimension, 1 when shuffles are enough or the source lies in shared memory.
     """
     if op.src.scope is Scope.SHARED:
-        yield op, "workspace", 1
+        yield op, REDUCTION_WARPS, 1
         return
-    layout: FragmentLayout = context.facts[op.src, "layout"]
-    yield op, "workspace", layout.along(op.dim).warps
+    layout = context.facts[op.src, LAYOUT]
+    yield op, REDUCTION_WARPS, layout.along(op.dim).warps

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.decisions import NO_SETMAXNREG, SETMAXNREG
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import If, Launch, Loop, SetRegisters, Stmt, While, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -39,11 +40,11 @@ def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     reason = _refusal(launch, found, started_with)
     for stmt, _, _ in found:
         if reason:
-            yield rejected(stmt, "setmaxnreg", reason, "give the groups shares that add up")
+            yield rejected(stmt, NO_SETMAXNREG, reason, "give the groups shares that add up")
         else:
-            yield stmt, "hands_over", started_with
+            yield stmt, SETMAXNREG, started_with
     if not reason:
-        yield launch, "hands_over", started_with
+        yield launch, SETMAXNREG, started_with
 
 
 _Found = tuple[SetRegisters, int | None, bool]  # the statement, its group, and whether a loop or branch may repeat it

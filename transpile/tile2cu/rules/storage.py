@@ -6,6 +6,20 @@ from math import prod
 
 from tile2cu.analysis.accesses import buffers_used, element_accesses, viewed
 from tile2cu.analysis.prelude import producer_loop
+from tile2cu.core.decisions import (
+    ALIASING,
+    LAYOUT,
+    MMA_OVERLAP,
+    PERSISTENT,
+    PING_PONG,
+    PROLOGUE_LOADS,
+    REDUCTION_WARPS,
+    SHARED_BUDGET,
+    SHARED_LAYOUT,
+    STAGES,
+    STORE_STAGING,
+    WORKSPACES,
+)
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import walk
 from tile2cu.core.layout import Blocked, SharedLayout
@@ -26,10 +40,8 @@ from tile2cu.core.schedule import (
     BARRIERS,
     DRAWN,
     TAKEN,
-    Dealt,
     Ledger,
     Overlay,
-    Persistent,
     Staging,
     Workspace,
     round_up,
@@ -71,7 +83,7 @@ def line_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
             continue
         layout = SharedLayout(tile.static_shape, tile.dtype.bits, swizzle=_LINE)
         if layout.row_bytes % layout.alignment == 0 and _read_in_runs(tile, context):
-            yield tile, "layout", layout
+            yield tile, SHARED_LAYOUT, layout
 
 
 def _read_in_runs(tile: Buffer, context: Context) -> bool:
@@ -80,7 +92,7 @@ def _read_in_runs(tile: Buffer, context: Context) -> bool:
     for op in operations(context.launch.body):
         if tile not in buffers_used(op):
             continue
-        if isinstance(op, Parallel) and isinstance(layout := context.facts.get(op, "layout"), Blocked):
+        if isinstance(op, Parallel) and isinstance(layout := context.facts.get(op, LAYOUT), Blocked):
             for access in element_accesses(op.body):
                 if access.buffer is tile and access.is_store:
                     return False
@@ -123,7 +135,7 @@ def rows_of_lanes(launch: Launch, context: Context) -> Iterator[Decision]:
         free = tile.rank == 2 and not tile.dtype.is_packed and not viewed(launch, tile)
         layout = SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES)
         if free and layout.row_bytes % _LINE == 0 and _is_read_by_rows(tile, context):
-            yield tile, "layout", layout
+            yield tile, SHARED_LAYOUT, layout
 
 
 def _pads_easily(launch: Launch, context: Context) -> bool:
@@ -167,11 +179,11 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: its layout.
     """
     for tile in shared_tiles(launch):
-        if context.facts.get(tile, "layout") is None:
-            yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bits)
+        if context.facts.get(tile, SHARED_LAYOUT) is None:
+            yield tile, SHARED_LAYOUT, SharedLayout(tile.static_shape, tile.dtype.bits)
         for view in viewed(launch, tile):
-            layout: SharedLayout = context.facts[tile, "layout"]
-            yield view, "layout", replace(layout, extents=view.static_shape, element_bits=view.dtype.bits)
+            layout = context.facts[tile, SHARED_LAYOUT]
+            yield view, SHARED_LAYOUT, replace(layout, extents=view.static_shape, element_bits=view.dtype.bits)
 
 
 @rule(
@@ -195,11 +207,11 @@ def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
     Errors: T2C-L020 with who uses what.
     """
     workspaces = workspaces_of(context)
-    yield launch, "workspaces", workspaces
-    ledger = ledger_of(launch, context, workspaces, context.facts.get(launch, "staging") or ())
+    yield launch, WORKSPACES, workspaces
+    ledger = ledger_of(launch, context, workspaces, context.facts.get(launch, STORE_STAGING) or ())
     if ledger.total > ledger.limit:
         raise _too_large(ledger, launch, context)
-    yield launch, "ledger", ledger
+    yield launch, SHARED_BUDGET, ledger
 
 
 def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
@@ -215,10 +227,10 @@ def workspaces_of(context: Context) -> tuple[Workspace, ...]:
 def _workspaces(context: Context) -> Iterator[Workspace]:
     seen: set[str] = set()
     for op in context.statements:
-        if isinstance(op, Reduce) and context.facts[op, "workspace"] > 1 and op.dst.name not in seen:
+        if isinstance(op, Reduce) and context.facts[op, REDUCTION_WARPS] > 1 and op.dst.name not in seen:
             seen.add(op.dst.name)
             extents = (prod(op.dst.static_shape),)
-            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extents, context.facts[op, "workspace"])
+            yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, extents, context.facts[op, REDUCTION_WARPS])
         if isinstance(op, Scan) and op.src.scope is Scope.FRAGMENT and op.dst.name not in seen:
             seen.add(op.dst.name)
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
@@ -235,14 +247,14 @@ def ledger_of(
     overlay: Overlay | None = None,
 ) -> Ledger:
     """Adds the tiles up in the order of their declaration, each at its alignment, as C++ does."""
-    overlay = overlay or context.facts.get(launch, "overlay") or Overlay(())
+    overlay = overlay or context.facts.get(launch, ALIASING) or Overlay(())
     rows: dict[str, int] = {}
     struct, parts = _Struct(), [_Struct() for _ in overlay.parts]
     afterwards = {staging.where: staging.layout for staging in staged}
     for tile in shared_tiles(launch):
-        layout: SharedLayout = context.facts[tile, "layout"]
+        layout = context.facts[tile, SHARED_LAYOUT]
         alignment = layout.alignment
-        rows[tile.name] = round_up(layout.bytes, alignment) * (context.facts.get(tile, "slots") or 1)
+        rows[tile.name] = round_up(layout.bytes, alignment) * (context.facts.get(tile, STAGES) or 1)
         if tile in afterwards:
             alignment = max(alignment, afterwards[tile].alignment)
             rows[tile.name] = round_up(max(rows[tile.name], afterwards[tile].bytes), alignment)
@@ -271,7 +283,7 @@ def ledger_of(
 def _of_producer(context: Context) -> Iterator[tuple[str, int]]:
     """What a producer and the others meet at, and what it hands to them besides tiles, in bytes."""
     found = producer_loop(context.launch, context.facts)
-    persistent: Persistent | None = context.facts.get(context.launch, "persistent")
+    persistent = context.facts.get(context.launch, PERSISTENT)
     if found is not None and persistent is not None and persistent.queue:
         yield DRAWN, persistent.drawn_bytes
         if persistent.turn:
@@ -307,17 +319,17 @@ def _barriers(context: Context) -> int:
     """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
     what it loads first. Where turns are dealt, each panel has one for full, and each slot two for empty.
     """
-    stays = context.facts.get(context.launch, "persistent") is not None
-    first = (1 + stays) if context.facts.get(context.launch, "first_tiles") is not None else 0
+    stays = context.facts.get(context.launch, PERSISTENT) is not None
+    first = (1 + stays) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
     found = producer_loop(context.launch, context.facts)
     if found is None:
         return 0
     op, pipeline = found
-    dealt: Dealt | None = context.facts.get(op, "dealt")
+    dealt = context.facts.get(op, PING_PONG)
     if dealt is not None:
-        layouts: list[SharedLayout] = [context.facts[tile, "layout"] for tile in pipeline.buffers]
+        layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
         return pipeline.stages * (2 + sum(layout.panels for layout in layouts)) + first
-    return 2 * pipeline.stages * (2 if context.facts.get(op, "overlap") else 1) + first
+    return 2 * pipeline.stages * (2 if context.facts.get(op, MMA_OVERLAP) else 1) + first
 
 
 def _too_large(ledger: Ledger, launch: Launch, context: Context) -> Tile2CuError:

@@ -17,6 +17,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import ALIASING, BARRIER, PIPELINE, PROLOGUE_LOADS, RETIRED, SYNC_SCOPE, WAR_ONLY
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
@@ -36,7 +37,7 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Hazard, Landing, Overlay, Pipeline
+from tile2cu.core.schedule import Hazard, Overlay, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.ordered import dealt_tile, handed_over, ordered_by_user, tensors_read_again
 from tile2cu.rules.owned import Conditions, Owners, Touch, apart
@@ -80,11 +81,11 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     walker = _Walker(context)
     walker.body(launch.body, Pending(), divergent=None)
     for stmt, hazards in walker.barriers.values():
-        yield stmt, "barrier", tuple(hazards[name] for name in sorted(hazards))
+        yield stmt, BARRIER, tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
-            yield stmt, "ends_reads", True
+            yield stmt, WAR_ONLY, True
     for sync in walker.meetings.values():
-        yield sync, "meets", True
+        yield sync, SYNC_SCOPE, True
 
 
 class _Walker:
@@ -96,7 +97,7 @@ class _Walker:
         self.uniformity = Uniformity(context.launch, ordered=(Scope.SHARED,))
         self.owners = Owners(context, self.uniformity)
         self.conditions: Conditions = ()  # of the branches on the thread around the current statement
-        self.overlay: Overlay = context.facts.get(context.launch, "overlay") or Overlay(())
+        self.overlay: Overlay = context.facts.get(context.launch, ALIASING) or Overlay(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
         self.meetings: dict[int, Sync] = {}  # to which not all threads come, but others to others
@@ -106,7 +107,7 @@ class _Walker:
         self.handed_over = handed_over(context)
         self.tensors = tensors_read_again(context)
         self.lenient = True  # of tensors, where not all threads come
-        found: FirstTiles | None = context.facts.get(context.launch, "first_tiles")
+        found = context.facts.get(context.launch, PROLOGUE_LOADS)
         self.first = found.loads if found is not None else ()
 
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
@@ -246,7 +247,7 @@ class _Walker:
         if awaits_stores(stmt):
             copies = (op for op in self.context.statements if isinstance(op, Copy) and op.begun)
             return self.tracked(op.src.buffer for op in copies)
-        landing: Landing | None = self.context.facts.get(stmt, "landing")
+        landing = self.context.facts.get(stmt, RETIRED)
         products = landing.products if landing is not None else ()
         return self.tracked(region.buffer for op in products for region in op.regions)
 
@@ -364,7 +365,7 @@ class _Walker:
         return pending.merge(self.done({}, shared_reads, touches=touches))
 
     def loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        pipeline: Pipeline | None = self.context.facts.get(stmt, "pipeline")
+        pipeline = self.context.facts.get(stmt, PIPELINE)
         pending = self.condition(stmt, pending, divergent)
         if pipeline is None or pipeline.producer:
             pending = self.before_loop(stmt, pending, divergent)

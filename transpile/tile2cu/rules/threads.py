@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.core.decisions import PTX_VERSION, SHARED_LAYOUT, SYNC_SCOPE
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call, walk
 from tile2cu.core.layout import SharedLayout
@@ -62,7 +63,7 @@ def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
     Gives: its layout.
     """
     for tile in _addressed(op):
-        yield tile, "layout", SharedLayout(tile.static_shape, tile.dtype.bits)
+        yield tile, SHARED_LAYOUT, SharedLayout(tile.static_shape, tile.dtype.bits)
 
 
 def addressed_in_rows(tile: Buffer, context: Context) -> bool:
@@ -103,7 +104,7 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
                     help=_ONLY_NVIDIA[function][1],
                 )
             if function in _VOTES:
-                yield op, "meets", "block"
+                yield op, SYNC_SCOPE, "block"
 
 
 @rule(
@@ -143,7 +144,7 @@ def pasted_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
                 )
             newest = max(newest, since if found else newest)
     if newest > (0, 0):
-        yield launch, "ptx_since", newest
+        yield launch, PTX_VERSION, newest
 
 
 def _parts(op: Stmt) -> Iterator[object]:

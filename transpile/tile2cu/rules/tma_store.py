@@ -7,6 +7,19 @@ from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, producer_loop
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import (
+    ALIASING,
+    CALL,
+    INSTEAD,
+    LAYOUT,
+    PERSISTENT,
+    STAGES,
+    STAGING_TILE,
+    STORE_OUTSTANDING,
+    STORE_STAGING,
+    TMA_IF,
+    UNSTAGED,
+)
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
@@ -23,7 +36,7 @@ from tile2cu.core.program import (
     operations,
     walk_stmts,
 )
-from tile2cu.core.schedule import Ledger, Multiple, Overlay, Staging
+from tile2cu.core.schedule import Ledger, Multiple, Staging
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.transposed_stores import transposing
 from tile2cu.passes.unstage_results import Unstaged, unstaged
@@ -96,12 +109,12 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
         return
     for direct in unstaged(launch, context.bounds):
         if _goes_without_tile(direct, context):
-            yield launch, "unstaged", direct.launch
+            yield launch, UNSTAGED, direct.launch
             return
     staged: list[Staging] = []
     yield from _additions(staged, context)
     yield from _stores(staged, context)
-    yield launch, "staging", tuple(staged)
+    yield launch, STORE_STAGING, tuple(staged)
 
 
 def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
@@ -110,10 +123,10 @@ def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
         placed = _placed(_staging(update, staged), update, staged, context)
         if placed is not None:
             staged.append(placed)
-            yield update, "call", "tma_add_start"
-            yield update, "staging", placed.name
-            yield update, "read_later", True
-            yield update.dst.buffer, "tma_when", rows_when(update.dst.buffer)
+            yield update, CALL, "tma_add_start"
+            yield update, STAGING_TILE, placed.name
+            yield update, STORE_OUTSTANDING, True
+            yield update.dst.buffer, TMA_IF, rows_when(update.dst.buffer)
 
 
 def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
@@ -126,15 +139,15 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
                 continue
             if instead is not None:
                 if is_at_top(op, context):
-                    yield op, "instead", instead
+                    yield op, INSTEAD, instead
                 continue
             staged.append(staging)
-            yield op, "call", "tma_store"
-            yield op, "staging", staging.name
-            if not is_at_top(op, context) or context.facts.get(context.launch, "persistent") is not None:
-                yield op, "read_later", True
+            yield op, CALL, "tma_store"
+            yield op, STAGING_TILE, staging.name
+            if not is_at_top(op, context) or context.facts.get(context.launch, PERSISTENT) is not None:
+                yield op, STORE_OUTSTANDING, True
             when = rows_when(copy.dst.buffer)
-            yield copy.dst.buffer if _is_given(when, context) else op, "tma_when", when
+            yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
 
 
 def _goes_without_tile(direct: Unstaged, context: Context) -> bool:
@@ -143,7 +156,7 @@ def _goes_without_tile(direct: Unstaged, context: Context) -> bool:
     Where the user's tile shares memory with others, a copy in a branch would need a place of its own.
     """
     tensor = direct.copy.dst.buffer
-    overlay: Overlay | None = context.facts.get(context.launch, "overlay")
+    overlay = context.facts.get(context.launch, ALIASING)
     shares = overlay is not None and bool(overlay.mates(direct.tile.name))
     given = static_value(tensor.shape[-1]) is not None and tensor.strides is None
     return given and not (direct.in_branch and shares) and _leaves_by_tma(direct.copy, context)
@@ -189,7 +202,7 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
         if not isinstance(op, AtomicTile) or op.kind is not Reduction.SUM:
             continue
         src, dst = op.src.buffer, op.dst.buffer
-        layout = context.facts.get(src, "layout")
+        layout = context.facts.get(src, LAYOUT)
         if not isinstance(layout, WgmmaAccumulator) or (src.dtype, dst.dtype) != (FLOAT32, FLOAT32):
             continue
         others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile)]
@@ -203,13 +216,13 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
 def _leaves_by_tma(op: Copy, context: Context) -> bool:
     """Whether a copy takes a product's result to a tensor that TMA can write."""
     src, dst = op.src.buffer, op.dst.buffer
-    if not isinstance(context.facts.get(src, "layout"), WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
+    layout = context.facts.get(src, LAYOUT)
+    if not isinstance(layout, WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False
     if _read_again(op, context) or _written_again(op, context):
         return False
-    layout: WgmmaAccumulator = context.facts[src, "layout"]
     cols = src.static_shape[1]
     panels = cols // layout.along_n % 64 == 0
     if op.transposed:  # rows come in sixty-fours
@@ -259,7 +272,8 @@ def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context)
 
 def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
     """Staging tiles of ever fewer columns, whole panels, where a warp has whole rows, and two boxes or more of them."""
-    layout: WgmmaAccumulator = context.facts[staging.like, "layout"]
+    layout = context.facts[staging.like, LAYOUT]
+    assert isinstance(layout, WgmmaAccumulator)
     rows, cols = staging.layout.extents
     panel = staging.layout.swizzle // staging.dtype.bytes
     least = panel if rows > _BOX_OF_WARPGROUP * layout.along_m else 2 * panel
@@ -276,7 +290,7 @@ def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buff
     launch = context.launch
     ring = producer_loop(launch, context.facts)
     rings = ring[1].buffers if ring is not None and dealt_of(context) is None else ()
-    taken = context.facts.get(launch, "persistent") or context.facts.get(launch, "overlay")
+    taken = context.facts.get(launch, PERSISTENT) or context.facts.get(launch, ALIASING)
     if taken is not None or launch.cluster or not is_at_top(op, context):
         return
     copies = (each for each in context.statements if isinstance(each, Copy))
@@ -284,7 +298,7 @@ def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buff
     lifetimes = Lifetimes(launch, {})
     for tile in shared_tiles(launch):
         life = lifetimes.of(tile)
-        whole = context.facts.get(tile, "slots") is None or tile in rings
+        whole = context.facts.get(tile, STAGES) is None or tile in rings
         if whole and tile not in read_later and life is not None and life.last < lifetimes.end(op):
             yield tile
 

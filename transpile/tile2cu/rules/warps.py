@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.core.decisions import BLOCK_WARPS, EXPLICIT_WGMMA, WARP_SPECIALISED, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import OF_THREAD, Call, walk
 from tile2cu.core.layout import Warps
 from tile2cu.core.program import Gemm, Launch, Policy, Reduce, Scan, Scope
-from tile2cu.core.schedule import Specialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.targets import Mfma, Mma
 
@@ -43,7 +43,7 @@ def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
             launch.span,
             help=f"use a multiple of {target.warp_size} up to {target.max_threads}",
         )
-    yield launch, "warps", -(-launch.threads // target.warp_size)
+    yield launch, BLOCK_WARPS, -(-launch.threads // target.warp_size)
 
 
 def _work_alone(context: Context) -> bool:
@@ -72,7 +72,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if _policy(op, context) is Policy.SQUARE and _on_mma(op, context):
         m, n, _ = op.mnk
-        yield op, "warps", min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
+        yield op, WARPS, min(_partitions(op, context), key=lambda w: (abs((m / w.m) / (n / w.n) - m / n), w.m))
 
 
 @rule(
@@ -92,7 +92,7 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     Errors: T2C-L010 when no partition fits.
     """
     if _policy(op, context) is Policy.FULL_ROW and _on_mma(op, context):
-        yield op, "warps", max(_partitions(op, context), key=lambda w: w.m)
+        yield op, WARPS, max(_partitions(op, context), key=lambda w: w.m)
 
 
 @rule(
@@ -109,7 +109,7 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
     Errors: T2C-L010 when no partition fits.
     """
     if op.policy is Policy.FULL_COL and _on_mma(op, context):
-        yield op, "warps", max(_partitions(op, context), key=lambda w: w.n)
+        yield op, WARPS, max(_partitions(op, context), key=lambda w: w.n)
 
 
 FMA_ROW = 16  # threads along a row of a product without tensor cores: their parts of A and B are about as large
@@ -195,9 +195,9 @@ def _policy(op: Gemm, context: Context) -> Policy:
 
 def _on_wgmma(op: Gemm, context: Context) -> bool:
     """Whether the product is shared by warpgroups: see rules/hopper.py and rules/by_hand.py."""
-    if context.facts.get(op, "wgmma"):
+    if context.facts.get(op, EXPLICIT_WGMMA):
         return True
-    specialised: Specialised | None = context.facts.get(context.launch, "specialised")
+    specialised = context.facts.get(context.launch, WARP_SPECIALISED)
     return specialised is not None and specialised.producer and bool(context.target.wgmma)
 
 

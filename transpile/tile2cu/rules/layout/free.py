@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import gcd, prod
 
 from tile2cu.analysis.accesses import Access, buffers_used, element_accesses
+from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import quotient_of, static_value, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
@@ -83,7 +84,7 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     for op in context.statements:
         if isinstance(op, Reduce) and op.dim == op.src.rank - 1 > 0 and _undecided(op.src, context):
             vector = _vector(op.src.static_shape, _bits_in_memory(op.src, context), _most_in_one(op.src, context))
-            yield op.src, "layout", _within_warps(op.src.static_shape, vector, context.of(op.src))
+            yield op.src, LAYOUT, _within_warps(op.src.static_shape, vector, context.of(op.src))
             return
 
 
@@ -140,7 +141,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
         if prod(tile.static_shape) > vector:  # else each thread has all of it, and reduces it by itself
             vector = 1 if _is_side_by_side(tile, layout, context) else _shared_out(tile.static_shape, vector, own)
             layout = _fewest_registers(tile.static_shape, vector, own)
-        yield tile, "layout", layout
+        yield tile, LAYOUT, layout
 
 
 @rule(
@@ -165,13 +166,13 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: the loop's layout, once no tile of rank 2 is left to decide.
     """
-    if context.facts.get(op, "layout") is not None or len(op.vars) != 2:
+    if context.facts.get(op, LAYOUT) is not None or len(op.vars) != 2:
         return
     tiles = [access.buffer for access in fragment_accesses(op)]
     if any(_undecided(tile, context) for tile in tiles) and not any(
         _undecided(tile, context) and tile.rank > 1 for tile in context.launch.tiles
     ):
-        yield op, "layout", _loop_layout(op, context)
+        yield op, LAYOUT, _loop_layout(op, context)
 
 
 @rule(
@@ -220,15 +221,15 @@ def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
     Gives: the loop's layout.
     Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere, or gives all threads' element a turn's value.
     """
-    if context.facts.get(op, "layout") is not None:
+    if context.facts.get(op, LAYOUT) is not None:
         return
     layout = _loop_layout(op, context)
     for access in uneven_stores(op):
         raise uneven(access, op)
     for access in fragment_accesses(op):
-        if slice_for(access, op, layout) != context.facts.get(access.buffer, "layout"):
+        if slice_for(access, op, layout) != context.facts.get(access.buffer, LAYOUT):
             raise bad_index(access, op)
-    yield op, "layout", layout
+    yield op, LAYOUT, layout
 
 
 def _loop_layout(op: Parallel, context: Context) -> Blocked:
@@ -251,7 +252,7 @@ def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
 
 
 def _undecided(tile: Buffer, context: Context) -> bool:
-    return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, "layout") is None
+    return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, LAYOUT) is None
 
 
 def _is_side_by_side(tile: Buffer, layout: Blocked, context: Context) -> bool:

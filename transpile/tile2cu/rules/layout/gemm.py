@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
@@ -34,9 +35,9 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     Errors: T2C-S002 when K does not fit the row.
     """
     row = mma_of(op, context)
-    if context.facts.get(op, "instruction") is None and row is not None:  # not on wgmma
+    if context.facts.get(op, INSTRUCTION) is None and row is not None:  # not on wgmma
         check_k(op, row)
-        yield op, "instruction", _name(row)
+        yield op, INSTRUCTION, _name(row)
 
 
 @rule(
@@ -69,12 +70,12 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
         return
     _refuse_sparse(op, context)
     _refuse_fma_in_registers(op, context)
-    yield op, "instruction", "fma"
+    yield op, INSTRUCTION, "fma"
     m, n, k = op.mnk
     if too_small_for_tensor_cores(op, context):
         because = f"{m} x {n} x {k} is less than an instruction takes along one of them"
-        yield rejected(op, "tensor cores", because, "larger tiles")
-    yield op.c.buffer, "layout", blocked((m, n), 1, context, lanes=FMA_ROW)
+        yield rejected(op, NO_TENSOR_CORES, because, "larger tiles")
+    yield op.c.buffer, LAYOUT, blocked((m, n), 1, context, lanes=FMA_ROW)
 
 
 @rule(
@@ -91,7 +92,7 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if _on_mma_sync(op, context):
         m, n, _ = op.mnk
-        yield op.c.buffer, "layout", MmaAccumulator(m, n, context.facts[op, "warps"])
+        yield op.c.buffer, LAYOUT, MmaAccumulator(m, n, context.facts[op, WARPS])
 
 
 @rule(
@@ -125,15 +126,15 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     if not _on_mma_sync(op, context):
         return
     m, n, k = op.mnk
-    warps = context.facts[op, "warps"]
+    warps = context.facts[op, WARPS]
     if op.a.buffer.scope is Scope.FRAGMENT:
-        yield op.a.buffer, "layout", mma_operand_a(m, k, warps)
+        yield op.a.buffer, LAYOUT, mma_operand_a(m, k, warps)
     if op.b.buffer.scope is Scope.FRAGMENT:
-        yield op.b.buffer, "layout", MmaOperandB(k, n, warps, transposed=op.transpose_b)
+        yield op.b.buffer, LAYOUT, MmaOperandB(k, n, warps, transposed=op.transpose_b)
 
 
 def _on_mma_sync(op: Gemm, context: Context) -> bool:
-    return str(context.facts[op, "instruction"]).startswith("mma.")
+    return str(context.facts[op, INSTRUCTION]).startswith("mma.")
 
 
 def check_k(op: Gemm, found: Mma | Mfma) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import seen_in_other_rows
 from tile2cu.analysis.banks import bank_ways
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_SWIZZLE, SHARED_LAYOUT
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
@@ -58,11 +59,11 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
         free = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
         if free and not (context.target.mfma and reads_wide_rows(buffer, context)):
             layout = swizzled(buffer)
-            yield buffer, "layout", layout
+            yield buffer, SHARED_LAYOUT, layout
             if layout.swizzle < 128:
                 row, elements = layout.row_bytes, buffer.dtype.elements_in(128)
                 edit = f"make rows of `{buffer.name}` a multiple of {elements} elements"
-                yield rejected(buffer, "128-byte swizzle", f"a row has {row} bytes, no multiple of 128", edit)
+                yield rejected(buffer, NO_SWIZZLE, f"a row has {row} bytes, no multiple of 128", edit)
 
 
 @rule(
@@ -91,7 +92,7 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     for buffer in (op.a.buffer, op.b.buffer):
         if _is_stored_freely(buffer, context) and _only_gathered(buffer, context):
-            yield buffer, "layout", _padded(buffer, context)
+            yield buffer, SHARED_LAYOUT, _padded(buffer, context)
 
 
 @rule(
@@ -113,12 +114,12 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
     Gives: a SharedLayout for the shared tile.
     """
     for tile, other in ((op.src.buffer, op.dst.buffer), (op.dst.buffer, op.src.buffer)):
-        fits = _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, "layout") is None
+        fits = _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, SHARED_LAYOUT) is None
         if fits and (
-            isinstance(context.facts.get(other, "layout"), MmaAccumulator | WgmmaAccumulator)
+            isinstance(context.facts.get(other, LAYOUT), MmaAccumulator | WgmmaAccumulator)
             or any(op is load for load in loads_ahead(context))
         ):
-            yield tile, "layout", swizzled(tile)
+            yield tile, SHARED_LAYOUT, swizzled(tile)
 
 
 @rule(
@@ -135,10 +136,10 @@ def decoded_swizzle(op: Parallel, context: Context) -> Iterator[Decision]:
 
     Gives: a SharedLayout for the shared tile.
     """
-    layout = context.facts.get(op, "layout")
+    layout = context.facts.get(op, LAYOUT)
     for tile in () if layout is None else spread_tiles(op, layout, context.bounds):
-        if _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, "layout") is None:
-            yield tile, "layout", swizzled(tile)
+        if _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, SHARED_LAYOUT) is None:
+            yield tile, SHARED_LAYOUT, swizzled(tile)
 
 
 def _is_stored_freely(buffer: Buffer, context: Context) -> bool:
@@ -159,7 +160,7 @@ def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
     """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
     if on_fma(op, context) or context.target.mfma:
         return on_fma(op, context)  # on AMD lanes read pieces of rows, whichever way K lies
-    on_wgmma = str(context.facts[op, "instruction"]).startswith("wgmma")
+    on_wgmma = str(context.facts[op, INSTRUCTION]).startswith("wgmma")
     return not on_wgmma and gathers_on_mma(op, is_a=is_a)
 
 

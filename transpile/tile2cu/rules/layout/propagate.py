@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
@@ -56,9 +57,9 @@ def copy_same(op: Copy, context: Context) -> Iterator[Decision]:
     src, dst = op.src.buffer, op.dst.buffer
     if src.scope is Scope.FRAGMENT and dst.scope is Scope.FRAGMENT:
         for known, other in ((src, dst), (dst, src)):
-            layout = context.facts.get(known, "layout")
+            layout = context.facts.get(known, LAYOUT)
             if layout is not None and known.static_shape == other.static_shape:
-                yield other, "layout", layout
+                yield other, LAYOUT, layout
 
 
 @rule(
@@ -74,11 +75,11 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     Gives: the result's layout, the source's with the reduced dimension replicated.
     Errors: T2C-L013 when the source's layout has no such slice.
     """
-    layout = context.facts.get(op.src, "layout")
+    layout = context.facts.get(op.src, LAYOUT)
     if layout is None or op.src.scope is not Scope.FRAGMENT or op.dst.scope is not Scope.FRAGMENT:
         return
     if op.src.rank == 1 and op.dst.static_shape == (1,):
-        yield op.dst, "layout", Replicated((1,), context.threads)
+        yield op.dst, LAYOUT, Replicated((1,), context.threads)
         return
     kept = slice_of(layout, tuple(dim for dim in range(op.src.rank) if dim != op.dim))
     if kept is None:
@@ -86,11 +87,11 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
             "T2C-L013",
             f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
             op.span,
-            notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, 'layout')}`"),),
+            notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, LAYOUT)}`"),),
             help="give the fragment at most three dimensions",
         )
         raise Elsewhere.of(error, op, op.src) if op.src.rank == 2 else error
-    yield op.dst, "layout", kept
+    yield op.dst, LAYOUT, kept
 
 
 @rule(
@@ -115,9 +116,9 @@ def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
     Gives: the known side's layout to the other side.
     """
     for known, other in ((op.src, op.dst), (op.dst, op.src)):
-        layout = context.facts.get(known, "layout")
+        layout = context.facts.get(known, LAYOUT)
         if layout is not None and known.scope is other.scope is Scope.FRAGMENT:
-            yield other, "layout", layout
+            yield other, LAYOUT, layout
 
 
 @rule(
@@ -134,9 +135,9 @@ def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]
     """
     covering = [access for access in fragment_accesses(op) if access.indices == op.vars]
     for access in sorted(covering, key=lambda access: not access.is_store):
-        layout = context.facts.get(access.buffer, "layout")
+        layout = context.facts.get(access.buffer, LAYOUT)
         if layout is not None and _covers(layout, op):
-            yield op, "layout", layout
+            yield op, LAYOUT, layout
             return
 
 
@@ -156,7 +157,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     Errors: T2C-L014 when a fragment is indexed by anything but the loop's variables, or the loop runs over a part of
     it, or when threads that hold the same element of it would write different values to it.
     """
-    layout = context.facts.get(op, "layout")
+    layout = context.facts.get(op, LAYOUT)
     if layout is None:
         return
     for access in uneven_stores(op):
@@ -165,7 +166,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
         wanted = slice_for(access, op, layout)
         if wanted is None or wanted.shape != access.buffer.static_shape:  # a loop over a part has a layout of its own
             raise bad_index(access, op)
-        yield access.buffer, "layout", wanted
+        yield access.buffer, LAYOUT, wanted
 
 
 @rule(
@@ -191,7 +192,7 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
     spread = {var for op in loops for var in dependent(op, op.vars)}
     for access in element_accesses(launch.body):
         if access.buffer.scope is Scope.FRAGMENT and not any(mentions(index, spread) for index in access.indices):
-            yield access.buffer, "layout", Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
+            yield access.buffer, LAYOUT, Replicated(access.buffer.static_shape, context.of(access.buffer).threads)
 
 
 def fragment_accesses(op: Parallel) -> list[Access]:

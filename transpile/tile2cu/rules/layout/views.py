@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import touches, used_by_itself
+from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.layout import split_columns
 from tile2cu.core.program import Launch, Scope
@@ -37,11 +38,11 @@ def view_split_columns(launch: Launch, context: Context) -> Iterator[Decision]:
     for tile in launch.tiles:
         if tile.scope is not Scope.FRAGMENT or tile.of is None:
             continue
-        layout = context.facts.get(tile.of, "layout")
+        layout = context.facts.get(tile.of, LAYOUT)
         if layout is None:
             continue
         split = split_columns(layout, tile.static_shape[-1])
         if split is None:
             op = next(op for op in context.statements if touches(used_by_itself(op), tile))
             raise Elsewhere.of(Tile2CuError("T2C-L014", f"`{tile.name}` lies elsewhere", op.span), op, tile)
-        yield tile, "layout", split
+        yield tile, LAYOUT, split
