@@ -128,3 +128,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_each_block_has_one_tile(case: str) -> None:
     assert dealt(**REFUSED[case]) == ""
+
+
+def test_blocks_that_have_nothing_of_their_own_are_not_persistent() -> None:
+    body = BODY.format(turns="8", above="", below="")
+    for text, found in ((body, "in turns"), (body.replace("bx * 128", "0"), "None")):
+        context = settled(text, threads=256, target="cuda:sm_90a")
+        assert str(context.facts.get(context.launch, PERSISTENT)) == found

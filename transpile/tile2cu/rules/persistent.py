@@ -93,8 +93,11 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     queue = bool(turn) or not equal_turns(loop, context)
     found = idle_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
     idle = found.condition if found is not None and _sized_by_shapes(launch) else None
+    work = values_of_tile(launch, context.facts, idle)
+    if not work:
+        return  # no block has anything of its own: all tiles are the same, as that of a grid of one block
     if not turn or idle is None:  # a whole warp asks about turns, one thread takes what another warp has dealt
-        yield launch, PERSISTENT, Persistent(queue, values_of_tile(launch, context.facts, idle), idle, turn)
+        yield launch, PERSISTENT, Persistent(queue, work, idle, turn)
 
 
 def _sized_by_shapes(launch: Launch) -> bool:
