@@ -157,6 +157,7 @@ def demand(name: str) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--programs", type=int, default=60, help="how many random programs tests/differential runs")
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
+    parser.addoption("--rule-orders", type=int, default=3, help="how many orders of the rules tests/golden shuffles")
     parser.addoption("--update-emitted", action="store_true", help="rewrite emitted/ with what tile2cu emits now")
 
 

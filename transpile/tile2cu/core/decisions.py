@@ -19,6 +19,7 @@ from tile2cu.core.program import (
     Reduce,
     SetRegisters,
     Stmt,
+    Sync,
 )
 from tile2cu.core.schedule import (
     Dealt,
@@ -164,12 +165,9 @@ WAR_ONLY: Key[bool] = Key(
 PROXY_FENCE: Key[str] = Key(
     "fence", "tiles whose generic-proxy stores are fenced for the async proxy before the statement", Stmt, str
 )
-SYNC_SCOPE: Key[str | bool] = Key(
-    "meets",
-    "scope in which threads synchronise here; True for T.sync_threads() in divergent code",
-    (Launch, Stmt),
-    (str, bool),
-)
+CLUSTER_SYNC: Key[str] = Key("meets", "the kernel has barriers of its cluster", Launch, str)
+BLOCK_VOTE: Key[str] = Key("meets", "all threads of the block take part in a vote", Stmt, str)
+BLOCK_BARRIER: Key[bool] = Key("meets", "T.sync_threads() in divergent code is the block's barrier", Sync, bool)
 EXPLICIT_SYNC: Key[bool] = Key(
     "by_hand", "the kernel has barriers of its own that order groups of threads", Launch, bool
 )

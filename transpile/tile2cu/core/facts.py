@@ -1,6 +1,6 @@
 """What has been decided, by which rule, and because of which line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -71,11 +71,23 @@ def rejected(
     return about, key, Rejected(candidate=named or key.name.removeprefix("not "), because=because, edit=edit)
 
 
+class UndeclaredError(Exception):
+    """A rule reads or writes a key that it does not declare, which is an error of the rule."""
+
+
 class Facts:
     """Settled facts. A second, different value for the same thing is an error that names both rules."""
 
     def __init__(self) -> None:
         self._settled: dict[tuple[int, Key[Any]], Fact] = {}
+        self._readable: frozenset[Key[Any]] | None = None
+        self._reader = ""
+
+    def seen_by(self, reader: str, keys: frozenset[Key[Any]]) -> "Facts":
+        """The same facts, as a rule sees them: reading any other key is an UndeclaredError."""
+        seen = Facts()
+        seen._settled, seen._reader, seen._readable = self._settled, reader, keys
+        return seen
 
     def settle(self, fact: Fact) -> bool:
         """Adds a fact; True if it is new.
@@ -95,6 +107,8 @@ class Facts:
 
     def get(self, about: Subject, key: Key[T]) -> T | None:
         """The settled value, or None."""
+        if self._readable is not None and key not in self._readable:
+            raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
         fact = self._settled.get((id(about), key))
         return None if fact is None else fact.value
 
@@ -105,11 +119,18 @@ class Facts:
 
     def fact(self, about: Subject, key: Key[Any]) -> Fact:
         """The whole fact. Raises KeyError when nothing was decided."""
+        if self._readable is not None and key not in self._readable:
+            raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
         return self._settled[(id(about), key)]
 
     def rule(self, about: Subject, key: Key[Any]) -> str:
         """The id of the rule that settled it. Raises KeyError when nothing was decided."""
         return self.fact(about, key).rule
+
+    def sort(self, rank: Callable[[str], int]) -> None:
+        """Orders the facts by the rank of their rules; those of one rank stay as they were settled."""
+        facts = sorted(self._settled.items(), key=lambda item: rank(item[1].rule))
+        self._settled = dict(facts)
 
     def __iter__(self) -> Iterator[Fact]:
         return iter(self._settled.values())

@@ -8,6 +8,7 @@ from tile2cu.analysis.accesses import may_change
 from tile2cu.analysis.prelude import around, hoisted
 from tile2cu.core.decisions import (
     BARRIER,
+    BLOCK_BARRIER,
     CALL,
     EARLY_EXIT,
     LAYOUT,
@@ -20,7 +21,6 @@ from tile2cu.core.decisions import (
     SLICE_ALIGNMENT,
     STAGING_TILE,
     STORE_OUTSTANDING,
-    SYNC_SCOPE,
     THREAD_LOCAL_SUM,
     WAR_ONLY,
 )
@@ -288,10 +288,10 @@ class Statements:
 
     def _sync(self, stmt: Sync) -> StatementView:
         """T.sync_threads(), to which the block's threads may come at different places."""
-        if not self.facts.get(stmt, SYNC_SCOPE):
+        if not self.facts.get(stmt, BLOCK_BARRIER):
             return StatementView("barrier", {"call": self._barrier_call()})
         threads = "block_threads" if self.settled.launch.groups > 1 else "threads"
-        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, SYNC_SCOPE)}]"
+        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, BLOCK_BARRIER)}]"
         return StatementView("barrier", {"call": f"tl::barrier_sync(0, {threads})"}, comments=(about,))
 
     def _of_group(self, stmt: Stmt) -> StatementView:

@@ -1,7 +1,8 @@
 """What is decided, and why.
 
-RULES is the one table, in the order tried. To add a rule, write it in the file of its area and list
-it here.
+RULES is the one table. The order within a phase follows from the keys that rules declare to read and to write; of
+rules that write the same key the earlier one of the table has priority. To add a rule, write it in the file of its area
+and list it here.
 """
 
 from tile2cu.passes.clear_in_gemm import OVERWRITES, with_overwriting_products

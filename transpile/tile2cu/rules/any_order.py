@@ -29,6 +29,8 @@ T.reduce_sum(sums, total, dim=1)
     "vector.loop.any-order",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT, VECTOR),
+    writes=(PERMUTATION_INVARIANT,),
     source="measured on an H200: benchmarks/RESULTS.md, GEMV",
     examples=(Example(_EXAMPLE, 6, "any_order", "True"),),
 )

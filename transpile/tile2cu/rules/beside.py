@@ -6,7 +6,19 @@ from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.lifetimes import Lifetimes
-from tile2cu.core.decisions import AWAITED_AT, LAYOUT, NO_MMA_IN_FLIGHT, RETIRED, RETIRED_BEFORE
+from tile2cu.core.decisions import (
+    AWAITED_AT,
+    EXPLICIT_WGMMA,
+    LAYOUT,
+    MMA_IN_FLIGHT,
+    MMA_OVERLAP,
+    NO_MMA_IN_FLIGHT,
+    PING_PONG,
+    PIPELINE,
+    RETIRED,
+    RETIRED_BEFORE,
+    WARP_SPECIALISED,
+)
 from tile2cu.core.facts import Key, rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Landing
@@ -41,6 +53,8 @@ _FEWEST = 3  # two MMAs side by side gain nothing: 1.000 to 1.002 of three kerne
     "pipeline.loop.products-beside",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(EXPLICIT_WGMMA, LAYOUT, MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
+    writes=(AWAITED_AT, NO_MMA_IN_FLIGHT, RETIRED, RETIRED_BEFORE),
     source="measured on an H200: benchmarks/RESULTS.md, attention backward",
     examples=(
         Example(_THREE, 13, "lands", "S", target="cuda:sm_90a"),

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.groups import outside_of_groups
-from tile2cu.core.decisions import CALL, EXPLICIT_SYNC, EXPLICIT_WGMMA, NO_WGMMA, SHARED_LAYOUT, TMA_IF
+from tile2cu.core.decisions import (
+    CALL,
+    EXPLICIT_SYNC,
+    EXPLICIT_WGMMA,
+    NO_WGMMA,
+    SHARED_LAYOUT,
+    TMA_IF,
+    WARP_SPECIALISED,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
@@ -50,6 +58,7 @@ _WARPGROUP = 128  # threads
     "launch.by-hand.available",
     phase=Phase.WARPS,
     on=Launch,
+    writes=(EXPLICIT_SYNC,),
     source="PTX ISA, 'mbarrier' with transactions and 'cp.async.bulk.tensor': sm_90; 'barrier': all",
     examples=(Example(_BY_HAND, "launch", "by_hand", "True", target="cuda:sm_90a"),),
 )
@@ -104,6 +113,8 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     "warps.gemm.wgmma-by-hand",
     phase=Phase.WARPS,
     on=Launch,
+    reads=(WARP_SPECIALISED,),
+    writes=(EXPLICIT_WGMMA, NO_WGMMA),
     source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
     examples=(Example(_PRODUCT, 5, "wgmma", "True", target="cuda:sm_90a"),),
 )
@@ -155,6 +166,7 @@ def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
     "select.copy.tma-by-hand",
     phase=Phase.STRICT,
     on=Copy,
+    writes=(CALL, SHARED_LAYOUT, TMA_IF),
     source="PTX ISA, 'Tensor Size, Dimension and Stride', 'Swizzling Modes'",
     examples=(
         Example(_BY_HAND, 4, "call", "tma_load", target="cuda:sm_90a"),

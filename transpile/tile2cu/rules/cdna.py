@@ -5,12 +5,14 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.core.decisions import (
+    EXPLICIT_WGMMA,
     INSTRUCTION,
     LAYOUT,
     PIPELINE,
     ROW_ALIGNMENT,
     SHARED_LAYOUT,
     STAGES,
+    WARP_SPECIALISED,
     WARPS,
     WAVE_PRIORITY,
     WAVES_PER_SIMD,
@@ -57,6 +59,7 @@ def _example(about: str | int, what: str, value: str, kernel: str = _GEMM) -> tu
     "select.gemm.mfma",
     phase=Phase.STRICT,
     on=Gemm,
+    writes=(INSTRUCTION,),
     source="AMD Instinct MI300 ISA, 'Matrix Arithmetic Instructions'",
     examples=_example(7, "instruction", "v_mfma_f32_16x16x16_f16"),
 )
@@ -77,6 +80,8 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.mfma-accumulator",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
+    writes=(LAYOUT,),
     source=_LAYOUTS,
     examples=_example("C_local", "layout", "MfmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=1), interleave=8)"),
 )
@@ -100,6 +105,8 @@ def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.mfma-rows",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
+    writes=(SHARED_LAYOUT,),
     source="triton-lang/triton, pull request 11365: the lanes that ds_read_b128 serves at once on MI300 and MI350",
     examples=_example("B_shared", "layout", "no swizzle", _WIDE),
 )
@@ -120,6 +127,8 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.mfma-operand",
     phase=Phase.FREE,
     on=Gemm,
+    reads=(LAYOUT, WARPS),
+    writes=(LAYOUT,),
     source=_LAYOUTS,
     examples=_example(
         "A_local", "layout", "MfmaAccumulator(rows=64, cols=32, warps=Warps(m=2, n=1), interleave=1)", _REGISTERS
@@ -142,6 +151,8 @@ def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     "pipeline.loop.direct",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(ROW_ALIGNMENT, SHARED_LAYOUT),
+    writes=(PIPELINE, STAGES),
     source="AMD CDNA4 ISA, 'Memory Buffer Load to LDS': 128 bits a lane, to neighbouring places",
     examples=(
         Example(_HALVES, 4, "pipeline", "3 stages of A_shared, B_shared", target="hip:gfx950"),
@@ -188,6 +199,8 @@ def _shared_bytes(tile: Buffer) -> int:
     "pipeline.loop.registers",
     phase=Phase.PIPELINE,
     on=Loop,
+    absent=(PIPELINE,),
+    writes=(PIPELINE, STAGES),
     source="AMD Instinct MI300 ISA, 'Vector Memory Instructions': a load returns to registers, and is waited for there",
     examples=(
         *_example(4, "pipeline", "2 slots of A_shared, B_shared, one tile more in registers"),
@@ -214,6 +227,7 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     "schedule.gemm.priority",
     phase=Phase.SELECT,
     on=Gemm,
+    writes=(WAVE_PRIORITY,),
     source="AMD Instinct MI300 ISA, 'S_SETPRIO': 0 to 3, the higher goes first",
     examples=_example(7, "priority", "1", _GEMM.replace("C_local)\n", 'C_local, annotations={"priority": 1})\n')),
 )
@@ -233,6 +247,8 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
     "launch.cdna.two-waves",
     phase=Phase.PIPELINE,
     on=Launch,
+    reads=(EXPLICIT_WGMMA, LAYOUT, PIPELINE, WARPS, WARP_SPECIALISED),
+    writes=(WAVES_PER_SIMD,),
     source="AMD Instinct MI300 ISA, 'Vector Registers': 512 for each lane of a SIMD, 256 of them for accumulation",
     examples=_example("launch", "waves_per_simd", "2"),
 )

@@ -7,12 +7,13 @@ from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER, is_cluster_barrier
 from tile2cu.core.decisions import (
     CLUSTER_CALL,
+    CLUSTER_SYNC,
     EXIT_BARRIER,
     MMA_OVERLAP,
     MULTICAST_BLOCKS,
     MULTICAST_MASK,
+    PING_PONG,
     PIPELINE,
-    SYNC_SCOPE,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
@@ -41,6 +42,7 @@ T.mbarrier_wait_parity(there, 0)"""
     "launch.cluster.available",
     phase=Phase.WARPS,
     on=Launch,
+    writes=(CLUSTER_SYNC,),
     source="CUDA C++ Programming Guide, 'Thread Block Clusters': compute capability 9.0",
     examples=(Example("T.cluster_sync()", "launch", "meets", "cluster", target="cuda:sm_90a"),),
 )
@@ -60,13 +62,15 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
             "cuda:sm_90a",
         )
     if place is not None:
-        yield launch, SYNC_SCOPE, "cluster"
+        yield launch, CLUSTER_SYNC, "cluster"
 
 
 @rule(
     "pipeline.loop.multicast",
     phase=Phase.SYNC,
     on=Loop,
+    reads=(MMA_OVERLAP, PING_PONG, PIPELINE),
+    writes=(MULTICAST_BLOCKS, MULTICAST_MASK),
     source="PTX ISA, 'cp.async.bulk.tensor', .multicast::cluster",
     examples=(
         Example(_SHARED, 6, "for_blocks", "3", target="cuda:sm_90a", cluster=2),
@@ -113,6 +117,7 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
     "sync.cluster.stays",
     phase=Phase.SYNC,
     on=Launch,
+    writes=(EXIT_BARRIER,),
     source="CUDA C++ Programming Guide, 'Distributed Shared Memory': a block must exist while others use its memory",
     examples=(Example(_OTHERS, "launch", "stays", "True", target="cuda:sm_90a"),),
 )
@@ -133,6 +138,7 @@ def stays(launch: Launch, context: Context) -> Iterator[Decision]:
     "sync.cluster.arrives-as-reader",
     phase=Phase.SYNC,
     on=Effect,
+    writes=(CLUSTER_CALL,),
     source="PTX ISA, 'mbarrier.arrive': .release.cta; CUTLASS' ClusterBarrier::arrive has this scope, too",
     examples=(
         Example(_OTHERS, 2, "function", "mbarrier_arrive_as_reader", target="cuda:sm_90a"),

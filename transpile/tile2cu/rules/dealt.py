@@ -17,7 +17,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.dependence import broken_by, conflicts
 from tile2cu.analysis.effects import effects
-from tile2cu.core.decisions import NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM
+from tile2cu.core.decisions import NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM, WARP_SPECIALISED
 from tile2cu.core.expr import Role, Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -65,6 +65,8 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do 
     "pipeline.loop.dealt-turns",
     phase=Phase.WARPS,
     on=Loop,
+    reads=(WARP_SPECIALISED,),
+    writes=(NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
     examples=(Example(_LATENT, 7, "dealt", "S by one warpgroup a turn, O by both", "cuda:sm_90a", 256),),
 )

@@ -1,9 +1,10 @@
 """The rule engine: rules state facts, the engine alone merges them, and every fact keeps its rule.
 
-A rule is a plain function and a frozen record. `rules/__init__.py` lists all of them, in the order
-tried; there are no priorities and nothing registers itself on import.
+A rule is a plain function and a frozen record that declares which keys it reads and writes: it sees no others, and its
+place in the order follows from them (order.py). `rules/__init__.py` lists all rules; nothing registers itself.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -21,7 +22,7 @@ from tile2cu.core.decisions import (
     WARP_SPECIALISED,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.facts import Fact, Facts, Key, Subject
+from tile2cu.core.facts import Fact, Facts, Key, Subject, UndeclaredError
 from tile2cu.core.program import (
     Buffer,
     Gemm,
@@ -41,6 +42,7 @@ from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.register_operands import in_flight, in_registers
 from tile2cu.passes.stage_through_shared import through_shared
+from tile2cu.rules.order import groups, repeats
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, Key[Any], Any]
@@ -48,7 +50,7 @@ _STAGINGS = 32  # tiles that may go through shared memory: each try decides ever
 
 
 class Phase(IntEnum):
-    """When a rule is asked. Within a phase rules repeat until nothing new is said."""
+    """When a rule is asked. Within a phase the order follows from what rules read and write (rules/order.py)."""
 
     WARPS = 0  # how warps share each product
     STRICT = 1  # layouts that an instruction or an access leaves no choice about
@@ -107,14 +109,21 @@ class Context:
         return walk_stmts(self.launch.body)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is written."""
+    """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is written.
+
+    A rule is asked when all of its phase that write what it `reads` are done; of `absent` it asks whether an earlier
+    rule of the table has decided. It reads and `writes` no other key, nor do the functions that it calls.
+    """
 
     id: str
     phase: Phase
     on: tuple[type, ...]
     apply: Callable[[Any, Context], Iterable[Decision]]
+    reads: tuple[Key[Any], ...]
+    absent: tuple[Key[Any], ...]
+    writes: tuple[Key[Any], ...]
     source: str
     examples: tuple[Example, ...]
 
@@ -139,11 +148,19 @@ class Elsewhere(Tile2CuError):
 
 
 def rule(
-    id: str, *, phase: Phase, on: type | tuple[type, ...], source: str, examples: tuple[Example, ...] = ()
+    id: str,
+    *,
+    phase: Phase,
+    on: type | tuple[type, ...],
+    writes: tuple[Key[Any], ...],
+    source: str,
+    reads: tuple[Key[Any], ...] = (),
+    absent: tuple[Key[Any], ...] = (),
+    examples: tuple[Example, ...] = (),
 ) -> Callable[[Callable[[Any, Context], Iterable[Decision]]], Rule]:
     """Makes a Rule of a function from (subject, context) to decisions."""
     kinds = on if isinstance(on, tuple) else (on,)
-    return lambda apply: Rule(id, phase, kinds, apply, source, examples)
+    return lambda apply: Rule(id, phase, kinds, apply, reads, absent, writes, source, examples)
 
 
 def resolve(
@@ -261,44 +278,73 @@ def _by_groups(launch: Launch) -> Launch:
     return replace(launch, body=by_groups(launch.body)) if launch.groups > 1 else launch
 
 
+@functools.lru_cache
+def in_order(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], ...]:
+    """The rules of a phase in the order of their declarations, in groups that wait for one another."""
+    return groups(rules)
+
+
 def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
-    """Asks all rules, phase by phase."""
+    """Asks all rules, phase by phase; in a phase, in the order that their declarations ask for."""
+    decider = _Decider(context)
     for phase in Phase:
         now = tuple(rule for rule in rules if rule.phase is phase)
         if phase is Phase.FREE:
-            common = tuple(rule for rule in rules if rule.phase is Phase.COMMON)
-            while _first_new(now, context):
-                _settle_all(common, context)
+            decider.free(now, tuple(rule for rule in rules if rule.phase is Phase.COMMON))
         else:
-            _settle_all(now, context)
+            for group in in_order(now):
+                decider.ask(group)
+    context.facts.sort(_ranks(rules).__getitem__)
     return context
 
 
-def _settle_all(rules: tuple[Rule, ...], context: Context) -> None:
-    """Repeats the rules until none says anything new."""
-    subjects = _subjects(context.launch)
-    while any([_apply(rule, subject, context) for rule in rules for subject in subjects]):
-        pass
+def _ranks(rules: tuple[Rule, ...]) -> dict[str, int]:
+    """The order in which facts are listed: that of their rules in the table, whatever the order they were asked in.
+
+    Layouts spread one at a time, and are listed as they do.
+    """
+    ranks = {rule.id: rank for rank, rule in enumerate(rules)}
+    first = min((ranks[rule.id] for rule in rules if rule.phase is Phase.COMMON), default=0)
+    return ranks | {rule.id: first for rule in rules if rule.phase in (Phase.COMMON, Phase.FREE)}
 
 
-def _first_new(rules: tuple[Rule, ...], context: Context) -> bool:
-    """Applies the rules until one says something new; False when none does."""
-    subjects = _subjects(context.launch)
-    return any(_apply(rule, subject, context) for rule in rules for subject in subjects)
+class _Decider:
+    """Asks rules about the subjects of a launch. Each sees the facts that it declares to read."""
 
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.subjects = _subjects(context.launch)
+        self.seen: dict[Rule, Context] = {}
 
-def _apply(rule: Rule, subject: Subject, context: Context) -> bool:
-    if not isinstance(subject, rule.on):
-        return False
-    new = False
-    for about, key, value in rule.apply(subject, context.of(subject)):
-        try:
-            new |= context.facts.settle(Fact(about, key, value, rule.id, subject.span))
-        except Tile2CuError as error:
-            if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
-                raise Elsewhere.of(error, subject, about) from None
-            raise
-    return new
+    def ask(self, group: tuple[Rule, ...]) -> None:
+        """Asks rules once; those that wait for one another, until none states anything new."""
+        again = repeats(group)
+        while any([self._apply(rule, subject) for rule in group for subject in self.subjects]) and again:
+            pass
+
+    def free(self, rules: tuple[Rule, ...], common: tuple[Rule, ...]) -> None:
+        """One new layout at a time, which then spreads: the first that a rule chooses in the order of the table."""
+        while any(self._apply(rule, subject) for rule in rules for subject in self.subjects):
+            for group in in_order(common):
+                self.ask(group)
+
+    def _apply(self, rule: Rule, subject: Subject) -> bool:
+        if not isinstance(subject, rule.on):
+            return False
+        if rule not in self.seen:
+            keys = frozenset((*rule.reads, *rule.absent, *rule.writes))
+            self.seen[rule] = replace(self.context, facts=self.context.facts.seen_by(rule.id, keys))
+        new = False
+        for about, key, value in rule.apply(subject, self.seen[rule].of(subject)):
+            if key not in rule.writes:
+                raise UndeclaredError(f"`{rule.id}` does not declare that it writes `{key.name}`")
+            try:
+                new |= self.context.facts.settle(Fact(about, key, value, rule.id, subject.span))
+            except Tile2CuError as error:
+                if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
+                    raise Elsewhere.of(error, subject, about) from None
+                raise
+        return new
 
 
 def _subjects(launch: Launch) -> tuple[Subject, ...]:

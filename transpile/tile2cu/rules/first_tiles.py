@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
 from tile2cu.analysis.load_refusals import why_no_prelude
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
-from tile2cu.core.decisions import CALL, PROLOGUE_LOADS, SHARED_LAYOUT
+from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
 from tile2cu.core.schedule import FirstTiles
@@ -33,6 +33,8 @@ _MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
     "pipeline.copy.first-tiles",
     phase=Phase.PIPELINE,
     on=Launch,
+    reads=(PIPELINE, SHARED_LAYOUT),
+    writes=(CALL, PROLOGUE_LOADS),
     source="measured on an H200: benchmarks/RESULTS.md, Mamba-2",
     examples=(Example(_PRODUCT_BEFORE, "launch", "first_tiles", "F_shared", target="cuda:sm_90a"),),
 )

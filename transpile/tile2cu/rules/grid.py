@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER
+from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER, WARP_SPECIALISED
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle, walk_stmts
 from tile2cu.core.schedule import LongestFirst
@@ -29,6 +29,8 @@ _LEAST = 4
     "schedule.grid.panels",
     phase=Phase.SELECT,
     on=Launch,
+    reads=(WARP_SPECIALISED,),
+    writes=(RASTER_GROUP,),
     source=f"{_LESSONS}: panels of 12 tile rows beat 4 and 32 by 2 % of a GEMM",
     examples=(Example(_GEMM, "launch", "panel", "None", target="cuda:sm_90a"),),
 )
@@ -47,6 +49,7 @@ def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
     "schedule.grid.dies",
     phase=Phase.SELECT,
     on=Launch,
+    writes=(RASTER_GROUP,),
     source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go to the XCDs in turn (Modular, chiplet_transform)",
     examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "panel", "None", target="hip:gfx942"),),
 )
@@ -68,6 +71,7 @@ def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
     "schedule.grid.longest-first",
     phase=Phase.SELECT,
     on=Launch,
+    writes=(TILE_ORDER,),
     source=f"{_LESSONS}: 1 to 21 % of causal attention",
     examples=(Example(_GEMM, "launch", "order", "longest first, in groups of 4 or more"),),
 )

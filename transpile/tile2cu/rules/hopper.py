@@ -9,6 +9,7 @@ from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import (
     CALL,
+    CLUSTER_SYNC,
     EXPLICIT_WGMMA,
     INSTRUCTION,
     LAYOUT,
@@ -19,7 +20,6 @@ from tile2cu.core.decisions import (
     PING_PONG,
     PIPELINE,
     STAGES,
-    SYNC_SCOPE,
     TMA_IF,
     WARP_SPECIALISED,
     WARPS,
@@ -108,6 +108,8 @@ LESSONS = "measured on an H200: benchmarks/RESULTS.md"
     "launch.hopper.producer-warp",
     phase=Phase.WARPS,
     on=Launch,
+    reads=(CLUSTER_SYNC, WARP_SPECIALISED),
+    writes=(NO_PRODUCER, TMA_IF, WARP_SPECIALISED),
     source=f"{LESSONS}: a producer of its own is worth 3 % over the same ring without one",
     examples=(
         *_example("launch", "specialised", "yes"),
@@ -139,6 +141,8 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     "warps.gemm.warpgroups",
     phase=Phase.WARPS,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, PING_PONG, WARP_SPECIALISED),
+    writes=(WARPS,),
     source="PTX ISA, 'Asynchronous Warpgroup Level Matrix Shape': M is 64",
     examples=_example(7, "warps", "Warps(m=4, n=1)"),
 )
@@ -159,6 +163,8 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     "select.gemm.wgmma",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
+    writes=(INSTRUCTION,),
     source="PTX ISA, 'wgmma.mma_async'",
     examples=_example(7, "instruction", "wgmma.m64n64k16.float32.float16"),
 )
@@ -179,6 +185,8 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.wgmma-accumulator",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, PING_PONG, WARPS, WARP_SPECIALISED),
+    writes=(LAYOUT,),
     source="PTX ISA, 'Register Fragments for wgmma.mma_async.m64nNk16'",
     examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, along_m=1, along_n=1, copies=1)"),
 )
@@ -201,6 +209,8 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     "pipeline.loop.tma",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(WARP_SPECIALISED,),
+    writes=(CALL, NO_TMA, PIPELINE, STAGES),
     source="PTX ISA, 'cp.async.bulk.tensor' and 'mbarrier'",
     examples=(
         *_example("A_shared", "slots", "2"),
@@ -275,7 +285,7 @@ def _why_not(launch: Launch, context: Context) -> str:
     """The first reason against a producer warp; empty for none."""
     if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
         return "the kernel has groups of threads, or barriers, of its own"
-    if context.facts.get(launch, SYNC_SCOPE) is not None:
+    if context.facts.get(launch, CLUSTER_SYNC) is not None:
         return "the kernel has barriers of its cluster, to which a producer does not come"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
     if refusal := _loops_refusal(loops):

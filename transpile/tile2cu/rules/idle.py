@@ -46,6 +46,8 @@ for i, j in T.Parallel(64, 64):
     "schedule.grid.idle-blocks",
     phase=Phase.SELECT,
     on=Launch,
+    reads=(PERSISTENT,),
+    writes=(EARLY_EXIT,),
     source="measured on an H200: benchmarks/RESULTS.md, attention of packed sequences",
     examples=(Example(_PAST_THE_END, "launch", "idle", "ends at once"),),
 )

@@ -14,7 +14,22 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.dependence import broken_by
-from tile2cu.core.decisions import COPIED_OPERAND, MMA_IN_FLIGHT, PIPELINE, SHARED_LAYOUT, STAGES
+from tile2cu.core.decisions import (
+    ALIASING,
+    COPIED_OPERAND,
+    LAYOUT,
+    MMA_IN_FLIGHT,
+    MMA_OVERLAP,
+    PERSISTENT,
+    PING_PONG,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REDUCTION_WARPS,
+    SHARED_LAYOUT,
+    STAGES,
+    VECTOR,
+    WARP_SPECIALISED,
+)
 from tile2cu.core.program import (
     Buffer,
     Copy,
@@ -77,6 +92,21 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
     "pipeline.loop.product-in-flight",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(
+        ALIASING,
+        LAYOUT,
+        MMA_OVERLAP,
+        PERSISTENT,
+        PING_PONG,
+        PIPELINE,
+        PROLOGUE_LOADS,
+        REDUCTION_WARPS,
+        SHARED_LAYOUT,
+        STAGES,
+        VECTOR,
+        WARP_SPECIALISED,
+    ),
+    writes=(COPIED_OPERAND, MMA_IN_FLIGHT, STAGES),
     source="measured on an H200: benchmarks/RESULTS.md, weights of 4 bits",
     examples=(
         Example(_DECODE, 6, "in_flight", "C_local of the turn before, while B is written", target="cuda:sm_90a"),

@@ -52,6 +52,8 @@ for k in T.Pipelined(4, num_stages=2):
     "pipeline.loop.lanes-last",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(LAYOUT, MMA_OVERLAP, UNMASKED_ITERATIONS),
+    writes=(DEFERRED_REDUCTION, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, 1 % of attention where turns mask nothing, or few scale",
     examples=(Example(_ATTENTION, 11, "late_sum", "total over lanes after the turns", target="cuda:sm_90a"),),
 )

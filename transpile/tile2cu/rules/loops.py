@@ -47,6 +47,8 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
     "vector.loop.packets",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(DOT_OF_FOUR, NOT_VECTORISED, VECTOR),
     source="PTX ISA, 'ld' and 'st', vectors of up to 128 bits",
     examples=(
         Example(
@@ -195,6 +197,8 @@ def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> DotOfFour | 
     "vector.loop.store-last",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT, VECTOR),
+    writes=(STORE_LAST,),
     source="measured on an H200: benchmarks/RESULTS.md, weights of 4 bits",
     examples=(
         Example(
@@ -236,6 +240,8 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     "vector.loop.in-registers",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(IN_REGISTERS,),
     source="measured on an H200: benchmarks/RESULTS.md, RMSNorm",
     examples=(
         Example(
@@ -279,6 +285,8 @@ def _divides_integers(stmt: Stmt) -> bool:
     "vector.loop.transposed",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(TRANSPOSED,),
     source="PTX ISA, 'Warp Level Matrix Load Instruction: ldmatrix', .trans",
     examples=(
         Example(

@@ -57,6 +57,8 @@ class _Box:
     "guard.tensor.ragged",
     phase=Phase.MEMORY,
     on=Launch,
+    reads=(VECTOR,),
+    writes=(BOUNDS_CHECKED,),
     source=_LANGUAGE,
     examples=(
         Example(
@@ -97,6 +99,8 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
     "vector.tensor.row-start",
     phase=Phase.MEMORY,
     on=Launch,
+    reads=(TMA_IF, VECTOR),
+    writes=(ROW_ALIGNMENT,),
     source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
     examples=(
         Example(
@@ -122,6 +126,7 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
     "vector.tile.part-start",
     phase=Phase.MEMORY,
     on=Launch,
+    writes=(SLICE_ALIGNMENT,),
     source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
     examples=(
         Example(
@@ -162,6 +167,8 @@ def _part_start(part: Region, bounds: Bounds) -> int:
     "vector.tensor.row-start-when",
     phase=Phase.MEMORY,
     on=Launch,
+    reads=(ROW_ALIGNMENT, VECTOR),
+    writes=(ROW_ALIGNMENT_IF,),
     source="measured on an H200: a 4096^3 GEMM of run-time sizes 392 TFLOP/s with the choice, 339 without",
     examples=(
         Example(

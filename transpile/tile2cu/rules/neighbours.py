@@ -16,6 +16,7 @@ _ADDED_TOGETHER = ("float32", "float16", "bfloat16")
     "vector.atomic.packet",
     phase=Phase.LOOP,
     on=Loop,
+    writes=(ATOMIC_VECTOR,),
     source="PTX ISA, 'Parallel Synchronization and Communication Instructions: red', .v2 and .v4: sm_90",
     examples=(
         Example(

@@ -22,6 +22,8 @@ for k in T.Pipelined(4, num_stages=2):
     "select.copy.read-once",
     phase=Phase.SELECT,
     on=Copy,
+    reads=(CALL,),
+    writes=(STREAMING,),
     source="PTX ISA, 'Cache Eviction Priority Hints'; measured on an H200: benchmarks/RESULTS.md, 'What the L2 holds'",
     examples=(Example(_EXAMPLE, 4, "once", "()"),),
 )

@@ -15,15 +15,20 @@ from tile2cu.analysis.dependence import broken_by, depends
 from tile2cu.analysis.prelude import taken_turns
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.decisions import (
+    ALIASING,
     LAYOUT,
     MMA_OVERLAP,
+    PERSISTENT,
     PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     REGISTER_OPERAND,
     REGISTER_SHARES,
+    SHARED_LAYOUT,
+    STAGES,
     UNMASKED_ITERATIONS,
     VECTOR,
+    WARP_SPECIALISED,
     WARPS,
 )
 from tile2cu.core.expr import Load, walk
@@ -78,6 +83,8 @@ _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles products in flight without 
     "pipeline.loop.overlap",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(LAYOUT, PIPELINE, VECTOR, WARP_SPECIALISED),
+    writes=(MMA_OVERLAP,),
     source=f"{_LESSONS}: 8 to 10 % of attention",
     examples=(
         Example(_ATTENTION, 8, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a"),
@@ -110,6 +117,8 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     "pipeline.loop.plain-turns",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(MMA_OVERLAP,),
+    writes=(UNMASKED_ITERATIONS,),
     source=f"{_LESSONS}: 1 to 2 % of attention",
     examples=(Example(_MASKED, 8, "plain_turns", "turns that mask nothing of S", target="cuda:sm_90a"),),
 )
@@ -140,6 +149,21 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     HELD,
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(
+        ALIASING,
+        LAYOUT,
+        MMA_OVERLAP,
+        PERSISTENT,
+        PING_PONG,
+        PIPELINE,
+        PROLOGUE_LOADS,
+        SHARED_LAYOUT,
+        STAGES,
+        VECTOR,
+        WARPS,
+        WARP_SPECIALISED,
+    ),
+    writes=(REGISTER_OPERAND,),
     source=f"{_LESSONS}: 1 to 4 % of attention",
     examples=(Example(_ATTENTION, 11, "held", "Q_shared", target="cuda:sm_90a"),),
 )
@@ -210,6 +234,8 @@ def _words_of(product: Gemm, context: Context) -> int:
     "launch.hopper.register-shares",
     phase=Phase.PIPELINE,
     on=Launch,
+    reads=(LAYOUT, VECTOR, WARP_SPECIALISED),
+    writes=(REGISTER_SHARES,),
     source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
     examples=(Example(_ATTENTION, "launch", "registers", "None", target="cuda:sm_90a"),),
 )

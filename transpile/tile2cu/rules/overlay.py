@@ -5,7 +5,17 @@ from collections.abc import Iterator, Mapping
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
-from tile2cu.core.decisions import ALIASING, PIPELINE, PROLOGUE_LOADS
+from tile2cu.core.decisions import (
+    ALIASING,
+    MMA_OVERLAP,
+    PERSISTENT,
+    PING_PONG,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REDUCTION_WARPS,
+    SHARED_LAYOUT,
+    STAGES,
+)
 from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import (
     Assert,
@@ -51,6 +61,18 @@ _MOST_PARTS = 6
     "storage.shared.one-after-another",
     phase=Phase.SYNC,
     on=Launch,
+    reads=(
+        ALIASING,
+        MMA_OVERLAP,
+        PERSISTENT,
+        PING_PONG,
+        PIPELINE,
+        PROLOGUE_LOADS,
+        REDUCTION_WARPS,
+        SHARED_LAYOUT,
+        STAGES,
+    ),
+    writes=(ALIASING,),
     source="CUDA C++ Programming Guide, 'Compute Capabilities': shared memory per block",
     examples=(
         Example(

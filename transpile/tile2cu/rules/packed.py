@@ -47,6 +47,7 @@ _ELSE = {
     "guard.packed.whole-bytes",
     phase=Phase.WARPS,
     on=Launch,
+    writes=(PACKED_BUFFERS,),
     source=_BYTES,
     examples=(Example(_EXAMPLE, "launch", "packed", "('X_local', 'Q')"),),
 )
@@ -83,6 +84,8 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
     "guard.packed.pairs",
     phase=Phase.MEMORY,
     on=(Copy, Parallel),
+    reads=(LAYOUT, VECTOR),
+    writes=(PACKED_GROUP,),
     source=_BYTES,
     examples=(Example(_EXAMPLE, 4, "together", "32"),),
 )

@@ -5,7 +5,15 @@ from math import prod
 
 from tile2cu.analysis.accesses import read_by_itself, variables, viewed
 from tile2cu.analysis.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
-from tile2cu.core.decisions import MMA_OVERLAP, PERSISTENT, PROLOGUE_LOADS, REGISTER_OPERAND, REGISTER_SHARES, WARPS
+from tile2cu.core.decisions import (
+    MMA_OVERLAP,
+    PERSISTENT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REGISTER_OPERAND,
+    REGISTER_SHARES,
+    WARPS,
+)
 from tile2cu.core.expr import Role
 from tile2cu.core.program import (
     Gemm,
@@ -56,6 +64,8 @@ def _example(turns: str, value: str) -> Example:
     "schedule.grid.persistent",
     phase=Phase.PIPELINE,
     on=Launch,
+    reads=(MMA_OVERLAP, PERSISTENT, PIPELINE, PROLOGUE_LOADS, REGISTER_OPERAND, REGISTER_SHARES, WARPS),
+    writes=(PERSISTENT,),
     source="measured on an H200: benchmarks/RESULTS.md, 2 to 10 % of attention",
     examples=(
         _example("8", "in turns"),

@@ -47,6 +47,8 @@ for k in T.Pipelined(4, num_stages=3):
     "pipeline.loop.cp-async",
     phase=Phase.PIPELINE,
     on=Loop,
+    reads=(WARP_SPECIALISED,),
+    writes=(FEWER_STAGES, NOT_PIPELINED, NOT_PREFETCHED, PIPELINE, STAGES),
     source="PTX ISA, 'cp.async' and 'cp.async.wait_group'",
     examples=(
         Example(_GEMM, 4, "pipeline", "3 stages of A_shared, B_shared"),

@@ -38,6 +38,7 @@ for i, j in T.Parallel(64, 64):
     "select.copy.through-shared",
     phase=Phase.SELECT,
     on=Copy,
+    writes=(STAGED_BECAUSE,),
     source="PTX ISA, 'State Spaces': a register belongs to one thread",
     examples=(
         Example(_TRANSPOSED, 4, "reason", "other threads hold what is read here of `X_local`: through shared memory"),
@@ -56,6 +57,8 @@ def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
     "select.copy.cp-async",
     phase=Phase.SELECT,
     on=Loop,
+    reads=(PIPELINE, ROW_ALIGNMENT),
+    writes=(CALL, NO_CP_ASYNC),
     source="PTX ISA, 'cp.async'",
     examples=(
         Example(
@@ -97,6 +100,7 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
     "select.gemm.parts",
     phase=Phase.SELECT,
     on=Gemm,
+    writes=(GEMM_SLICES,),
     source="docs/tl.md, tl::rows and tl::cols",
     examples=(
         Example(
@@ -122,6 +126,8 @@ def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
     "select.copy.synchronous",
     phase=Phase.SELECT,
     on=Copy,
+    absent=(CALL,),
+    writes=(CALL,),
     source="docs/tl.md, tl::copy",
     examples=(Example('S = T.alloc_shared((64, 32), "float32")\nT.copy(X[0, 0], S)', 2, "call", "copy"),),
 )
@@ -138,6 +144,8 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     "select.atomic.tile",
     phase=Phase.SELECT,
     on=AtomicTile,
+    absent=(CALL,),
+    writes=(CALL,),
     source="PTX ISA, 'red' and 'atom'",
     examples=(
         Example(
@@ -158,6 +166,8 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
     "select.loop.owners-store",
     phase=Phase.SELECT,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(ELECTED_WRITERS, ONE_THREAD_PER_ELEMENT),
     source="docs/architecture.md, 'How a layout is found'",
     examples=(
         Example(
@@ -222,6 +232,8 @@ def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> T
     "select.reduce.workspace",
     phase=Phase.PIPELINE,
     on=Reduce,
+    reads=(LAYOUT,),
+    writes=(REDUCTION_WARPS,),
     source="PTX ISA, 'shfl.sync': registers are exchanged within a warp only",
     examples=(
         Example(

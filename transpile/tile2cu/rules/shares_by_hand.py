@@ -22,6 +22,7 @@ _FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
     "launch.by-hand.registers",
     phase=Phase.PIPELINE,
     on=Launch,
+    writes=(NO_SETMAXNREG, SETMAXNREG),
     source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
     examples=(Example(_SHARES, 3, "not setmaxnreg", _ALONE, target="cuda:sm_90a"),),
 )

@@ -12,6 +12,7 @@ from tile2cu.core.decisions import (
     MMA_OVERLAP,
     PERSISTENT,
     PING_PONG,
+    PIPELINE,
     PROLOGUE_LOADS,
     REDUCTION_WARPS,
     SHARED_BUDGET,
@@ -67,6 +68,8 @@ T.reduce_sum(terms, sums, dim=2)
     "layout.shared.line-swizzle",
     phase=Phase.LOOP,
     on=Launch,
+    reads=(LAYOUT,),
+    writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory' of compute capability 5.x and later: 32 banks of 4 bytes",
     examples=(Example(_LINE_EXAMPLE, "x", "layout", "128-byte swizzle"),),
 )
@@ -118,6 +121,7 @@ for i in T.Parallel(32):
     "layout.shared.rows-of-lanes",
     phase=Phase.LOOP,
     on=Launch,
+    writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory' of compute capability 5.x and later: 32 banks of 4 bytes",
     examples=(Example(_ROWS_EXAMPLE, "S", "layout", "rows padded by 16 bytes"),),
 )
@@ -168,6 +172,8 @@ def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
     "layout.shared.plain",
     phase=Phase.LOOP,
     on=Launch,
+    absent=(SHARED_LAYOUT,),
+    writes=(SHARED_LAYOUT,),
     source="docs/tl.md, tl::SharedTile",
     examples=(Example('S = T.alloc_shared((64, 40), "float32")\nT.clear(S)', "S", "layout", "no swizzle"),),
 )
@@ -190,6 +196,19 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     "storage.shared.ledger",
     phase=Phase.STORAGE,
     on=Launch,
+    reads=(
+        ALIASING,
+        MMA_OVERLAP,
+        PERSISTENT,
+        PING_PONG,
+        PIPELINE,
+        PROLOGUE_LOADS,
+        REDUCTION_WARPS,
+        SHARED_LAYOUT,
+        STAGES,
+        STORE_STAGING,
+    ),
+    writes=(SHARED_BUDGET, WORKSPACES),
     source="CUDA C++ Programming Guide, 'Compute Capabilities': shared memory per block",
     examples=(
         Example(

@@ -17,7 +17,19 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.core.decisions import ALIASING, BARRIER, PIPELINE, PROLOGUE_LOADS, RETIRED, SYNC_SCOPE, WAR_ONLY
+from tile2cu.core.decisions import (
+    ALIASING,
+    BARRIER,
+    BLOCK_BARRIER,
+    EXPLICIT_SYNC,
+    LAYOUT,
+    PING_PONG,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    RETIRED,
+    VECTOR,
+    WAR_ONLY,
+)
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
@@ -49,6 +61,8 @@ from tile2cu.rules.pipeline import is_at_top
     "sync.shared.hazard",
     phase=Phase.SYNC,
     on=Launch,
+    reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PING_PONG, PIPELINE, PROLOGUE_LOADS, RETIRED, VECTOR),
+    writes=(BARRIER, BLOCK_BARRIER, WAR_ONLY),
     source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
     examples=(
         Example(
@@ -85,7 +99,7 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
         if id(stmt) in walker.end_reads:
             yield stmt, WAR_ONLY, True
     for sync in walker.meetings.values():
-        yield sync, SYNC_SCOPE, True
+        yield sync, BLOCK_BARRIER, True
 
 
 class _Walker:

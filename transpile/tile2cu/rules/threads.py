@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import PTX_VERSION, SHARED_LAYOUT, SYNC_SCOPE
+from tile2cu.core.decisions import BLOCK_VOTE, PTX_VERSION, SHARED_LAYOUT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call, walk
 from tile2cu.core.layout import SharedLayout
@@ -44,6 +44,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
     "layout.shared.addressed",
     phase=Phase.STRICT,
     on=Stmt,
+    writes=(SHARED_LAYOUT,),
     source="docs/tl.md, tl::address",
     examples=(
         Example(
@@ -84,6 +85,7 @@ def _addressed(op: Stmt) -> Iterator[Buffer]:
     "select.thread.available",
     phase=Phase.WARPS,
     on=Stmt,
+    writes=(BLOCK_VOTE,),
     source="CUDA C++ Programming Guide, 'Synchronization Functions'; AMD Instinct MI300 ISA, 'S_BARRIER'",
     examples=(Example("n = T.syncthreads_count(T.get_thread_binding() > 3)", 1, "meets", "block"),),
 )
@@ -104,13 +106,14 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
                     help=_ONLY_NVIDIA[function][1],
                 )
             if function in _VOTES:
-                yield op, SYNC_SCOPE, "block"
+                yield op, BLOCK_VOTE, "block"
 
 
 @rule(
     "select.extern.ptx",
     phase=Phase.WARPS,
     on=Launch,
+    writes=(PTX_VERSION,),
     source="PTX ISA, 'Target ISA Notes' of each instruction",
     examples=(
         Example(

@@ -25,6 +25,7 @@ _LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX
     "warps.block.threads",
     phase=Phase.WARPS,
     on=Launch,
+    writes=(BLOCK_WARPS,),
     source="CUDA C++ Programming Guide, 'Compute Capabilities': threads per block",
     examples=(Example('S = T.alloc_shared((64,), "float32")\nT.clear(S)', "launch", "warps", "4"),),
 )
@@ -58,6 +59,8 @@ def _work_alone(context: Context) -> bool:
     "warps.gemm.square",
     phase=Phase.WARPS,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=""), 4, "warps", "Warps(m=2, n=2)"),),
 )
@@ -79,6 +82,8 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     "warps.gemm.full-row",
     phase=Phase.WARPS,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullRow"), 4, "warps", "Warps(m=4, n=1)"),),
 )
@@ -99,6 +104,8 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     "warps.gemm.full-col",
     phase=Phase.WARPS,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullCol"), 4, "warps", "Warps(m=1, n=4)"),),
 )

@@ -22,6 +22,8 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
     "layout.free.rows-in-warps",
     phase=Phase.FREE,
     on=Launch,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_COALESCING,
     examples=(
         Example(
@@ -92,6 +94,8 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     "layout.free.flat",
     phase=Phase.FREE,
     on=Launch,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_COALESCING,
     examples=(
         Example(
@@ -148,6 +152,8 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     "layout.loop.over-rows",
     phase=Phase.FREE,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_COALESCING,
     examples=(
         Example(
@@ -179,6 +185,8 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
     "layout.loop.flat",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_COALESCING,
     examples=(
         Example(

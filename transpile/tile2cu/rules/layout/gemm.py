@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARPS
+from tile2cu.core.decisions import EXPLICIT_WGMMA, INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARP_SPECIALISED, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
@@ -24,6 +24,8 @@ T.gemm(A_shared, B_shared, C_local)
     "select.gemm.mma-sync",
     phase=Phase.STRICT,
     on=Gemm,
+    absent=(INSTRUCTION,),
+    writes=(INSTRUCTION,),
     source="PTX ISA, 'Warp Level Matrix Shape', mma.sync",
     examples=(Example(_GEMM, 4, "instruction", "mma.m16n8k16.float32.float16"),),
 )
@@ -44,6 +46,8 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     "select.gemm.fma",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    writes=(INSTRUCTION, LAYOUT, NO_TENSOR_CORES),
     source="PTX ISA, 'mma': the element types of each shape",
     examples=(
         Example(
@@ -82,6 +86,8 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.mma-accumulator",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(INSTRUCTION, WARPS),
+    writes=(LAYOUT,),
     source="PTX ISA, 'Matrix Fragments for mma.m16n8k16', accumulator",
     examples=(Example(_GEMM, "C_local", "layout", "MmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=2))"),),
 )
@@ -99,6 +105,8 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.mma-operand",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(INSTRUCTION, WARPS),
+    writes=(LAYOUT,),
     source="PTX ISA, 'Matrix Fragments for mma.m16n8k16', multiplicand A",
     examples=(
         Example(

@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import seen_in_other_rows
 from tile2cu.analysis.banks import bank_ways
-from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_SWIZZLE, SHARED_LAYOUT
+from tile2cu.core.decisions import (
+    EXPLICIT_WGMMA,
+    INSTRUCTION,
+    LAYOUT,
+    NO_SWIZZLE,
+    SHARED_LAYOUT,
+    WARP_SPECIALISED,
+    WARPS,
+)
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
@@ -37,6 +45,8 @@ _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
     "layout.gemm.widest-swizzle",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, INSTRUCTION, WARPS, WARP_SPECIALISED),
+    writes=(NO_SWIZZLE, SHARED_LAYOUT),
     source="PTX ISA, 'Swizzling Modes'; shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide)",
     examples=tuple(
         Example(
@@ -70,6 +80,8 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.gathered-rows",
     phase=Phase.STRICT,
     on=Gemm,
+    reads=(EXPLICIT_WGMMA, INSTRUCTION, WARP_SPECIALISED),
+    writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes",
     examples=(
         Example(
@@ -99,6 +111,9 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.copy.widest-swizzle",
     phase=Phase.LOOP,
     on=Copy,
+    reads=(LAYOUT, WARP_SPECIALISED),
+    absent=(SHARED_LAYOUT,),
+    writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes",
     examples=(
         Example(
@@ -126,6 +141,9 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
     "layout.loop.widest-swizzle",
     phase=Phase.LOOP,
     on=Parallel,
+    reads=(LAYOUT,),
+    absent=(SHARED_LAYOUT,),
+    writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes; on an H200: benchmarks/RESULTS.md, GEMV",
     examples=(Example(_DECODED, "P", "layout", "128-byte swizzle"),),
 )

@@ -45,6 +45,8 @@ _OWN = "docs/architecture.md, 'How a layout is found'"
     "layout.copy.same",
     phase=Phase.COMMON,
     on=Copy,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(Example(_SOFTMAX, "P", "layout", "MmaAccumulator(rows=64, cols=64, warps=Warps(m=4, n=1))"),),
 )
@@ -66,6 +68,8 @@ def copy_same(op: Copy, context: Context) -> Iterator[Decision]:
     "layout.reduce.kept-dimension",
     phase=Phase.COMMON,
     on=Reduce,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(Example(_SOFTMAX, "row_max", "layout", _ROWS),),
 )
@@ -98,6 +102,8 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     "layout.scan.same",
     phase=Phase.COMMON,
     on=Scan,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(
         Example(
@@ -125,6 +131,8 @@ def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
     "layout.parallel.from-fragment",
     phase=Phase.COMMON,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(Example(_SOFTMAX, 9, "layout", _ROWS),),
 )
@@ -145,6 +153,8 @@ def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]
     "layout.parallel.to-fragment",
     phase=Phase.COMMON,
     on=Parallel,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(Example(_SOFTMAX, "scale", "layout", _ROWS),),
 )
@@ -173,6 +183,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     "layout.index.constant",
     phase=Phase.STRICT,
     on=Launch,
+    writes=(LAYOUT,),
     source=_OWN,
     examples=(
         Example(

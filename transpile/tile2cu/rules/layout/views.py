@@ -14,6 +14,8 @@ from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, r
     "layout.view.split-columns",
     phase=Phase.COMMON,
     on=Launch,
+    reads=(LAYOUT,),
+    writes=(LAYOUT,),
     source="docs/architecture.md, 'How a layout is found'",
     examples=(
         Example(
