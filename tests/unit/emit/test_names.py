@@ -1,6 +1,6 @@
 """The user's names survive, and ours give way to them."""
 
-from tile2cu.emitter.names import Names, can_be_c_function
+from tile2cu.styles.base.names import Names, can_be_c_function
 
 
 def test_names_are_kept() -> None:

@@ -1,7 +1,7 @@
 """Markers become a line map, and text stays ASCII."""
 
-from tile2cu.emitter.comments import ascii_only
 from tile2cu.emitter.render import _take_markers
+from tile2cu.styles.base.comments import ascii_only
 
 
 def test_markers_vanish_and_map_lines() -> None:

@@ -11,24 +11,27 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
-from tile2cu.emitter.comments import kernel_line, wrapped
 from tile2cu.emitter.contract import contract, provenance
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
-from tile2cu.emitter.names import Names, can_be_c_function
 from tile2cu.emitter.producer import drawn, each_tile, producer, turns_of_tile
-from tile2cu.emitter.products import on_wgmma
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup, tensors
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
-from tile2cu.emitter.tma import TensorMap, asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
-from tile2cu.emitter.view import NO_SECTION, KernelView, LaunchView, StatementView, words
+from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
+from tile2cu.emitter.view import KernelView, LaunchView, words
 from tile2cu.emitter.way import work_of_tile
+from tile2cu.plan.mma import unit_of
+from tile2cu.plan.ops import MmaUnit
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import kernel_line, wrapped
+from tile2cu.styles.base.names import Names, can_be_c_function
+from tile2cu.styles.base.view import NO_SECTION, StatementView
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.tensor_map import TensorMap
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
@@ -203,7 +206,7 @@ def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
         str(each.facts[op, INSTRUCTION]).split(".", 2)[2]
         for each in launches
         for op in walk_stmts(each.launch.body)
-        if isinstance(op, Gemm) and on_wgmma(op, each.facts)
+        if isinstance(op, Gemm) and unit_of(op, each.facts) is MmaUnit.WARPGROUP
     }
     return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
 

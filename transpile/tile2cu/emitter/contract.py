@@ -11,11 +11,11 @@ from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
-from tile2cu.emitter.comments import WIDTH, ascii_only, listed, wrapped
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.sections import tensors, touched
-from tile2cu.emitter.settled import Settled
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
+from tile2cu.styles.tl.expressions import Printer
 
 _ROOM = WIDTH - len("// ")
 _LINES_ABOUT = 12

@@ -17,9 +17,10 @@ from tile2cu.core.decisions import (
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.program import Buffer, Copy, Region, Scope, Stmt, walk_stmts
-from tile2cu.emitter.comments import BODY_WIDTH, wrapped
-from tile2cu.emitter.tma import TensorMap, rings, store_dims, tells_turns
-from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.tma import rings, tells_turns
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

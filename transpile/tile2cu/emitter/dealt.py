@@ -9,12 +9,12 @@ from tile2cu.analysis.accesses import buffers_read, buffers_written
 from tile2cu.core.decisions import PING_PONG, SHARED_LAYOUT
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Dealt, Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.factors import scaled_where_changed
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import producer_loop
-from tile2cu.emitter.view import StatementView
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl.expressions import Printer
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

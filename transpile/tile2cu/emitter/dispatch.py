@@ -10,13 +10,13 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Program
-from tile2cu.emitter.comments import wrapped
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.names import Names
 from tile2cu.emitter.render import render_dispatch
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.tl.expressions import Printer
 from tile2cu.targets import Target
 
 

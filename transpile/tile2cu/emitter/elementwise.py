@@ -22,9 +22,9 @@ from tile2cu.core.facts import Facts
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Atomic, Buffer, Parallel, Store, walk_stmts
 from tile2cu.core.schedule import DotOfFour
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.scalars import is_packet_added
-from tile2cu.emitter.view import StatementView
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl.expressions import Printer
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Stmt
 from tile2cu.core.schedule import RowFactor
-from tile2cu.emitter.comments import BODY_WIDTH, wrapped
-from tile2cu.emitter.expressions import literal
-from tile2cu.emitter.view import StatementView
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl.expressions import literal
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -19,11 +19,11 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
-from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
-from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.settled import Settled
-from tile2cu.emitter.view import Declaration, Section
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.expressions import Printer
 
 
 @dataclass(frozen=True)

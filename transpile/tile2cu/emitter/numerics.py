@@ -23,7 +23,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.emitter.settled import Settled
+from tile2cu.plan.settled import Settled
 
 # headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
 _APPROXIMATED = frozenset({"exp2", "rsqrt"})

@@ -2,8 +2,8 @@
 
 from tile2cu.core.decisions import ALIASING
 from tile2cu.core.schedule import Overlay, Part
-from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.settled import Settled
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.tl.expressions import Printer
 
 
 def place_of(name: str, settled: Settled, printer: Printer) -> str:

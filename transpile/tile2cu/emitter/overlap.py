@@ -9,11 +9,11 @@ from tile2cu.core.decisions import DEFERRED_REDUCTION, MMA_OVERLAP, UNMASKED_ITE
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Let, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, PlainTurns
-from tile2cu.emitter.comments import BODY_WIDTH, wrapped
 from tile2cu.emitter.factors import has_changed, ones
 from tile2cu.emitter.tma import Ring, rings, tells_turns
-from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import called
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.view import StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

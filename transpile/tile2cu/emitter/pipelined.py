@@ -19,13 +19,13 @@ from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELI
 from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.program import Copy, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import InFlight, Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
 from tile2cu.emitter.tma import persistent_in, rings, tells_turns
-from tile2cu.emitter.view import StatementView
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.view import StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -16,14 +16,14 @@ from tile2cu.core.decisions import (
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, Persistent, Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, tells_turns
-from tile2cu.emitter.view import StatementView
 from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.view import StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 from tile2cu.core.origin import Look
-from tile2cu.emitter.comments import wrapped
 from tile2cu.emitter.formatting import formatted
 from tile2cu.emitter.line_directives import with_line_directives
 from tile2cu.emitter.restyle import LineMap, Rendered, restyled
 from tile2cu.emitter.view import DispatchView, KernelView, ShimView, TestView
+from tile2cu.styles.base.comments import wrapped
 
 _STYLES = Path(__file__).parent / "styles"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")

@@ -11,7 +11,7 @@ from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, subst
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Stmt, Store
 from tile2cu.emitter.sections import located, touched
-from tile2cu.emitter.view import StatementView
+from tile2cu.styles.base.view import StatementView
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -31,15 +31,15 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, strictest
-from tile2cu.emitter.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import shared_view
 from tile2cu.emitter.tma import BY_TMA, persistent_in, staging_tiles
-from tile2cu.emitter.view import Declaration, Section
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.expressions import Printer
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 

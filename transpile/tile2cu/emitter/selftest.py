@@ -10,11 +10,11 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While, walk_stmts
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.names import Names
 from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import Reference, constants, element_type, value_type
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.view import TestTensorView, TestView
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.names import Names
 from tile2cu.targets.table import Target
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.

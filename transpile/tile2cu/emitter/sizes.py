@@ -13,14 +13,15 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline
-from tile2cu.emitter.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
-from tile2cu.emitter.expressions import Printer, literal
 from tile2cu.emitter.sections import kernel_expressions
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, stages_name
 from tile2cu.emitter.tma import asked_blocks, producer_loop
-from tile2cu.emitter.view import Declaration, Section, words
+from tile2cu.emitter.view import words
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.expressions import Printer, literal
 
 
 def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tile2cu.core.program import Copy
 from tile2cu.core.schedule import Pipeline
-from tile2cu.emitter.comments import BODY_WIDTH, wrapped
-from tile2cu.emitter.expressions import Printer
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.tl.expressions import Printer
 
 
 @dataclass(frozen=True)

@@ -8,26 +8,19 @@ from tile2cu.analysis.accesses import may_change
 from tile2cu.analysis.prelude import around, hoisted
 from tile2cu.core.decisions import (
     BARRIER,
-    BLOCK_BARRIER,
     CALL,
     EARLY_EXIT,
-    LAYOUT,
     PIPELINE,
     PROLOGUE_LOADS,
     PROXY_FENCE,
-    REDUCTION_WARPS,
     RETIRED,
     RETIRED_BEFORE,
     SLICE_ALIGNMENT,
-    STAGING_TILE,
     STORE_OUTSTANDING,
-    THREAD_LOCAL_SUM,
-    WAR_ONLY,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, negated, static_value, walk
 from tile2cu.core.facts import Key
-from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -49,7 +42,6 @@ from tile2cu.core.program import (
     Parallel,
     Print,
     Reduce,
-    Reduction,
     Region,
     Scan,
     Scope,
@@ -62,24 +54,26 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Hazard
 from tile2cu.core.span import Span
-from tile2cu.emitter import products
-from tile2cu.emitter.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
 from tile2cu.emitter.copies import copy_view, operand
-from tile2cu.emitter.debug import said
 from tile2cu.emitter.elementwise import parallel
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, loads_alone
 from tile2cu.emitter.scalars import effect, is_packet_added, packet_added, scalar
 from tile2cu.emitter.sections import block_indices, touched
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.staged import StagedTile
-from tile2cu.emitter.tma import TensorMap, is_producer, persistent_in, staging_tiles, store_dims
-from tile2cu.emitter.view import StatementView
+from tile2cu.emitter.tma import persistent_in
 from tile2cu.emitter.way import asks_memory, each_taken, visit, visits, walk_in
+from tile2cu.plan.lower import before, lower, tma_reduce_add
+from tile2cu.plan.mma import clear_before, wait_after
+from tile2cu.plan.operands import Tile
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.tensor_map import TensorMap
 
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 _OWNS = "tl::owns"
@@ -100,6 +94,7 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
         self.maps = maps
+        self.operations = Operations(printer, maps)
         first = settled.facts.get(settled.launch, PROLOGUE_LOADS)
         self._first_reader = first.reader if first is not None else None
         self.idle = settled.facts.get(settled.launch, EARLY_EXIT)
@@ -164,14 +159,7 @@ class Statements:
         if self.is_loading:
             yield self.statement(stmt, above)
             return
-        hazards = self.facts.get(stmt, BARRIER)
-        yield from products.before(stmt, self)
-        if hazards is not None:
-            about = wrapped(f"{self._because(hazards)}  [{self.facts.rule(stmt, BARRIER)}]", BODY_WIDTH)
-            call = self._barrier_call(ends_reads=bool(self.facts.get(stmt, WAR_ONLY)))
-            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(about))
-        yield from self._left_to(stmt)
-        yield from products.landed(stmt, self)
+        yield from map(self.operations.view, before(stmt, self.settled, self._group))
         stays = persistent_in(self.settled) is not None
         if stmt is self._first_reader:
             tiles = listed([self.printer.names(load.dst.buffer.name) for load in first_loads(self.settled)])
@@ -188,21 +176,11 @@ class Statements:
                 text = "first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have"
                 yield StatementView("line", {"text": text})
             return
-        for view in products.cleared(stmt, above, self):
-            yield view
+        for clear in clear_before(stmt, self.settled):
+            yield replace(self.operations.view(clear), comments=tuple(above))
             above = []
         yield self.statement(stmt, above)
-        yield from products.after(stmt, self)
-
-    def _left_to(self, stmt: Stmt) -> Iterator[StatementView]:
-        """The barrier before a copy that stages its fragment where another tile was."""
-        name = self.facts.get(stmt, STAGING_TILE) if isinstance(stmt, Copy) else None
-        found = next((each for each in staging_tiles(self.settled) if each.name == name), None)
-        if found is not None and found.where is not None:
-            staging, tile = self.printer.names(found.name), self.printer.names(found.where.name)
-            about = f"until all have read {tile}, in whose memory {staging} is  [{self.facts.rule(stmt, STAGING_TILE)}]"
-            call = self._barrier_call(ends_reads=True)
-            yield StatementView("barrier", {"call": call}, stmt.span.line, tuple(wrapped(about, BODY_WIDTH)))
+        yield from map(self.operations.view, wait_after(stmt, self.settled))
 
     def _comes_again(self, stmt: Stmt) -> bool:
         """Whether a block may come to a statement several times."""
@@ -227,17 +205,6 @@ class Statements:
         """What all threads but a producer's do last."""
         left = any(self.facts.get(stmt, STORE_OUTSTANDING) for stmt in walk_stmts(self.settled.launch.body))
         return (replace(self._staging_free("before the block ends"), gap=True),) if left else ()
-
-    def _because(self, hazards: tuple[Hazard, ...]) -> str:
-        """Why there is a barrier: what other threads did to which tiles."""
-        done: dict[str, list[str]] = {}
-        for hazard in hazards:
-            done.setdefault(hazard.kind, []).append(self.printer.names(hazard.buffer))
-        parts = [f"{listed(names)} {'was' if len(names) == 1 else 'were'} {kind}" for kind, names in done.items()]
-        again = "it is" if len(hazards) == 1 else "they are"
-        if any(hazard.taken_over for hazard in hazards):
-            again = "its memory is" if len(hazards) == 1 else "their memory is"
-        return f"{', '.join(parts)} by other threads: a barrier before {again} used again"
 
     def statement(self, stmt: Stmt, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and the emitter's."""
@@ -265,63 +232,36 @@ class Statements:
 
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
-            case Copy() | Fill() | Gemm() | Reduce() | AtomicTile() | Scan():
-                return self._operation(stmt)
+            case Copy():
+                return copy_view(stmt, self)
+            case AtomicTile():
+                return self._atomic_tile(stmt)
             case Store() | Let() | Locate() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": scalar(stmt, self)})
             case Effect():
                 return effect(stmt, self)
-            case Assert() | Print():
-                return StatementView("line", {"text": said(stmt, self.printer)})
-            case Break() | Continue():
-                return StatementView("line", {"text": f"{type(stmt).__name__.lower()};"})
-            case Sync():
-                return self._sync(stmt)
             case Parallel():
                 return parallel(stmt, self)
             case Loop():
                 return self._loop(stmt)
             case While() | If():
                 return self._conditional(stmt)
-            case _:
-                return self._of_group(stmt)
-
-    def _sync(self, stmt: Sync) -> StatementView:
-        """T.sync_threads(), to which the block's threads may come at different places."""
-        if not self.facts.get(stmt, BLOCK_BARRIER):
-            return StatementView("barrier", {"call": self._barrier_call()})
-        threads = "block_threads" if self.settled.launch.groups > 1 else "threads"
-        about = f"all threads of the block meet here and elsewhere  [{self.facts.rule(stmt, BLOCK_BARRIER)}]"
-        return StatementView("barrier", {"call": f"tl::barrier_sync(0, {threads})"}, comments=(about,))
-
-    def _of_group(self, stmt: Stmt) -> StatementView:
-        """What a whole group of threads does that has products in flight."""
-        match stmt:
-            case Await():
-                return products.awaited(stmt, self)
-            case SetRegisters():
-                return products.registers_set(stmt, self)
+            case (
+                Fill()
+                | Gemm()
+                | Reduce()
+                | Scan()
+                | Await()
+                | Sync()
+                | SetRegisters()
+                | Break()
+                | Continue()
+                | Assert()
+                | Print()
+            ):
+                return self.operations.view(lower(stmt, self.settled, self._group))
             case _:
                 raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
-
-    def _operation(self, op: Copy | Fill | Gemm | Reduce | AtomicTile | Scan) -> StatementView:
-        """An operation on tiles: one call."""
-        match op:
-            case Copy():
-                return copy_view(op, self)
-            case Fill() if op.dst.buffer.scope is Scope.LOCAL and op.dst.whole and op.dst.buffer.rank == 1:
-                return StatementView("line", {"text": self._fill_local(op)})
-            case Fill():
-                return StatementView("call", self._fill(op))
-            case Gemm():
-                parts, comments = products.product_call(op, self), products.product_comments(op, self)
-                return StatementView("prioritized" if "priority" in parts else "call", parts, comments=comments)
-            case Reduce():
-                return StatementView("call", self._reduce(op), comments=self._reduce_comments(op))
-            case AtomicTile():
-                return StatementView("call", self._atomic_tile(op), comments=self._about_adding(op))
-            case Scan():
-                return StatementView("call", self._scan(op))
 
     def _conditional(self, stmt: While | If) -> StatementView:
         group = group_of(stmt)
@@ -340,72 +280,12 @@ class Statements:
         """How many threads share an operation: the block's, or a group's."""
         return f"threads[{self._group or 0}]" if self.settled.launch.shares else "threads"
 
-    def _barrier_call(self, *, ends_reads: bool = False) -> str:
-        if self.settled.launch.groups > 1 and self._group is None:
-            return "tl::sync_block()"
-        if not is_producer(self.settled):
-            return "tl::sync_threads()"
-        return "tl::sync_readers<threads>()" if ends_reads else "tl::sync_consumers<threads>()"
-
-    def _about_adding(self, op: AtomicTile) -> tuple[str, ...]:
-        """How TMA adds a tile."""
-        if id(op) not in self.maps:
-            return ()
-        about = "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's"
-        return (f"{about} while the block goes on  [{self.facts.rule(op, CALL)}]",)
-
-    def _atomic_tile(self, op: AtomicTile) -> Mapping[str, str]:
-        view = self.maps.get(id(op))
-        if view is not None:
-            place = f"tl::at({', '.join(self.printer.index(part.start) for part in op.dst.ranges)})"
-            tiles = f"{self.printer.tile(op.src.buffer)}, {self.printer.names(self.facts[op, STAGING_TILE])}"
-            arguments = f"{tiles}, {view.name}, {place}"
-            return {"name": self.facts[op, CALL], "template": store_dims(view), "arguments": arguments}
+    def _atomic_tile(self, op: AtomicTile) -> StatementView:
+        if id(op) in self.maps:
+            return self.operations.view(tma_reduce_add(op, self.settled))
         arguments = f"{operand(op.src, op.dst, self)}, {operand(op.dst, op.src, self)}"
         template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
-        return {"name": self.facts[op, CALL], "template": template, "arguments": arguments}
-
-    def _scan(self, op: Scan) -> Mapping[str, str]:
-        name = "cummax" if op.kind is Reduction.MAX else "cumsum"
-        arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
-        if op.src.scope is Scope.FRAGMENT:
-            arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
-        name = f"{name}_reversed" if op.reverse else name
-        return {"name": name, "template": f"{op.dim}, {self.threads}", "arguments": arguments}
-
-    def _fill(self, op: Fill) -> Mapping[str, str]:
-        buffer = op.dst.buffer
-        value = "" if op.is_clear else ", " + self.printer.text(op.value, buffer.dtype)
-        return {
-            "name": "clear" if op.is_clear else "fill",
-            "template": self.threads if buffer.scope is Scope.SHARED else "",
-            "arguments": self.tile(op.dst, op) + value,
-        }
-
-    def _fill_local(self, op: Fill) -> str:
-        """A private array, element by element."""
-        value, name = self.printer.text(op.value, op.dst.buffer.dtype), self.printer.tile(op.dst.buffer)
-        return f"for (auto& element : {name}) element = {value};"
-
-    def _reduce(self, op: Reduce) -> Mapping[str, str]:
-        arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
-        arguments += ["tl::accumulate"] * (not op.clear)
-        if self.facts[op, REDUCTION_WARPS] > 1:
-            arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
-        template = f"{op.dim}, {self.threads}" if op.src.scope is Scope.SHARED else str(op.dim)
-        name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
-        name += "_own" * bool(self.facts.get(op, THREAD_LOCAL_SUM))
-        return {"name": name, "template": template, "arguments": ", ".join(arguments)}
-
-    def _reduce_comments(self, op: Reduce) -> tuple[str, ...]:
-        parts = self.facts[op, REDUCTION_WARPS]
-        if parts == 1:
-            return ()
-        layout = self.facts[op.src, LAYOUT]
-        within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
-        who = f"groups of {layout.along(op.dim).lanes} lanes" if within else "warps"
-        rule = self.facts.rule(op, REDUCTION_WARPS)
-        return (f"{parts} {who} hold a part each: exchanged in shared memory, two barriers inside  [{rule}]",)
+        return StatementView("call", {"name": self.facts[op, CALL], "template": template, "arguments": arguments})
 
     def _loop(self, op: Loop) -> StatementView:
         if is_packet_added(op, self.facts):
@@ -432,19 +312,8 @@ class Statements:
 
     def tile(self, region: Region, op: Stmt | None = None) -> str:
         """A tile, or rows and columns of a shared one: for an operation of which facts may say where they start."""
-        buffer = region.buffer
-        if buffer.scope is not Scope.SHARED:
-            return self.printer.tile(buffer)
-        text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
-        names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
-        parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
-        start = self.facts.get(op, SLICE_ALIGNMENT) if op is not None and buffer.rank == 1 else None
-        known = f", tl::RowStart<{start}>" if start else ""
-        for name, part, extent in reversed(parts):
-            if static_value(part.extent) != static_value(extent):
-                count = self.printer.index(part.extent)
-                text = f"tl::{name}<{count}{known}>({text}, {self.printer.index(part.start)})"
-        return text
+        start = self.facts.get(op, SLICE_ALIGNMENT) if op is not None and region.buffer.rank == 1 else None
+        return self.operations.tile(Tile(region=region, alignment=start or 0))
 
 
 def _joined(views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:

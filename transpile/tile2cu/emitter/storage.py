@@ -27,13 +27,13 @@ from tile2cu.core.schedule import (
     Staging,
     Workspace,
 )
-from tile2cu.emitter.comments import rule_line, wrapped
 from tile2cu.emitter.dealt import dealt_in
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, staging_tiles
-from tile2cu.emitter.view import Declaration, Section
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.expressions import Printer
 
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
 

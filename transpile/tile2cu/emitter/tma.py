@@ -20,25 +20,12 @@ from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
-from tile2cu.emitter.expressions import Printer
 from tile2cu.emitter.overlaid import type_place_of
-from tile2cu.emitter.settled import Settled
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
 
 BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through maps, by its call
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type.
-
-    `when` is what a call needs not meet: then the kernel does without the map.
-    """
-
-    name: str
-    tensor: Buffer
-    tile: str
-    dims: tuple[int, ...]
-    when: Multiple | None = None
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
@@ -170,11 +157,6 @@ def asked_blocks(settled: Settled) -> int:
     return 0 if taken or settled.target.mfma else settled.launch.least_blocks
 
 
-def store_dims(view: TensorMap) -> str:
-    """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
-    return f"tl::Dims<{', '.join(map(str, view.dims))}>" if view.dims != _last_two(view) else ""
-
-
 def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """What a reader of the kernel's declaration and launch has to know of the producer warp and of tensor maps."""
     notes = []
@@ -193,10 +175,6 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     if any(store_dims(view) for view in maps.values()):
         notes.append("tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor")
     return tuple(notes)
-
-
-def _last_two(view: TensorMap) -> tuple[int, ...]:
-    return (view.tensor.rank - 2, view.tensor.rank - 1)
 
 
 def host_argument(view: TensorMap, printer: Printer) -> str:

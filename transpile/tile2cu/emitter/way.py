@@ -12,11 +12,11 @@ from tile2cu.core.expr import Load, Var
 from tile2cu.core.expr import walk as walk_parts
 from tile2cu.core.program import If, Let, Loop, Stmt
 from tile2cu.core.schedule import Persistent
-from tile2cu.emitter.comments import BODY_WIDTH, heading, wrapped
-from tile2cu.emitter.expressions import Printer
-from tile2cu.emitter.settled import Settled
 from tile2cu.emitter.tma import persistent_in, producer_loop
-from tile2cu.emitter.view import Declaration, StatementView
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.view import Declaration, StatementView
+from tile2cu.styles.tl.expressions import Printer
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements

@@ -42,7 +42,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.emitter.names import Names
+from tile2cu.styles.base.names import Names
 
 # C++ operator precedence, a larger number binds tighter.
 PRECEDENCE = {

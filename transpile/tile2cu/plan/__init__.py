@@ -1,0 +1,1 @@
+"""What a kernel does, as typed operations that any style can print."""

@@ -1,0 +1,88 @@
+"""What a plan's operations state about themselves: each claim holds the data it was computed from, and its rule."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import Hazard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement about an operation, and the rule that decided it; no rule where it follows from the user's file."""
+
+    rule: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchanged(Claim):
+    """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`."""
+
+    parts: int
+    lanes: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddedByTma(Claim):
+    """TMA adds the staged rows to the tensor while the block continues."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prioritised(Claim):
+    """Waves at the MMA are scheduled before the others of their SIMD."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitedAtOnce(Claim):
+    """An asynchronous MMA of the user's is awaited at once; `because` is empty where no rule rejected more."""
+
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoTensorCore(Claim):
+    """No tensor core of `arch` multiplies operands of these types: a, b and the accumulator."""
+
+    arch: str
+    types: tuple[DType, DType, DType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widened(Claim):
+    """`arch` multiplies the operands as values of the type `through`, which holds theirs exactly."""
+
+    arch: str
+    types: tuple[DType, DType, DType]
+    through: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends(Claim):
+    """A barrier ends these hazards."""
+
+    hazards: tuple[Hazard, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reuses(Claim):
+    """A barrier stands before the staging tile `staging` is written over the tile `where`, whose memory it has."""
+
+    staging: str
+    where: Buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachedElsewhere(Claim):
+    """Threads of the block arrive at a barrier from several statements."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut(Claim):
+    """An instruction of the user's is left out."""
+
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeVisible(Claim):
+    """A fence makes what threads stored visible to an asynchronous reader."""

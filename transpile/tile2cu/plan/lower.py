@@ -1,0 +1,142 @@
+"""Program and facts to operations, in one place: what a statement becomes, and what orders it."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.decisions import (
+    CALL,
+    LAYOUT,
+    NO_SETMAXNREG,
+    REDUCTION_WARPS,
+    SETMAXNREG,
+    SLICE_ALIGNMENT,
+    STAGING_TILE,
+    THREAD_LOCAL_SUM,
+)
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import (
+    Assert,
+    AtomicTile,
+    Await,
+    Break,
+    Continue,
+    Fill,
+    Gemm,
+    Print,
+    Reduce,
+    Scan,
+    Scope,
+    SetRegisters,
+    Stmt,
+    Sync,
+)
+from tile2cu.plan import mma, ops, order
+from tile2cu.plan.claims import AddedByTma, Exchanged, LeftOut
+from tile2cu.plan.operands import Threads, Tile
+from tile2cu.plan.settled import Settled
+
+OnTiles = Fill | Reduce | Scan | Gemm
+Lowered = OnTiles | Await | Sync | SetRegisters | Break | Continue | Assert | Print
+
+
+def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
+    """The operation of a statement that `group` of the block's threads runs, or all of them (None)."""
+    match stmt:
+        case Fill() | Reduce() | Scan() | Gemm():
+            return _on_tiles(stmt, settled, group)
+        case Await():
+            return mma.wait_asked(stmt, settled)
+        case Sync():
+            return order.barrier_asked(stmt, settled, group)
+        case SetRegisters():
+            return _registers(stmt, settled)
+        case Break() | Continue():
+            return ops.Leave(source=stmt, continues=isinstance(stmt, Continue))
+        case Assert():
+            return ops.Assert(source=stmt, condition=stmt.condition, message=stmt.message)
+        case Print():
+            return ops.Print(source=stmt, what=stmt.what, message=stmt.message)
+
+
+def _on_tiles(stmt: OnTiles, settled: Settled, group: int | None) -> ops.Op:
+    """One operation on whole tiles."""
+    match stmt:
+        case Fill():
+            return _fill(stmt, settled, _threads(settled, group))
+        case Reduce():
+            return _reduce(stmt, settled, _threads(settled, group))
+        case Scan():
+            threads = _threads(settled, group)
+            return ops.Scan(
+                source=stmt,
+                kind=stmt.kind,
+                src=stmt.src,
+                dst=stmt.dst,
+                dim=stmt.dim,
+                reverse=stmt.reverse,
+                threads=threads,
+            )
+        case Gemm():
+            return mma.mma(stmt, settled)
+
+
+def before(stmt: Stmt, settled: Settled, group: int | None) -> Iterator[ops.Op]:
+    """What orders a statement after those before it, in the order in which it is issued."""
+    yield from order.fence_before(stmt, settled)
+    yield from order.barrier_before(stmt, settled, group)
+    yield from order.barrier_before_staging(stmt, settled, group)
+    yield from mma.wait_before(stmt, settled)
+
+
+def tma_reduce_add(op: AtomicTile, settled: Settled) -> ops.TmaReduceAdd:
+    """A tile atomic that TMA does."""
+    claim = AddedByTma(rule=settled.facts.rule(op, CALL))
+    staging = settled.facts[op, STAGING_TILE]
+    return ops.TmaReduceAdd(source=op, claims=(claim,), src=op.src.buffer, staging=staging, dst=op.dst)
+
+
+def _threads(settled: Settled, group: int | None) -> Threads:
+    """Those that share an operation: of groups of one size it need not be known which."""
+    return Threads(group=(group or 0) if settled.launch.shares else None)
+
+
+def _fill(op: Fill, settled: Settled, threads: Threads) -> ops.Fill | ops.FillLocal:
+    buffer = op.dst.buffer
+    if buffer.scope is Scope.LOCAL and op.dst.whole and buffer.rank == 1:
+        return ops.FillLocal(source=op, buffer=buffer, value=op.value)
+    alignment = settled.facts.get(op, SLICE_ALIGNMENT) if buffer.rank == 1 else None
+    tile = Tile(region=op.dst, alignment=alignment or 0)
+    return ops.Fill(source=op, tile=tile, value=op.value, clears=op.is_clear, threads=threads)
+
+
+def _reduce(op: Reduce, settled: Settled, threads: Threads) -> ops.Reduce:
+    facts = settled.facts
+    parts = facts[op, REDUCTION_WARPS]
+    exchanged = (_exchanged(op, parts, settled),) if parts > 1 else ()
+    return ops.Reduce(
+        source=op,
+        claims=exchanged,
+        kind=op.kind,
+        src=op.src,
+        dst=op.dst,
+        dim=op.dim,
+        accumulates=not op.clear,
+        keeps_nan=op.keeps_nan,
+        parts=parts,
+        thread_local=bool(facts.get(op, THREAD_LOCAL_SUM)),
+        threads=threads,
+    )
+
+
+def _exchanged(op: Reduce, parts: int, settled: Settled) -> Exchanged:
+    """Which threads hold a part each: warps, or lanes of one where its layout has several parts in it."""
+    layout = settled.facts[op.src, LAYOUT]
+    within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
+    lanes = layout.along(op.dim).lanes if isinstance(layout, Blocked) and within else None
+    return Exchanged(parts=parts, lanes=lanes, rule=settled.facts.rule(op, REDUCTION_WARPS))
+
+
+def _registers(stmt: SetRegisters, settled: Settled) -> ops.SetRegisters:
+    left_out = not settled.facts.get(stmt, SETMAXNREG)
+    fact = settled.facts.fact(stmt, NO_SETMAXNREG) if left_out else None
+    claims = (LeftOut(because=str(fact.value), rule=fact.rule),) if fact is not None else ()
+    return ops.SetRegisters(source=stmt, count=stmt.count, more=stmt.more, left_out=left_out, claims=claims)

@@ -1,0 +1,106 @@
+"""MMAs and the waits that retire them."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.decisions import (
+    AWAITED_AT,
+    INSTRUCTION,
+    NO_WGMMA,
+    NOT_IN_FLIGHT,
+    RETIRED,
+    RETIRED_BEFORE,
+    WAVE_PRIORITY,
+)
+from tile2cu.core.facts import Facts
+from tile2cu.core.program import Await, Gemm, Region, Stmt
+from tile2cu.plan.claims import AwaitedAtOnce, Claim, NoTensorCore, Prioritised, Widened
+from tile2cu.plan.operands import Tile
+from tile2cu.plan.ops import ClearIf, Mma, MmaUnit, MmaWait, WaitPoint
+from tile2cu.plan.settled import Settled
+
+
+def mma(op: Gemm, settled: Settled) -> Mma:
+    """The MMA of a GEMM statement."""
+    facts = settled.facts
+    in_flight = facts.get(op, AWAITED_AT) is not None or facts.get(op, RETIRED) is not None
+    unit = unit_of(op, facts)
+    metadata = _operand(op.metadata, transposed=op.transpose_metadata) if op.metadata is not None else None
+    return Mma(
+        source=op,
+        claims=_claims(op, settled),
+        a=_operand(op.a, transposed=op.transpose_a),
+        b=_operand(op.b, transposed=op.transpose_b),
+        c=_operand(op.c),
+        metadata=metadata,
+        unit=unit,
+        instruction=facts[op, INSTRUCTION],
+        starts=in_flight and metadata is None,
+        overwrites=op.clear,
+        overwrites_if=op.clear_if if unit is MmaUnit.WARPGROUP else None,
+        priority=facts.get(op, WAVE_PRIORITY) or 0,
+    )
+
+
+def clear_before(op: Gemm, settled: Settled) -> Iterator[ClearIf]:
+    """What clears the accumulator of an MMA whose instruction cannot."""
+    if op.clear_if is not None and unit_of(op, settled.facts) is not MmaUnit.WARPGROUP:
+        yield ClearIf(source=op, tile=_operand(op.c), condition=op.clear_if)
+
+
+def wait_after(op: Gemm, settled: Settled) -> Iterator[MmaWait]:
+    """The wait of an MMA that is awaited at once while others are in flight, which retire with it."""
+    landing = settled.facts.get(op, RETIRED)
+    if landing is not None:
+        results = {id(tile): tile for tile in (op.c.buffer, *landing.results)}
+        yield MmaWait(source=op, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
+
+
+def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
+    """The wait for MMAs in flight before a statement that needs their results."""
+    landing = settled.facts.get(stmt, RETIRED_BEFORE)
+    if landing is not None:
+        flying = landing.flying
+        yield MmaWait(
+            source=stmt, pending=len(flying), results=landing.results, in_flight=flying, point=WaitPoint.NEEDED
+        )
+
+
+def wait_asked(stmt: Await, settled: Settled) -> MmaWait:
+    """T.wait_wgmma."""
+    results = settled.facts[stmt, RETIRED].results
+    return MmaWait(source=stmt, pending=stmt.pending, results=results, in_flight=(), point=WaitPoint.ASKED)
+
+
+def unit_of(op: Gemm, facts: Facts) -> MmaUnit:
+    """What multiplies."""
+    instruction = facts[op, INSTRUCTION]
+    if instruction.startswith("wgmma"):
+        return MmaUnit.WARPGROUP
+    return MmaUnit.FMA if instruction == "fma" else MmaUnit.WARP
+
+
+def _operand(region: Region, *, transposed: bool = False) -> Tile:
+    return Tile(region=region, transposed=transposed)
+
+
+def _claims(op: Gemm, settled: Settled) -> tuple[Claim, ...]:
+    """Why an MMA does not run on the tensor cores, or not as its types say, or not asynchronously."""
+    facts = settled.facts
+    first = (Prioritised(rule=facts.rule(op, WAVE_PRIORITY)),) if facts.get(op, WAVE_PRIORITY) else ()
+    if not op.begun or facts.get(op, AWAITED_AT) is not None:
+        return (*first, *_of_instruction(op, settled))
+    key = next((key for key in (NOT_IN_FLIGHT, NO_WGMMA) if facts.get(op, key) is not None), None)
+    because = str(facts[op, key]) if key is not None else ""
+    at_once = AwaitedAtOnce(because=because, rule=facts.rule(op, key) if key is not None else "")
+    return (at_once, *first, *_of_instruction(op, settled))
+
+
+def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
+    instruction, rule = settled.facts[op, INSTRUCTION], settled.facts.rule(op, INSTRUCTION)
+    types, arch = (op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype), settled.target.arch
+    if unit_of(op, settled.facts) is MmaUnit.FMA:
+        yield NoTensorCore(rule=rule, arch=arch, types=types)
+        return
+    _, _, through = instruction.partition(" through ")
+    if through:
+        yield Widened(rule=rule, arch=arch, types=types, through=through)

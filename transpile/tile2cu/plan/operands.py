@@ -1,0 +1,29 @@
+"""Operands of a plan's operations: tiles and regions of tiles, threads, tensors as TMA sees them."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.program import Buffer, Region
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """A fragment, a shared tile or a private array, or rows and columns of a shared tile.
+
+    `transposed`: the operation reads columns as rows. `alignment`: the multiple, in bytes, that the start of a slice of
+    one dimension is known to have; 0 where nothing is known.
+    """
+
+    region: Region
+    transposed: bool = False
+    alignment: int = 0
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.region.buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threads:
+    """The threads that share an operation: group `group`'s, or the block's (any group's, where all have one size)."""
+
+    group: int | None = None

@@ -1,0 +1,200 @@
+"""The operations of a plan. Typed, without text of any style: expressions are core's, tiles are operands."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tile2cu.core.expr import Expr
+from tile2cu.core.program import Buffer, Reduction, Region, Stmt
+from tile2cu.plan.claims import Claim
+from tile2cu.plan.operands import Threads, Tile
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Op:
+    """Base of all operations. `source` is the statement that it comes from: its line, and the user's comments."""
+
+    source: Stmt
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fill(Op):
+    """Each element of `tile` becomes `value`; `clears` where that is zero by the user's word."""
+
+    tile: Tile
+    value: Expr
+    clears: bool
+    threads: Threads
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FillLocal(Op):
+    """The same of a private array, by each thread."""
+
+    buffer: Buffer
+    value: Expr
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reduce(Op):
+    """`dst` = reduction of `src` along `dim`, on top of dst's values where it `accumulates`.
+
+    `parts`: how many partial results, of other warps or lanes, are exchanged through a workspace; 1 where none are. A
+    `thread_local` reduction combines a thread's own elements only. With `keeps_nan`, a NaN is the maximum and minimum.
+    """
+
+    kind: Reduction
+    src: Buffer
+    dst: Buffer
+    dim: int
+    accumulates: bool
+    keeps_nan: bool
+    parts: int
+    thread_local: bool
+    threads: Threads
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scan(Op):
+    """The inclusive scan of `src` along `dim`: from its end where `reverse`."""
+
+    kind: Reduction
+    src: Buffer
+    dst: Buffer
+    dim: int
+    reverse: bool
+    threads: Threads
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TmaReduceAdd(Op):
+    """TMA adds a fragment, through the shared tile `staging`, to a region of a tensor; it is not awaited."""
+
+    src: Buffer
+    staging: str
+    dst: Region
+
+
+class MmaUnit(Enum):
+    """What multiplies: a warp's or a wave's matrix instructions, a warpgroup's asynchronous ones, or FMA."""
+
+    FMA = "fma"
+    WARP = "warp"
+    WARPGROUP = "warpgroup"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mma(Op):
+    """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
+
+    `instruction` has its shape and types; `metadata` says which elements a sparse `a` holds. With `starts` it is only
+    issued, and an MmaWait retires it. `priority` is that of a wave on its SIMD during it.
+    """
+
+    a: Tile
+    b: Tile
+    c: Tile
+    metadata: Tile | None
+    unit: MmaUnit
+    instruction: str
+    starts: bool
+    overwrites: bool
+    overwrites_if: Expr | None
+    priority: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClearIf(Op):
+    """Zeros `tile` where `condition` holds: before an MMA whose instruction only accumulates."""
+
+    tile: Tile
+    condition: Expr
+
+
+class WaitPoint(Enum):
+    """Why MMAs are awaited somewhere: the user's statement, the MMA itself, or a statement that needs the results."""
+
+    ASKED = "asked"
+    ISSUED = "issued"
+    NEEDED = "needed"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MmaWait(Op):
+    """Until at most `pending` of the MMAs issued last are in flight; `results` may be used from there on.
+
+    `in_flight` are the accumulators of those that are known to stay in flight.
+    """
+
+    pending: int
+    results: tuple[Buffer, ...]
+    in_flight: tuple[Buffer, ...]
+    point: WaitPoint
+
+
+class Proxy(Enum):
+    """An asynchronous reader of shared memory."""
+
+    WGMMA = "wgmma"
+    TMA = "TMA"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProxyFence(Op):
+    """Generic-proxy stores to the shared `tiles` are made visible to an asynchronous reader."""
+
+    tiles: tuple[str, ...]
+    reader: Proxy
+
+
+class BarrierScope(Enum):
+    """Who synchronises at a barrier.
+
+    PARTICIPANTS: the threads that run the statement, of a block or of its group. CONSUMERS: all threads but a
+    producer's. BLOCK: all groups of the block. MEETING: all threads of the block, at whichever barrier they are.
+    """
+
+    PARTICIPANTS = "participants"
+    CONSUMERS = "consumers"
+    BLOCK = "block"
+    MEETING = "meeting"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Barrier(Op):
+    """A barrier; where it is `war_only` it ends reads, and publishes no writes. Its claims have the hazards."""
+
+    scope: BarrierScope
+    war_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetRegisters(Op):
+    """From here on a thread has `count` registers, `more` than before or fewer. Only claimed where it is `left_out`."""
+
+    count: int
+    more: bool
+    left_out: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leave(Op):
+    """Leaves the innermost serial loop, or with `continues` its iteration."""
+
+    continues: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Assert(Op):
+    """Stops the kernel with `message` where `condition` does not hold; without a message with the condition itself."""
+
+    condition: Expr
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Print(Op):
+    """Prints a value of each thread, or each element of a tile once."""
+
+    what: Expr | Buffer
+    message: str

@@ -1,0 +1,1 @@
+"""Styles: how a plan is written as source."""

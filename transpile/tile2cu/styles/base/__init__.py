@@ -1,0 +1,1 @@
+"""What every style shares: names, comments, and the views that templates print."""

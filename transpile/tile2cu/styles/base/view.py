@@ -1,0 +1,42 @@
+"""What a style prints: flat, frozen, strings and tuples only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StatementView:
+    """One statement: `kind` names the macro that prints it, `parts` are the texts it prints.
+
+    `comments` are printed above it, `notes` and `declared` further down where the macro says; `line` is the Python
+    line it comes from, 0 for none; `gap` asks for an empty line before it.
+    """
+
+    kind: str
+    parts: Mapping[str, str]
+    line: int = 0
+    comments: tuple[str, ...] = ()
+    body: tuple["StatementView", ...] = ()
+    orelse: tuple["StatementView", ...] = ()
+    notes: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
+    gap: bool = False
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A line of text with the comments above it."""
+
+    text: str
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled group of declarations."""
+
+    title: str
+    declarations: tuple[Declaration, ...]
+
+
+NO_SECTION = Section("", ())

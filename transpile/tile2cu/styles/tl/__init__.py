@@ -1,0 +1,1 @@
+"""The tl style: CUDA and HIP source over headers/tl."""

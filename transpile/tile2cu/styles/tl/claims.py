@@ -1,0 +1,76 @@
+"""Claims as the comments that stand at an operation."""
+
+from tile2cu.core.schedule import Hazard
+from tile2cu.plan.claims import (
+    AddedByTma,
+    AwaitedAtOnce,
+    Claim,
+    Ends,
+    Exchanged,
+    LeftOut,
+    NoTensorCore,
+    Prioritised,
+    ReachedElsewhere,
+    Reuses,
+    Widened,
+)
+from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.names import Names
+
+
+def comment(claim: Claim, names: Names) -> str:
+    """The claim as a sentence, with its rule behind it."""
+    sentence = _sentence(claim, names)
+    return f"{sentence}  [{claim.rule}]" if claim.rule else sentence
+
+
+def _sentence(claim: Claim, names: Names) -> str:
+    match claim:
+        case Exchanged():
+            who = "warps" if claim.lanes is None else f"groups of {claim.lanes} lanes"
+            return f"{claim.parts} {who} hold a part each: exchanged in shared memory, two barriers inside"
+        case AddedByTma():
+            return (
+                "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "
+                "tensor's while the block goes on"
+            )
+        case Ends():
+            return _ended(claim.hazards, names)
+        case Reuses():
+            staging, tile = names(claim.staging), names(claim.where.name)
+            return f"until all have read {tile}, in whose memory {staging} is"
+        case ReachedElsewhere():
+            return "all threads of the block meet here and elsewhere"
+        case LeftOut():
+            return f"left out: {claim.because}"
+        case _:
+            return _of_mma(claim)
+
+
+def _of_mma(claim: Claim) -> str:
+    match claim:
+        case Prioritised():
+            return "waves at this product go before the others of their SIMD, as asked for"
+        case AwaitedAtOnce():
+            return "waited for at once" + (f": {claim.because}" if claim.because else "")
+        case NoTensorCore():
+            a, b, c = claim.types
+            return f"no tensor core of {claim.arch} multiplies {a} by {b} into {c}: each thread multiplies and adds"
+        case Widened():
+            a, b, _ = claim.types
+            operands = str(a) if a == b else f"{a} by {b}, both"
+            return f"{claim.arch} multiplies {operands} as {claim.through}, which holds its values exactly"
+        case _:
+            raise TypeError(f"no sentence for {type(claim).__name__}")
+
+
+def _ended(hazards: tuple[Hazard, ...], names: Names) -> str:
+    """Why there is a barrier: what other threads did to which tiles."""
+    done: dict[str, list[str]] = {}
+    for hazard in hazards:
+        done.setdefault(hazard.kind, []).append(names(hazard.buffer))
+    parts = [f"{listed(tiles)} {'was' if len(tiles) == 1 else 'were'} {kind}" for kind, tiles in done.items()]
+    again = "it is" if len(hazards) == 1 else "they are"
+    if any(hazard.taken_over for hazard in hazards):
+        again = "its memory is" if len(hazards) == 1 else "their memory is"
+    return f"{', '.join(parts)} by other threads: a barrier before {again} used again"

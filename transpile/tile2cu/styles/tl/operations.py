@@ -1,0 +1,199 @@
+"""Operations of a plan as calls of headers/tl."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.plan import ops
+from tile2cu.plan.operands import Threads, Tile
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.claims import comment
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Prints operations. `maps` are the tensor maps, by the id of the statement that goes through one."""
+
+    printer: Printer
+    maps: Mapping[int, TensorMap]
+
+    def view(self, op: ops.Op) -> StatementView:
+        """The operation as one statement, under its claims."""
+        match op:
+            case ops.Mma():
+                view = self._mma(op)
+            case ops.Fill() | ops.Reduce() | ops.Scan() | ops.TmaReduceAdd():
+                view = StatementView("call", self._call(op))
+            case ops.ProxyFence() | ops.Barrier() | ops.MmaWait():
+                return self._ordering(op)
+            case ops.ClearIf():
+                return self._clear_if(op)
+            case ops.SetRegisters():
+                return self._line(self._registers(op))
+            case _:
+                view = self._line(self._statement(op))
+        return replace(view, comments=self._claims(op))
+
+    def tile(self, tile: Tile) -> str:
+        """A tile as an argument: all of it, or rows and columns of a shared one."""
+        region, buffer = tile.region, tile.buffer
+        if buffer.scope is not Scope.SHARED:
+            text = self.printer.tile(buffer)
+            return f"{tl.TRANSPOSED}({text})" if tile.transposed else text
+        text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
+        names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
+        known = f", {tl.ROW_START}<{tile.alignment}>" if tile.alignment else ""
+        parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
+        for name, part, extent in reversed(parts):
+            if static_value(part.extent) != static_value(extent):
+                count = self.printer.index(part.extent)
+                text = f"{tl.SLICE[name]}<{count}{known}>({text}, {self.printer.index(part.start)})"
+        return f"{tl.TRANSPOSED}({text})" if tile.transposed else text
+
+    def threads(self, threads: Threads) -> str:
+        """How many threads share an operation."""
+        return "threads" if threads.group is None else f"threads[{threads.group}]"
+
+    def _claims(self, op: ops.Op) -> tuple[str, ...]:
+        return tuple(comment(claim, self.printer.names) for claim in op.claims)
+
+    def _line(self, text: str, line: int = 0) -> StatementView:
+        return StatementView("line", {"text": text}, line)
+
+    def _call(self, op: ops.Fill | ops.Reduce | ops.Scan | ops.TmaReduceAdd) -> Mapping[str, str]:
+        match op:
+            case ops.Fill():
+                return self._fill(op)
+            case ops.Reduce():
+                return self._reduce(op)
+            case ops.Scan():
+                return self._scan(op)
+            case ops.TmaReduceAdd():
+                view = self.maps[id(op.source)]
+                place = f"{tl.AT}({', '.join(self.printer.index(part.start) for part in op.dst.ranges)})"
+                arguments = f"{self.printer.tile(op.src)}, {self.printer.names(op.staging)}, {view.name}, {place}"
+                return {"name": "tma_add_start", "template": store_dims(view), "arguments": arguments}
+
+    def _fill(self, op: ops.Fill) -> Mapping[str, str]:
+        buffer = op.tile.buffer
+        value = "" if op.clears else ", " + self.printer.text(op.value, buffer.dtype)
+        template = self.threads(op.threads) if buffer.scope is Scope.SHARED else ""
+        return {"name": "clear" if op.clears else "fill", "template": template, "arguments": self.tile(op.tile) + value}
+
+    def _reduce(self, op: ops.Reduce) -> Mapping[str, str]:
+        arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
+        arguments += [tl.ACCUMULATE] * op.accumulates
+        if op.parts > 1:
+            arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
+        template = f"{op.dim}, {self.threads(op.threads)}" if op.src.scope is Scope.SHARED else str(op.dim)
+        name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan + "_own" * op.thread_local
+        return {"name": name, "template": template, "arguments": ", ".join(arguments)}
+
+    def _scan(self, op: ops.Scan) -> Mapping[str, str]:
+        name = "cummax" if op.kind is Reduction.MAX else "cumsum"
+        arguments = f"{self.printer.tile(op.src)}, {self.printer.tile(op.dst)}"
+        if op.src.scope is Scope.FRAGMENT:
+            arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
+        name = f"{name}_reversed" if op.reverse else name
+        return {"name": name, "template": f"{op.dim}, {self.threads(op.threads)}", "arguments": arguments}
+
+    def _mma(self, op: ops.Mma) -> StatementView:
+        arguments = [self.tile(op.a), self.tile(op.b), self.tile(op.c)]
+        name = "gemm_fma" if op.unit is ops.MmaUnit.FMA else "gemm"
+        if op.metadata is not None:
+            name = "gemm_sparse"
+            arguments.insert(1, self.tile(op.metadata))
+        elif op.starts:
+            name = "gemm_start"
+        if op.overwrites_if is not None:
+            arguments.append(f"{tl.OVERWRITE_IF}({self.printer.text(op.overwrites_if)})")
+        arguments += [tl.OVERWRITE] * op.overwrites
+        parts = {"name": name, "template": "", "arguments": ", ".join(arguments)}
+        if op.priority:
+            return StatementView("prioritized", parts | {"priority": str(op.priority)})
+        return StatementView("call", parts)
+
+    def _ordering(self, op: ops.ProxyFence | ops.Barrier | ops.MmaWait) -> StatementView:
+        line = op.source.span.line
+        match op:
+            case ops.ProxyFence():
+                names = listed([self.printer.names(name) for name in op.tiles])
+                reader = op.reader.value
+                said = f"{reader} does not read as threads do: what they stored to {names} is shown to it"
+                about = wrapped(f"{said}  [{op.claims[0].rule}]", BODY_WIDTH)
+                return replace(self._line(f"{tl.FENCE_ASYNC_PROXY}();", line), comments=tuple(about))
+            case ops.Barrier():
+                comments = tuple(each for text in self._claims(op) for each in wrapped(text, BODY_WIDTH))
+                return StatementView("barrier", {"call": self._barrier(op)}, line, comments)
+            case ops.MmaWait():
+                return self._mma_wait(op)
+
+    def _barrier(self, op: ops.Barrier) -> str:
+        match op.scope:
+            case ops.BarrierScope.MEETING:
+                return f"{tl.BARRIER_SYNC}(0, {'block_threads' if self.printer.groups > 1 else 'threads'})"
+            case ops.BarrierScope.BLOCK:
+                return f"{tl.SYNC_BLOCK}()"
+            case ops.BarrierScope.PARTICIPANTS:
+                return f"{tl.SYNC_THREADS}()"
+            case ops.BarrierScope.CONSUMERS:
+                return f"{tl.SYNC_READERS if op.war_only else tl.SYNC_CONSUMERS}<threads>()"
+
+    def _mma_wait(self, op: ops.MmaWait) -> StatementView:
+        call = f"{tl.GEMM_WAIT}<{op.pending}>({', '.join(map(self.printer.tile, op.results))});"
+        if op.point is ops.WaitPoint.ISSUED:
+            about = "until this product and those begun before it are done"
+            return replace(self._line(call, op.source.span.line), comments=(about,))
+        flying = [self.printer.tile(tile) for tile in op.in_flight]
+        about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
+        return self._line(call + about, op.source.span.line)
+
+    def _clear_if(self, op: ops.ClearIf) -> StatementView:
+        line = op.source.span.line
+        clear = self._line(f"{tl.CLEAR}({self.tile(op.tile)});", line)
+        return StatementView("branch", {"condition": self.printer.text(op.condition)}, line, (), (clear,))
+
+    def _registers(self, op: ops.SetRegisters) -> str:
+        """The instruction, or why it is left out."""
+        if not op.left_out:
+            return f"{tl.TAKE_REGISTERS if op.more else tl.GIVE_REGISTERS}<{op.count}>();"
+        return "\n".join(f"// {line}" for text in self._claims(op) for line in wrapped(text, BODY_WIDTH))
+
+    def _statement(self, op: ops.Op) -> str:
+        match op:
+            case ops.FillLocal():
+                value = self.printer.text(op.value, op.buffer.dtype)
+                return f"for (auto& element : {self.printer.tile(op.buffer)}) element = {value};"
+            case ops.Leave():
+                return "continue;" if op.continues else "break;"
+            case ops.Assert():
+                condition = self.printer.text(op.condition)
+                return f"{tl.DEVICE_ASSERT}({condition}, {_message(op, op.message or condition)});"
+            case ops.Print(what=Buffer() as what):
+                return f"{tl.PRINT}({_message(op, op.message or what.name)}, {self.printer.tile(what)});"
+            case ops.Print(what=what) if not isinstance(what, Buffer):
+                value = self.printer.argument(what, what.dtype)
+                return f"{tl.PRINT}({_message(op, op.message or self.printer.text(what))}, {value});"
+            case _:
+                raise TypeError(f"no text for {type(op).__name__}")
+
+
+def _message(op: ops.Op, text: str) -> str:
+    """A message that begins with the place in the Python file, as a string literal."""
+    span = op.source.span
+    return quoted(f"{PurePath(span.file).name}:{span.line}: {text}")
+
+
+def quoted(text: str) -> str:
+    """A string literal of C++; what is not printable ASCII is escaped byte by byte."""
+    out = []
+    for byte in text.encode("utf-8"):
+        char = chr(byte)
+        out.append(f"\\{char}" if char in '"\\' else char if 32 <= byte < 127 else f"\\{byte:03o}")
+    return '"' + "".join(out).replace("??", "?\\?") + '"'

@@ -1,0 +1,27 @@
+"""Tensor maps, and how calls name their dimensions."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import Multiple
+from tile2cu.styles.tl.vocabulary import DIMS
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type.
+
+    `when` is what a call needs not meet: then the kernel does without the map.
+    """
+
+    name: str
+    tensor: Buffer
+    tile: str
+    dims: tuple[int, ...]
+    when: Multiple | None = None
+
+
+def store_dims(view: TensorMap) -> str:
+    """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
+    last_two = (view.tensor.rank - 2, view.tensor.rank - 1)
+    return f"{DIMS}<{', '.join(map(str, view.dims))}>" if view.dims != last_two else ""
