@@ -14,7 +14,6 @@ REMAINING = {
     "core/layout.py": 3,
     "emitter/__init__.py": 1,
     "emitter/contract.py": 3,
-    "emitter/copies.py": 10,
     "emitter/dealt.py": 9,
     "emitter/elementwise.py": 23,
     "emitter/factors.py": 2,

@@ -10,8 +10,9 @@ from tile2cu.core.expr import Var
 from tile2cu.core.program import Let, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Overlap, PlainTurns
 from tile2cu.emitter.factors import has_changed, ones
-from tile2cu.emitter.tma import Ring, rings, tells_turns
+from tile2cu.emitter.tma import Ring, rings
 from tile2cu.emitter.way import called
+from tile2cu.plan.rings import publishes_iteration
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.view import StatementView
 
@@ -203,7 +204,7 @@ def _starts(name: str, body: tuple[Stmt, ...], given: _Given, statements: "State
     product = part.body[-1]
     start = StatementView("call", {**product.parts, "name": "gemm_start"}, product.line)
     parts = {**part.parts, "argument": turns["turn"]}
-    if tells_turns(ring, statements.settled):  # who knows the turn has waited for its tile
+    if publishes_iteration(ring.tile, statements.settled):  # who knows the turn has waited for its tile
         return replace(part, parts=parts, body=(*part.body[:-1], replace(start, comments=product.comments)))
     text = f"{ring.name}.wait({turns['before']}{turns['turn']});  // until TMA has filled its slot"
     wait = replace(product, kind="line", parts={"text": text})

@@ -23,7 +23,8 @@ from tile2cu.emitter.dealt import dealt_turns
 from tile2cu.emitter.overlap import overlapped
 from tile2cu.emitter.staged import staged_about, staged_notes, staged_tile
 from tile2cu.emitter.storage import loads_name, slots_of, stages_name
-from tile2cu.emitter.tma import persistent_in, rings, tells_turns
+from tile2cu.emitter.tma import persistent_in, rings
+from tile2cu.plan.rings import publishes_iteration
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.view import StatementView
 
@@ -189,7 +190,7 @@ def turns_of(op: Loop, pipeline: Pipeline, statements: "Statements") -> Iterator
     tiles = [view for tile in pipeline.buffers for view in (tile, *viewed(statements.settled.launch, tile))]
     stays = persistent_in(statements.settled) is not None
     own = rings(statements.settled, statements.printer)
-    told = [ring.tile for ring in own if tells_turns(ring, statements.settled)]
+    told = [ring.tile for ring in own if publishes_iteration(ring.tile, statements.settled)]
     before = "before + " if stays else ""  # a ring counts the turns of all tiles
     first_before = f"{before}round + " if told else before  # and a slot that ends a tile
     if told and statements.is_loading:  # who finds the turns counts them there

@@ -19,8 +19,9 @@ from tile2cu.core.schedule import Dealt, Persistent, Pipeline
 from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.storage import stages_name
-from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, tells_turns
+from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
+from tile2cu.plan.rings import publishes_iteration
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.view import StatementView
@@ -115,7 +116,7 @@ def _ring_views(pipeline: Pipeline, statements: "Statements") -> tuple[Statement
                 "name": ring.name,
                 "barriers": ring.barriers,
                 "tile": names(ring.tile.name),
-                "turn": names("__Turn") if tells_turns(ring, statements.settled) else "",
+                "turn": names("__Turn") if publishes_iteration(ring.tile, statements.settled) else "",
             },
         )
         for ring in rings(statements.settled, statements.printer)

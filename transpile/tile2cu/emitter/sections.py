@@ -35,7 +35,8 @@ from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.storage import shared_view
-from tile2cu.emitter.tma import BY_TMA, persistent_in, staging_tiles
+from tile2cu.emitter.tma import persistent_in, staging_tiles
+from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section

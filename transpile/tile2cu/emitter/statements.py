@@ -8,7 +8,6 @@ from tile2cu.analysis.accesses import may_change
 from tile2cu.analysis.prelude import around, hoisted
 from tile2cu.core.decisions import (
     BARRIER,
-    CALL,
     EARLY_EXIT,
     PIPELINE,
     PROLOGUE_LOADS,
@@ -55,7 +54,6 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.span import Span
-from tile2cu.emitter.copies import copy_view, operand
 from tile2cu.emitter.elementwise import parallel
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
@@ -65,7 +63,8 @@ from tile2cu.emitter.sections import block_indices, touched
 from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import persistent_in
 from tile2cu.emitter.way import asks_memory, each_taken, visit, visits, walk_in
-from tile2cu.plan.lower import before, lower, tma_reduce_add
+from tile2cu.plan.copies import load_registers, store_registers
+from tile2cu.plan.lower import before, lower
 from tile2cu.plan.mma import clear_before, wait_after
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.settled import Settled
@@ -94,7 +93,7 @@ class Statements:
         self.printer = printer
         self.layouts = layouts
         self.maps = maps
-        self.operations = Operations(printer, maps)
+        self.operations = Operations.of(printer, maps)
         first = settled.facts.get(settled.launch, PROLOGUE_LOADS)
         self._first_reader = first.reader if first is not None else None
         self.idle = settled.facts.get(settled.launch, EARLY_EXIT)
@@ -233,9 +232,7 @@ class Statements:
     def _bare_view(self, stmt: Stmt) -> StatementView:
         match stmt:
             case Copy():
-                return copy_view(stmt, self)
-            case AtomicTile():
-                return self._atomic_tile(stmt)
+                return self._copy(stmt)
             case Store() | Let() | Locate() | Declare() | Assign() | Atomic():
                 return StatementView("line", {"text": scalar(stmt, self)})
             case Effect():
@@ -247,7 +244,8 @@ class Statements:
             case While() | If():
                 return self._conditional(stmt)
             case (
-                Fill()
+                AtomicTile()
+                | Fill()
                 | Gemm()
                 | Reduce()
                 | Scan()
@@ -275,17 +273,15 @@ class Statements:
             return StatementView("while", parts, body=self.body(stmt.body))
         return StatementView("branch", parts, body=self.body(stmt.then), orelse=self.body(stmt.orelse))
 
-    @property
-    def threads(self) -> str:
-        """How many threads share an operation: the block's, or a group's."""
-        return f"threads[{self._group or 0}]" if self.settled.launch.shares else "threads"
-
-    def _atomic_tile(self, op: AtomicTile) -> StatementView:
-        if id(op) in self.maps:
-            return self.operations.view(tma_reduce_add(op, self.settled))
-        arguments = f"{operand(op.src, op.dst, self)}, {operand(op.dst, op.src, self)}"
-        template = "" if op.src.buffer.scope is Scope.FRAGMENT else self.threads
-        return StatementView("call", {"name": self.facts[op, CALL], "template": template, "arguments": arguments})
+    def _copy(self, op: Copy) -> StatementView:
+        """A copy, or the half of one whose tile waits in registers."""
+        if id(op) in self.staged:
+            self.operations.copies.registers[id(op)] = self.staged[id(op)].name
+            return self.operations.view(load_registers(op, self.settled))
+        if id(op) in self.lines:
+            self.operations.copies.registers[id(op)] = self.lines[id(op)]
+            return self.operations.view(store_registers(op, self.settled))
+        return self.operations.view(lower(op, self.settled, self._group))
 
     def _loop(self, op: Loop) -> StatementView:
         if is_packet_added(op, self.facts):
@@ -313,7 +309,7 @@ class Statements:
     def tile(self, region: Region, op: Stmt | None = None) -> str:
         """A tile, or rows and columns of a shared one: for an operation of which facts may say where they start."""
         start = self.facts.get(op, SLICE_ALIGNMENT) if op is not None and region.buffer.rank == 1 else None
-        return self.operations.tile(Tile(region=region, alignment=start or 0))
+        return self.operations.operands.tile(Tile(region=region, alignment=start or 0))
 
 
 def _joined(views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:

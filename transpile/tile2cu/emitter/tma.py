@@ -6,7 +6,6 @@ from typing import Any
 from tile2cu.analysis import prelude
 from tile2cu.core.decisions import (
     CALL,
-    MMA_OVERLAP,
     PERSISTENT,
     REGISTER_SHARES,
     SETMAXNREG,
@@ -21,11 +20,11 @@ from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
 from tile2cu.emitter.overlaid import type_place_of
+from tile2cu.plan.copies import BY_TMA
+from tile2cu.plan.rings import ring_tiles
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
-
-BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through maps, by its call
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
@@ -97,29 +96,13 @@ class Ring:
 
 def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
     """The rings of the producer's loop, one a product; empty where its turns do not overlap."""
-    found = producer_loop(settled)
-    overlap = settled.facts.get(found[0], MMA_OVERLAP) if found else None
-    if overlap is None:
-        return ()
-    tiles = [product.b.buffer for product in overlap.products]
     names = printer.names
-    return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in tiles)
+    return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in ring_tiles(settled))
 
 
 def persistent_in(settled: Settled) -> Persistent | None:
     """How blocks that stay take their tiles; None where each block has one."""
     return settled.facts.get(settled.launch, PERSISTENT)
-
-
-def tells_turns(ring: Ring, settled: Settled) -> bool:
-    """Whether a producer tells with a tile of this ring which turn it is of: where blocks stay, and turns are skipped,
-    with the tile of a turn's first product.
-    """
-    found, persistent = producer_loop(settled), persistent_in(settled)
-    if found is None or persistent is None or not persistent.turn:
-        return False
-    overlap = settled.facts[found[0], MMA_OVERLAP]
-    return ring.tile is overlap.first.b.buffer
 
 
 def panels_in(settled: Settled) -> int:

@@ -86,3 +86,40 @@ class LeftOut(Claim):
 @dataclass(frozen=True, kw_only=True)
 class MadeVisible(Claim):
     """A fence makes what threads stored visible to an asynchronous reader."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged(Claim):
+    """A copy through shared memory that the user did not write; `because` says why it was added."""
+
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams(Claim):
+    """L2 evicts first what a copy reads, where no other block reads it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredByTma(Claim):
+    """How a fragment leaves by TMA: `transposed` by the whole block, else by each warp; `outstanding`: not awaited."""
+
+    transposed: bool
+    outstanding: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aligned(Claim):
+    """A slice starts at a known multiple of bytes, and is copied in accesses of that size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evicts(Claim):
+    """The cache policy that the user asks for: `evict_first` or `evict_last`."""
+
+    policy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressableByTma(Claim):
+    """TMA can address the tensor in one instance of the kernel, and threads store it in the other."""

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from tile2cu.core.decisions import (
-    CALL,
     LAYOUT,
     NO_SETMAXNREG,
     REDUCTION_WARPS,
     SETMAXNREG,
     SLICE_ALIGNMENT,
-    STAGING_TILE,
     THREAD_LOCAL_SUM,
 )
 from tile2cu.core.layout import Blocked
@@ -19,6 +17,7 @@ from tile2cu.core.program import (
     Await,
     Break,
     Continue,
+    Copy,
     Fill,
     Gemm,
     Print,
@@ -29,19 +28,19 @@ from tile2cu.core.program import (
     Stmt,
     Sync,
 )
-from tile2cu.plan import mma, ops, order
-from tile2cu.plan.claims import AddedByTma, Exchanged, LeftOut
+from tile2cu.plan import copies, mma, ops, order
+from tile2cu.plan.claims import Exchanged, LeftOut
 from tile2cu.plan.operands import Threads, Tile
 from tile2cu.plan.settled import Settled
 
-OnTiles = Fill | Reduce | Scan | Gemm
+OnTiles = Copy | AtomicTile | Fill | Reduce | Scan | Gemm
 Lowered = OnTiles | Await | Sync | SetRegisters | Break | Continue | Assert | Print
 
 
 def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
     """The operation of a statement that `group` of the block's threads runs, or all of them (None)."""
     match stmt:
-        case Fill() | Reduce() | Scan() | Gemm():
+        case Copy() | AtomicTile() | Fill() | Reduce() | Scan() | Gemm():
             return _on_tiles(stmt, settled, group)
         case Await():
             return mma.wait_asked(stmt, settled)
@@ -60,6 +59,10 @@ def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
 def _on_tiles(stmt: OnTiles, settled: Settled, group: int | None) -> ops.Op:
     """One operation on whole tiles."""
     match stmt:
+        case Copy():
+            return copies.copy(stmt, settled, _threads(settled, group))
+        case AtomicTile():
+            return copies.atomic_update(stmt, settled, _threads(settled, group))
         case Fill():
             return _fill(stmt, settled, _threads(settled, group))
         case Reduce():
@@ -85,13 +88,6 @@ def before(stmt: Stmt, settled: Settled, group: int | None) -> Iterator[ops.Op]:
     yield from order.barrier_before(stmt, settled, group)
     yield from order.barrier_before_staging(stmt, settled, group)
     yield from mma.wait_before(stmt, settled)
-
-
-def tma_reduce_add(op: AtomicTile, settled: Settled) -> ops.TmaReduceAdd:
-    """A tile atomic that TMA does."""
-    claim = AddedByTma(rule=settled.facts.rule(op, CALL))
-    staging = settled.facts[op, STAGING_TILE]
-    return ops.TmaReduceAdd(source=op, claims=(claim,), src=op.src.buffer, staging=staging, dst=op.dst)
 
 
 def _threads(settled: Settled, group: int | None) -> Threads:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tile2cu.core.expr import Expr
 from tile2cu.core.program import Buffer, Region
 
 
@@ -20,6 +21,26 @@ class Tile:
     @property
     def buffer(self) -> Buffer:
         return self.region.buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorTile:
+    """A box of a tensor. `along` are the dimensions that the other side of a copy runs along, the others are fixed.
+
+    `ends`, one per dimension where there are any: elements from there on count as out of bounds; None where the
+    tensor's own extent holds.
+    """
+
+    region: Region
+    along: tuple[int, ...]
+    ends: tuple[Expr | None, ...] = ()
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.region.buffer
+
+
+Operand = Tile | TensorTile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.expr import Expr
-from tile2cu.core.program import Buffer, Reduction, Region, Stmt
+from tile2cu.core.program import Buffer, Reduction, Stmt
 from tile2cu.plan.claims import Claim
 from tile2cu.plan.operands import Threads, Tile
 
@@ -64,15 +64,6 @@ class Scan(Op):
     dim: int
     reverse: bool
     threads: Threads
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TmaReduceAdd(Op):
-    """TMA adds a fragment, through the shared tile `staging`, to a region of a tensor; it is not awaited."""
-
-    src: Buffer
-    staging: str
-    dst: Region
 
 
 class MmaUnit(Enum):

@@ -3,19 +3,31 @@
 from tile2cu.core.schedule import Hazard
 from tile2cu.plan.claims import (
     AddedByTma,
+    AddressableByTma,
+    Aligned,
     AwaitedAtOnce,
     Claim,
     Ends,
+    Evicts,
     Exchanged,
     LeftOut,
     NoTensorCore,
     Prioritised,
     ReachedElsewhere,
     Reuses,
+    Staged,
+    StoredByTma,
+    Streams,
     Widened,
 )
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.names import Names
+
+# headers/tl/common/tensor.h: both are hints.
+_EVICTED = {
+    "evict_first": "evict_first: caches give it up first, as nothing reads it again",
+    "evict_last": "evict_last: caches keep it longest, as it is soon read again",
+}
 
 
 def comment(claim: Claim, names: Names) -> str:
@@ -29,11 +41,6 @@ def _sentence(claim: Claim, names: Names) -> str:
         case Exchanged():
             who = "warps" if claim.lanes is None else f"groups of {claim.lanes} lanes"
             return f"{claim.parts} {who} hold a part each: exchanged in shared memory, two barriers inside"
-        case AddedByTma():
-            return (
-                "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "
-                "tensor's while the block goes on"
-            )
         case Ends():
             return _ended(claim.hazards, names)
         case Reuses():
@@ -44,7 +51,38 @@ def _sentence(claim: Claim, names: Names) -> str:
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
-            return _of_mma(claim)
+            return _of_copy(claim) or _of_mma(claim)
+
+
+def _of_copy(claim: Claim) -> str:
+    match claim:
+        case AddedByTma():
+            return (
+                "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "
+                "tensor's while the block goes on"
+            )
+        case Staged():
+            return claim.because
+        case Streams():
+            return "copy_async_once: where no other block reads it, L2 gives it up first"
+        case StoredByTma() if claim.transposed:
+            return (
+                "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
+                "TMA has read it"
+            )
+        case StoredByTma():
+            until = "TMA reads them while the block goes on" if claim.outstanding else "returns when TMA has read them"
+            return (
+                f"Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; {until}"
+            )
+        case Aligned():
+            return "RowStart<n>: a part that starts at a multiple of n bytes is moved n bytes at once"
+        case Evicts():
+            return _EVICTED[claim.policy]
+        case AddressableByTma():
+            return "TMA reaches rows at multiples of 16 bytes; others leave from registers"
+        case _:
+            return ""
 
 
 def _of_mma(claim: Claim) -> str:

@@ -4,32 +4,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from tile2cu.core.expr import static_value
 from tile2cu.core.program import Buffer, Reduction, Scope
-from tile2cu.plan import ops
-from tile2cu.plan.operands import Threads, Tile
+from tile2cu.plan import copy_ops, ops
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.claims import comment
+from tile2cu.styles.tl.copies import ByThreads, ByTma, Copies
 from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
+from tile2cu.styles.tl.operands import Operands
+from tile2cu.styles.tl.tensor_map import TensorMap
 
 
 @dataclass(frozen=True)
 class Operations:
-    """Prints operations. `maps` are the tensor maps, by the id of the statement that goes through one."""
+    """Prints operations."""
 
     printer: Printer
-    maps: Mapping[int, TensorMap]
+    operands: Operands
+    copies: Copies
+
+    @classmethod
+    def of(cls, printer: Printer, maps: Mapping[int, TensorMap]) -> "Operations":
+        """Those of a kernel; `maps` are its tensor maps, by the id of the statement that goes through one."""
+        operands = Operands(printer)
+        return cls(printer, operands, Copies(printer, operands, maps, {}))
 
     def view(self, op: ops.Op) -> StatementView:
         """The operation as one statement, under its claims."""
         match op:
             case ops.Mma():
                 view = self._mma(op)
-            case ops.Fill() | ops.Reduce() | ops.Scan() | ops.TmaReduceAdd():
+            case ops.Fill() | ops.Reduce() | ops.Scan():
                 view = StatementView("call", self._call(op))
+            case op if isinstance(op, ByTma):
+                view = StatementView("call", self.copies.by_tma(op))
+            case op if isinstance(op, ByThreads):
+                view = StatementView("call", self.copies.by_threads(op))
+            case copy_ops.StoreByInstance():
+                view = self._by_instance(op)
             case ops.ProxyFence() | ops.Barrier() | ops.MmaWait():
                 return self._ordering(op)
             case ops.ClearIf():
@@ -40,33 +53,13 @@ class Operations:
                 view = self._line(self._statement(op))
         return replace(view, comments=self._claims(op))
 
-    def tile(self, tile: Tile) -> str:
-        """A tile as an argument: all of it, or rows and columns of a shared one."""
-        region, buffer = tile.region, tile.buffer
-        if buffer.scope is not Scope.SHARED:
-            text = self.printer.tile(buffer)
-            return f"{tl.TRANSPOSED}({text})" if tile.transposed else text
-        text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
-        names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
-        known = f", {tl.ROW_START}<{tile.alignment}>" if tile.alignment else ""
-        parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
-        for name, part, extent in reversed(parts):
-            if static_value(part.extent) != static_value(extent):
-                count = self.printer.index(part.extent)
-                text = f"{tl.SLICE[name]}<{count}{known}>({text}, {self.printer.index(part.start)})"
-        return f"{tl.TRANSPOSED}({text})" if tile.transposed else text
-
-    def threads(self, threads: Threads) -> str:
-        """How many threads share an operation."""
-        return "threads" if threads.group is None else f"threads[{threads.group}]"
-
     def _claims(self, op: ops.Op) -> tuple[str, ...]:
         return tuple(comment(claim, self.printer.names) for claim in op.claims)
 
     def _line(self, text: str, line: int = 0) -> StatementView:
         return StatementView("line", {"text": text}, line)
 
-    def _call(self, op: ops.Fill | ops.Reduce | ops.Scan | ops.TmaReduceAdd) -> Mapping[str, str]:
+    def _call(self, op: ops.Fill | ops.Reduce | ops.Scan) -> Mapping[str, str]:
         match op:
             case ops.Fill():
                 return self._fill(op)
@@ -74,24 +67,31 @@ class Operations:
                 return self._reduce(op)
             case ops.Scan():
                 return self._scan(op)
-            case ops.TmaReduceAdd():
-                view = self.maps[id(op.source)]
-                place = f"{tl.AT}({', '.join(self.printer.index(part.start) for part in op.dst.ranges)})"
-                arguments = f"{self.printer.tile(op.src)}, {self.printer.names(op.staging)}, {view.name}, {place}"
-                return {"name": "tma_add_start", "template": store_dims(view), "arguments": arguments}
+
+    def _by_instance(self, op: copy_ops.StoreByInstance) -> StatementView:
+        """A branch on what the launcher knew when it chose the kernel's instance."""
+        by_tma = self.view(op.by_tma)
+        inside = tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)) if by_tma.comments else ()
+        condition = {"condition": f"{tl.TMA_REACHES}<RowStart>", "static": "yes"}
+        body = replace(by_tma, comments=inside)
+        return StatementView("branch", condition, body=(body,), orelse=(self.view(op.by_threads),))
 
     def _fill(self, op: ops.Fill) -> Mapping[str, str]:
         buffer = op.tile.buffer
         value = "" if op.clears else ", " + self.printer.text(op.value, buffer.dtype)
-        template = self.threads(op.threads) if buffer.scope is Scope.SHARED else ""
-        return {"name": "clear" if op.clears else "fill", "template": template, "arguments": self.tile(op.tile) + value}
+        template = self.operands.threads(op.threads) if buffer.scope is Scope.SHARED else ""
+        return {
+            "name": "clear" if op.clears else "fill",
+            "template": template,
+            "arguments": self.operands.tile(op.tile) + value,
+        }
 
     def _reduce(self, op: ops.Reduce) -> Mapping[str, str]:
         arguments = [self.printer.tile(op.src), self.printer.tile(op.dst)]
         arguments += [tl.ACCUMULATE] * op.accumulates
         if op.parts > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
-        template = f"{op.dim}, {self.threads(op.threads)}" if op.src.scope is Scope.SHARED else str(op.dim)
+        template = f"{op.dim}, {self.operands.threads(op.threads)}" if op.src.scope is Scope.SHARED else str(op.dim)
         name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan + "_own" * op.thread_local
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
@@ -101,14 +101,14 @@ class Operations:
         if op.src.scope is Scope.FRAGMENT:
             arguments += f", {self.printer.names(f'{op.dst.name}_workspace')}"
         name = f"{name}_reversed" if op.reverse else name
-        return {"name": name, "template": f"{op.dim}, {self.threads(op.threads)}", "arguments": arguments}
+        return {"name": name, "template": f"{op.dim}, {self.operands.threads(op.threads)}", "arguments": arguments}
 
     def _mma(self, op: ops.Mma) -> StatementView:
-        arguments = [self.tile(op.a), self.tile(op.b), self.tile(op.c)]
+        arguments = [self.operands.tile(op.a), self.operands.tile(op.b), self.operands.tile(op.c)]
         name = "gemm_fma" if op.unit is ops.MmaUnit.FMA else "gemm"
         if op.metadata is not None:
             name = "gemm_sparse"
-            arguments.insert(1, self.tile(op.metadata))
+            arguments.insert(1, self.operands.tile(op.metadata))
         elif op.starts:
             name = "gemm_start"
         if op.overwrites_if is not None:
@@ -156,7 +156,7 @@ class Operations:
 
     def _clear_if(self, op: ops.ClearIf) -> StatementView:
         line = op.source.span.line
-        clear = self._line(f"{tl.CLEAR}({self.tile(op.tile)});", line)
+        clear = self._line(f"{tl.CLEAR}({self.operands.tile(op.tile)});", line)
         return StatementView("branch", {"condition": self.printer.text(op.condition)}, line, (), (clear,))
 
     def _registers(self, op: ops.SetRegisters) -> str:

@@ -1,11 +1,14 @@
 """The names of headers/tl that the tl style writes: the only Python with them, besides templates."""
 
 ACCUMULATE = "tl::accumulate"
+ALL = "tl::all"
 AT = "tl::at"
 BARRIER_SYNC = "tl::barrier_sync"
+BLOCKS = "tl::blocks"
 CLEAR = "tl::clear"
 DEVICE_ASSERT = "tl::device_assert"
 DIMS = "tl::Dims"
+EVICT = {"evict_first": "tl::evict_first", "evict_last": "tl::evict_last"}
 FENCE_ASYNC_PROXY = "tl::fence_async_proxy"
 GEMM_WAIT = "tl::gemm_wait"
 GIVE_REGISTERS = "tl::give_registers"
@@ -18,5 +21,7 @@ SYNC_CONSUMERS = "tl::sync_consumers"
 SYNC_READERS = "tl::sync_readers"
 SYNC_THREADS = "tl::sync_threads"
 TAKE_REGISTERS = "tl::take_registers"
+TMA_REACHES = "tl::tma_reaches"
 TRANSPOSED = "tl::transposed"
+UP_TO = "tl::up_to"
 SLICE = {"rows": "tl::rows", "cols": "tl::cols"}

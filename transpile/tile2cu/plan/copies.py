@@ -1,0 +1,204 @@
+"""Copies and tile atomics: by which mechanism, between which operands, in whose stage they arrive."""
+
+from collections.abc import Iterator
+
+from tile2cu.core.decisions import (
+    CALL,
+    MULTICAST_MASK,
+    SLICE_ALIGNMENT,
+    STAGED_BECAUSE,
+    STAGING_TILE,
+    STORE_OUTSTANDING,
+    STREAMING,
+    TMA_IF,
+)
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import AtomicTile, Copy, Region, Scope, Stmt, walk_stmts
+from tile2cu.plan import copy_ops, ops
+from tile2cu.plan.claims import AddedByTma, AddressableByTma, Aligned, Claim, Evicts, Staged, StoredByTma, Streams
+from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
+from tile2cu.plan.rings import publishes_iteration, ring_tiles
+from tile2cu.plan.settled import Settled
+
+BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through tensor maps, by the fact `call`
+_MECHANISMS = {"copy": copy_ops.CopyMechanism.THREADS, "copy_async": copy_ops.CopyMechanism.CP_ASYNC}
+_POLICIES = ("evict_first", "evict_last")
+
+
+def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
+    """The operation of a copy that `threads` run."""
+    facts, claims = settled.facts, tuple(_claims(op, settled))
+    if facts.get(op, CALL) in BY_TMA:
+        return _by_tma(op, settled, claims)
+    if op.row is not None:
+        coordinates = tuple(part.start for part in op.src.ranges)
+        return copy_ops.GatherRows(
+            source=op,
+            claims=claims,
+            tensor=op.src.buffer,
+            coordinates=coordinates,
+            row=op.row,
+            when=op.when,
+            dst=Tile(region=op.dst),
+            threads=threads,
+        )
+    if op.block is not None:
+        src, dst = operand(op.src, op.dst), operand(op.dst, op.src)
+        return copy_ops.CopyToBlock(
+            source=op, claims=claims, src=src, dst=dst, block=op.block, arrives_at=op.remote, threads=threads
+        )
+    scopes = (op.src.buffer.scope, op.dst.buffer.scope)
+    return copy_ops.Copy(
+        source=op,
+        claims=claims,
+        src=_side(op.src, op.dst, op, settled),
+        dst=_side(op.dst, op.src, op, settled),
+        mechanism=_MECHANISMS[facts[op, CALL]],
+        threads=None if Scope.FRAGMENT in scopes else threads,
+        evict=op.evict if scopes == (Scope.GLOBAL, Scope.FRAGMENT) else "",
+        streaming=facts.get(op, STREAMING),
+    )
+
+
+def load_registers(op: Copy, settled: Settled) -> copy_ops.LoadRegisters:
+    """What loads a tile that waits in registers."""
+    src = _side(op.src, op.dst, op, settled)
+    return copy_ops.LoadRegisters(source=op, claims=tuple(_claims(op, settled)), src=src)
+
+
+def store_registers(op: Copy, settled: Settled) -> copy_ops.StoreRegisters:
+    """What stores a tile that waited in registers."""
+    return copy_ops.StoreRegisters(source=op, claims=tuple(_claims(op, settled)), dst=Tile(region=op.dst))
+
+
+def atomic_update(op: AtomicTile, settled: Settled, threads: Threads) -> copy_ops.TmaReduceAdd | copy_ops.AtomicUpdate:
+    """A tile atomic: by TMA, or by the threads that hold the tile or share it."""
+    if settled.facts.get(op, CALL) in BY_TMA:
+        claim = AddedByTma(rule=settled.facts.rule(op, CALL))
+        staging = settled.facts[op, STAGING_TILE]
+        return copy_ops.TmaReduceAdd(source=op, claims=(claim,), src=op.src.buffer, staging=staging, dst=op.dst)
+    return copy_ops.AtomicUpdate(
+        source=op,
+        kind=op.kind,
+        src=operand(op.src, op.dst),
+        dst=operand(op.dst, op.src),
+        threads=None if op.src.buffer.scope is Scope.FRAGMENT else threads,
+    )
+
+
+def operand(region: Region, other: Region) -> Operand:
+    """One side of a copy, whose other side is `other`."""
+    if region.buffer.scope is not Scope.GLOBAL:
+        return Tile(region=region)
+    return TensorTile(region=region, along=_dimensions_along(region, other))
+
+
+def _side(region: Region, other: Region, op: Copy, settled: Settled) -> Operand:
+    """The same with what is known of it: how a slice is aligned, and where a source ends."""
+    found = operand(region, other)
+    if isinstance(found, Tile):
+        alignment = settled.facts.get(op, SLICE_ALIGNMENT) if region.buffer.rank == 1 else None
+        return Tile(region=region, alignment=alignment or 0)
+    return TensorTile(region=region, along=found.along, ends=op.ends if region is op.src else ())
+
+
+def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
+    facts = settled.facts
+    if facts[op, CALL] == "tma_store":
+        return _store(op, settled, claims)
+    if op.begun:
+        return copy_ops.TmaStoreShared(source=op, claims=claims, src=Tile(region=op.src), dst=op.dst)
+    if op.barrier is not None:
+        return copy_ops.TmaCopy(
+            source=op,
+            claims=claims,
+            src=op.src,
+            dst=Tile(region=op.dst),
+            barrier=op.barrier,
+            blocks=op.blocks,
+            awaited=op.awaited,
+        )
+    tile = op.dst.buffer
+    own = any(tile is each for each in ring_tiles(settled))
+    return copy_ops.TmaLoad(
+        source=op,
+        claims=claims,
+        src=op.src,
+        dst=tile,
+        own_ring=own,
+        publishes=own and publishes_iteration(tile, settled),
+        multicast=facts.get(op, MULTICAST_MASK) or 0,
+    )
+
+
+def _store(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> copy_ops.TmaStore | copy_ops.StoreByInstance:
+    """A store by TMA; of rows that it may not be able to address, where it can."""
+    by_tma = copy_ops.TmaStore(
+        source=op,
+        claims=claims,
+        src=op.src.buffer,
+        staging=settled.facts[op, STAGING_TILE],
+        transposed=op.transposed,
+        outstanding=bool(settled.facts.get(op, STORE_OUTSTANDING)),
+        dst=op.dst,
+    )
+    if settled.facts.get(op, TMA_IF) is None:
+        return by_tma
+    by_threads = copy_ops.Copy(
+        source=op,
+        src=Tile(region=op.src, transposed=op.transposed),
+        dst=operand(op.dst, op.src),
+        mechanism=copy_ops.CopyMechanism.THREADS,
+        threads=None,
+    )
+    claim = AddressableByTma(rule=settled.facts.rule(op, TMA_IF))
+    return copy_ops.StoreByInstance(source=op, claims=(claim,), by_tma=by_tma, by_threads=by_threads)
+
+
+def _dimensions_along(region: Region, other: Region) -> tuple[int, ...]:
+    """The tensor's dimensions that the other side's dimensions run along, aligned from the right. Raises T2C-E003."""
+    own = other.ranges[-2:] if other.buffer.scope is Scope.SHARED else other.ranges  # of a plane, its rows and columns
+    wanted = [static_value(part.extent) for part in own] if other.buffer.scope is not Scope.GLOBAL else []
+    if not wanted or len(wanted) == len(region.kept):
+        return region.kept
+    kept: list[int] = []
+    dim = len(region.ranges) - 1
+    for extent in reversed(wanted):
+        while dim >= 0 and static_value(region.ranges[dim].extent) != extent:
+            dim -= 1
+        kept.insert(0, dim)
+        dim -= 1
+    if kept and kept[0] < 0:
+        raise Tile2CuError(
+            "T2C-E003",
+            f"`{region.buffer.name}` and `{other.buffer.name}` do not line up",
+            region.span,
+            help="give both sides the same number of dimensions that are larger than 1",
+        )
+    return tuple(kept)
+
+
+def _claims(op: Copy, settled: Settled) -> Iterator[Claim]:
+    """Why the copy is there where the user did not write it, or how it is done: stated once of those that are alike."""
+    facts = settled.facts
+    copies = [stmt for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Copy)]
+    if op.reason:
+        yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
+    elif facts.get(op, STREAMING) is not None:
+        if next(stmt for stmt in copies if facts.get(stmt, STREAMING) is not None) is op:
+            yield Streams(rule=facts.rule(op, STREAMING))
+    elif facts[op, CALL] == "tma_store":
+        stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
+        if next(store for store in stores if _kind(store, settled) == _kind(op, settled)) is op:
+            transposed, outstanding = _kind(op, settled)
+            yield StoredByTma(transposed=transposed, outstanding=outstanding, rule=facts.rule(op, CALL))
+    elif facts.get(op, SLICE_ALIGNMENT):
+        yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
+    elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
+        yield Evicts(policy=op.evict)
+
+
+def _kind(op: Stmt, settled: Settled) -> tuple[bool, bool]:
+    """What distinguishes two stores by TMA: (transposed, outstanding)."""
+    return isinstance(op, Copy) and op.transposed, bool(settled.facts.get(op, STORE_OUTSTANDING))
