@@ -1,9 +1,12 @@
 """Which elements a statement reads and writes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tile2cu.analysis import effects as effect
+from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.effects import effects, evaluated, own_effects
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, substitute, walk
 from tile2cu.core.program import (
     Assert,
@@ -25,12 +28,10 @@ from tile2cu.core.program import (
     Print,
     Reduce,
     Reduction,
-    Scan,
     Scope,
     Stmt,
     Store,
     While,
-    bodies,
     steps,
     walk_stmts,
 )
@@ -202,59 +203,25 @@ def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
 
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement reads, for indices, too; all of its body's for loops and branches."""
-    return _kept(stmt, "buffers_read", read_by_itself)
+    return _named(effects(stmt).reads)
 
 
 def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements one statement writes; all of its body's for loops and branches."""
-    return _kept(stmt, "buffers_written", _written_by_itself)
-
-
-def _kept(stmt: Stmt, name: str, by_itself: Callable[[Stmt], frozenset[Buffer]]) -> frozenset[Buffer]:
-    """What a statement and all below it have by themselves; kept beside its fields, as a statement never changes."""
-    kept = vars(stmt)
-    if name not in kept:
-        kept[name] = by_itself(stmt).union(*(_kept(below, name, by_itself) for body in bodies(stmt) for below in body))
-    found: frozenset[Buffer] = kept[name]
-    return found
+    return _named(effects(stmt).writes)
 
 
 def read_by_itself(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers that a statement reads; of a loop or branch, what its condition or its bounds read."""
-    elements = frozenset(access.buffer for access in _accesses_by_itself(stmt) if not access.is_store)
-    match stmt:
-        case Copy() | AtomicTile():
-            return elements | {stmt.src.buffer}
-        case Scan():
-            return elements | {stmt.src}
-        case Gemm():
-            return elements | {region.buffer for region in stmt.regions}
-        case Reduce():
-            return elements | {stmt.src} | (set() if stmt.clear else {stmt.dst})
-        case Print() if isinstance(stmt.what, Buffer):
-            return elements | {stmt.what}
-        case _:
-            return elements
+    return _named(own_effects(stmt).reads)
 
 
 def _written_by_itself(stmt: Stmt) -> frozenset[Buffer]:
-    match stmt:
-        case Copy() | AtomicTile():
-            return frozenset((stmt.dst.buffer,))
-        case Scan():
-            return frozenset((stmt.dst,))
-        case Gemm():
-            return frozenset((stmt.c.buffer,))
-        case Reduce():
-            return frozenset((stmt.dst,))
-        case Fill():
-            return frozenset((stmt.dst.buffer,))
-        case _:
-            return frozenset(access.buffer for access in _accesses_by_itself(stmt) if access.is_store)
+    return _named(own_effects(stmt).writes)
 
 
-def _accesses_by_itself(stmt: Stmt) -> tuple[Access, ...]:
-    return own_accesses(stmt) if bodies(stmt) else tuple(element_accesses((stmt,)))
+def _named(accesses: Iterable[effect.Access]) -> frozenset[Buffer]:
+    return frozenset(access.buffer for access in accesses)
 
 
 def buffers_used(stmt: Stmt) -> frozenset[Buffer]:
@@ -295,11 +262,8 @@ def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
     """The buffers whose elements a statement reads and writes by itself, and in single steps only."""
-    if isinstance(stmt, AtomicTile):
-        return frozenset((stmt.dst.buffer,)) - {stmt.src.buffer}
-    accesses = _accesses_by_itself(stmt)
-    plain = {access.buffer for access in accesses if not access.atomic}
-    return frozenset(access.buffer for access in accesses if access.buffer not in plain)
+    accesses = own_effects(stmt).accesses
+    return _named(accesses) - _named(access for access in accesses if not access.single)
 
 
 def shared(buffers: Iterable[Buffer]) -> frozenset[Buffer]:
@@ -324,14 +288,7 @@ def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
 
 def may_change(expr: Expr, body: tuple[Stmt, ...]) -> bool:
     """Whether statements may change an expression's value."""
-    assigned = {stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Assign | Declare)}
-    written = frozenset().union(*map(buffers_written, body))
-    return bool(variables(expr) & assigned) or any(touches(written, buffer) for buffer in loaded(expr))
-
-
-def depend(a: Stmt, b: Stmt) -> bool:
-    """Whether two statements must keep their order."""
-    return bool(buffers_written(a) & buffers_used(b) or buffers_read(a) & buffers_written(b))
+    return not keeps(body, of=evaluated(expr))
 
 
 def covers(op: Parallel, tile: Buffer) -> bool:

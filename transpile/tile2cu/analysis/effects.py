@@ -211,6 +211,17 @@ def effects(stmt: Stmt) -> Effects:
     return found
 
 
+def own_effects(stmt: Stmt) -> Effects:
+    """What a statement does by itself; of a loop or a branch, what its bounds or its condition do."""
+    match stmt:
+        case If() | While():
+            return evaluated(stmt.condition)
+        case Loop():
+            return evaluated(stmt.start, stmt.stop, stmt.step)
+        case _:
+            return effects(stmt)
+
+
 def effects_of(body: Iterable[Stmt]) -> Effects:
     """What a sequence of statements may do, as it is known where it begins."""
     stmts = tuple(body)
@@ -251,12 +262,12 @@ def _ordering(stmt: Sync | Await | SetRegisters) -> Effects:
 def _observable(stmt: Assert | Print | Effect) -> Effects:
     match stmt:
         case Assert():
-            return _evaluated(stmt.condition) | _touching(OUTPUT)
+            return evaluated(stmt.condition) | _touching(OUTPUT)
         case Print():
-            shown = _whole(stmt.what) if isinstance(stmt.what, Buffer) else _evaluated(stmt.what)
+            shown = _whole(stmt.what) if isinstance(stmt.what, Buffer) else evaluated(stmt.what)
             return shown | _touching(OUTPUT)
         case Effect():
-            return _evaluated(stmt.call) | (NOTHING if _is_known(stmt.call) else _touching(USER_STATE))
+            return evaluated(stmt.call) | (NOTHING if _is_known(stmt.call) else _touching(USER_STATE))
         case _:
             raise no_case(stmt)
 
@@ -264,16 +275,19 @@ def _observable(stmt: Assert | Print | Effect) -> Effects:
 # ---- expressions ---------------------------------------------------------------------------------------------
 
 
-def _evaluated(*exprs: Expr | None) -> Effects:
+def evaluated(*exprs: Expr | None) -> Effects:
     """What evaluating expressions does: loads, calls that work among threads, the user's own functions."""
     found = NOTHING
     for expr in exprs:
-        for part in walk(expr) if expr is not None else ():
+        parts = tuple(walk(expr)) if expr is not None else ()
+        loads = (part for part in parts if isinstance(part, Call) and part.function.startswith("atomic_load"))
+        atomic = {id(arg) for load in loads for arg in load.args}
+        for part in parts:
             match part:
                 case Var():
                     found |= Effects(scalars_read=frozenset((part,)))
                 case Load(buffer=Buffer() as buffer):
-                    found |= Effects(reads=(_element(buffer, part.indices),))
+                    found |= Effects(reads=(replace(_element(buffer, part.indices), single=id(part) in atomic),))
                 case Address(buffer=Buffer() as buffer):
                     found |= _addressed(part, buffer)
                 case Call():
@@ -340,21 +354,21 @@ def _touching(state: Var) -> Effects:
 def _scalar(stmt: Let | Declare | Assign | Store | Atomic | Locate) -> Effects:
     match stmt:
         case Let():
-            return _evaluated(stmt.value) | Effects(scalars_written=frozenset((stmt.var,)))
+            return evaluated(stmt.value) | Effects(scalars_written=frozenset((stmt.var,)))
         case Declare():
-            return _evaluated(stmt.init) | Effects(scalars_written=frozenset((stmt.var,)))
+            return evaluated(stmt.init) | Effects(scalars_written=frozenset((stmt.var,)))
         case Assign():
-            kept = _evaluated(stmt.var) if stmt.op else NOTHING
-            return _evaluated(stmt.value) | kept | Effects(scalars_written=frozenset((stmt.var,)))
+            kept = evaluated(stmt.var) if stmt.op else NOTHING
+            return evaluated(stmt.value) | kept | Effects(scalars_written=frozenset((stmt.var,)))
         case Store():
             access = (_element(stmt.buffer, stmt.indices),)
             kept = Effects(reads=access) if stmt.op else NOTHING
-            return _evaluated(*stmt.indices, stmt.value) | kept | Effects(writes=access)
+            return evaluated(*stmt.indices, stmt.value) | kept | Effects(writes=access)
         case Atomic():
             return _atomic(stmt)
         case Locate():
             tensor = stmt.tensor
-            return _evaluated(tensor.address, *tensor.shape, *(tensor.strides or ()))
+            return evaluated(tensor.address, *tensor.shape, *(tensor.strides or ()))
         case _:
             raise no_case(stmt)
 
@@ -362,7 +376,7 @@ def _scalar(stmt: Let | Declare | Assign | Store | Atomic | Locate) -> Effects:
 def _atomic(stmt: Atomic) -> Effects:
     free = stmt.kind if stmt.previous is None else None  # what it gave back depends on the order of updates
     access = (replace(_element(stmt.buffer, stmt.indices), single=True, combines=free),)
-    found = _evaluated(*stmt.indices, stmt.value) | Effects(writes=access)
+    found = evaluated(*stmt.indices, stmt.value) | Effects(writes=access)
     if stmt.kind is not None:
         found |= Effects(reads=access)
     if stmt.previous is not None:
@@ -380,7 +394,7 @@ def _operation(stmt: Copy | Gemm | Reduce | Fill | AtomicTile | Scan) -> Effects
         case Gemm():
             return _gemm(stmt)
         case Fill():
-            return _evaluated(stmt.value) | _starting(stmt.dst) | Effects(writes=(_box(stmt.dst),))
+            return evaluated(stmt.value) | _starting(stmt.dst) | Effects(writes=(_box(stmt.dst),))
         case Reduce():
             kept = NOTHING if stmt.clear else _whole(stmt.dst)
             return _whole(stmt.src) | kept | Effects(writes=_whole(stmt.dst).reads)
@@ -401,7 +415,7 @@ def _box(region: Region, by: By = By.TEAM) -> Access:
 
 def _starting(*regions: Region) -> Effects:
     """What evaluating the places of regions reads."""
-    return _evaluated(*(end for region in regions for part in region.ranges for end in (part.start, part.extent)))
+    return evaluated(*(end for region in regions for part in region.ranges for end in (part.start, part.extent)))
 
 
 def _whole(buffer: Buffer) -> Effects:
@@ -414,7 +428,7 @@ def _copy(stmt: Copy) -> Effects:
     by = By.ASYNC if barriers or stmt.begun else By.TEAM
     indices = (index for each in barriers for index in each.indices)
     read, written = _box(stmt.src, by), _box(stmt.dst, by)
-    found = _starting(stmt.src, stmt.dst) | _evaluated(*indices, *stmt.ends, stmt.when, stmt.block)
+    found = _starting(stmt.src, stmt.dst) | evaluated(*indices, *stmt.ends, stmt.when, stmt.block)
     found |= Effects(reads=(read,), writes=(written,))
     if stmt.row is not None:
         rows = (stmt.row,)
@@ -431,7 +445,7 @@ def _gemm(stmt: Gemm) -> Effects:
     operands = tuple(_box(region, by) for region in stmt.regions if region is not stmt.c)
     token = frozenset((Token(Mechanism.WGMMA),)) if stmt.begun else frozenset[Token]()
     orders = frozenset((Order.GROUP,)) if stmt.begun else frozenset[Order]()
-    moved = _starting(*stmt.regions) | _evaluated(stmt.clear_if)
+    moved = _starting(*stmt.regions) | evaluated(stmt.clear_if)
     return moved | Effects(reads=(*operands, *kept), writes=(_box(stmt.c, by),), starts=token, orders=orders)
 
 
@@ -442,19 +456,19 @@ def _compound(stmt: Loop | Parallel | While | If) -> Effects:
     match stmt:
         case If():
             arms = effects_of(stmt.then) | effects_of(stmt.orelse)
-            return _evaluated(stmt.condition) | arms
+            return evaluated(stmt.condition) | arms
         case While():
-            body = _outside(_union((_evaluated(stmt.condition), *map(effects, stmt.body))), stmt.body)
+            body = _outside(_union((evaluated(stmt.condition), *map(effects, stmt.body))), stmt.body)
             return replace(body, may_leave=False, may_not_terminate=True)
         case Loop():
             span = binary("-", stmt.stop, stmt.start)
             count = span if static_value(stmt.step) == 1 else None
             body = _over_variables(effects_of(stmt.body), (stmt.var,), (stmt.start,), (count,))
-            return _evaluated(stmt.start, stmt.stop, stmt.step) | replace(body, may_leave=False)
+            return evaluated(stmt.start, stmt.stop, stmt.step) | replace(body, may_leave=False)
         case Parallel():
             zeros = tuple(int_const(0) for _ in stmt.vars)
             body = _over_variables(effects_of(stmt.body), stmt.vars, zeros, stmt.extents)
-            return _evaluated(*stmt.extents) | _by_team(replace(body, may_leave=False))
+            return evaluated(*stmt.extents) | _by_team(replace(body, may_leave=False))
         case _:
             raise no_case(stmt)
 
