@@ -182,9 +182,9 @@ def test_warps_whose_maxima_stay_scale_nothing(start: str, tmp_path: Path) -> No
     Equal but infinite ones scale by no number.
     """
     factor = "for i in T.Parallel(64):\n                factor[i] = T.exp(before[i] - highest[i])\n            "
-    scales = "for i, j in T.Parallel(64, 128):\n                acc_o[i, j] *= "
+    sums = "for i in T.Parallel(64):\n                total[i] = "
     body = LATENT.format(second=FROM_SHARED).replace("T.exp(before[i] - highest[i])", "factor[i]")
-    body = body.replace(scales, factor + scales).replace("-T.infinity", f"{start}T.infinity", 1)
+    body = body.replace(sums, factor + sums).replace("-T.infinity", f"{start}T.infinity", 1)
     if not start:
         body = body.replace("acc_o[i, j] /= total[i]", "acc_o[i, j] *= 2")
     kernel = load_body(
