@@ -7,7 +7,21 @@ from typing import TypeVar
 
 from tests.unit.rules.kernels import settled as decided
 from tile2cu.api import settle
-from tile2cu.core.program import AtomicTile, Await, Copy, Fill, Gemm, Reduce, Stmt, Sync, walk_stmts
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    AtomicTile,
+    Await,
+    Copy,
+    Declare,
+    Fill,
+    Gemm,
+    Reduce,
+    Stmt,
+    Store,
+    Sync,
+    walk_stmts,
+)
 from tile2cu.frontend import programs
 from tile2cu.plan import mma, ops
 from tile2cu.plan.lower import before, lower
@@ -49,7 +63,7 @@ def _ops(stmt: Stmt, settled: Settled) -> Iterator[ops.Op]:
     yield from before(stmt, settled, None)
     if isinstance(stmt, Gemm):
         yield from mma.clear_before(stmt, settled)
-    if isinstance(stmt, AtomicTile | Copy | Fill | Gemm | Reduce | Sync | Await):
+    if isinstance(stmt, Assign | Atomic | Declare | Store | AtomicTile | Copy | Fill | Gemm | Reduce | Sync | Await):
         yield lower(stmt, settled, None)
     if isinstance(stmt, Gemm):
         yield from mma.wait_after(stmt, settled)

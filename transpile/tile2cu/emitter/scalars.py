@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from tile2cu.analysis.accesses import moved_index
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
-from tile2cu.core.dtype import BOOL, FLOAT32, INT32
-from tile2cu.core.expr import Address, Call, Const, Expr, Load, int_const, substitute, walk
+from tile2cu.core.dtype import BOOL, FLOAT32
+from tile2cu.core.expr import Address, Call, Load, walk
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Effect, Let, Locate, Loop, Scope, Stmt
 from tile2cu.emitter.sections import located, touched
 from tile2cu.styles.base.view import StatementView
 
@@ -23,48 +23,18 @@ _KERNELS = {
 _OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid"))
 
 
-def scalar(stmt: Store | Let | Locate | Declare | Assign | Atomic, statements: "Statements") -> str:
-    """An assignment or declaration of one value."""
-    text, names = statements.printer.text, statements.printer.names
+def named(stmt: Let | Locate, statements: "Statements") -> str:
+    """A declaration of a value, or of a tensor at an address."""
     match stmt:
-        case Store():
-            target = statements.printer.element(stmt.buffer, stmt.indices)
-            return f"{target} {stmt.op}= {text(stmt.value, stmt.buffer.dtype)};"
-        case Atomic():
-            name = "atomic_store" if stmt.kind is None else stmt.kind.atomic
-            parts = [statements.printer.element(stmt.buffer, stmt.indices), text(stmt.value, stmt.buffer.dtype)]
-            parts += [f"tl::{stmt.order}"] * bool(stmt.order)
-            given = (
-                f"const {stmt.previous.dtype.cpp} {names(stmt.previous.name)} = " if stmt.previous is not None else ""
-            )
-            return f"{given}tl::{name}({', '.join(parts)});"
         case Let():
             return _let(stmt, statements)
         case Locate():
             return located(stmt.tensor, statements.settled, statements.printer).text
-        case Declare():
-            init = Const(stmt.var.dtype, 0) if stmt.init is None else stmt.init
-            return f"{stmt.var.dtype.cpp} {names(stmt.var.name)} = {text(init, stmt.var.dtype)};"
-        case _:
-            return f"{names(stmt.var.name)} {stmt.op}= {text(stmt.value, stmt.var.dtype)};"
 
 
 def is_packet_added(stmt: Stmt, facts: Facts) -> bool:
     """Whether a loop's turns are one addition of neighbours."""
     return isinstance(stmt, Loop) and facts.get(stmt, ATOMIC_VECTOR) is not None
-
-
-def packet_added(loop: Loop, statements: "Statements") -> str:
-    """The addition of neighbours that a loop's turns are."""
-    (add,) = loop.body
-    assert isinstance(add, Atomic) and isinstance(add.value, Load) and isinstance(add.value.buffer, Buffer)
-    count = statements.facts[loop, ATOMIC_VECTOR]
-
-    def side(buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        *outer, first = (substitute(index, {loop.var: int_const(0)}) for index in indices)
-        return statements.printer.element(buffer, (*outer, Call(INT32, f"packet<{count}>", (first,))))
-
-    return f"tl::atomic_add({side(add.buffer, add.indices)}, {side(add.value.buffer, add.value.indices)});"
 
 
 def _let(stmt: Let, statements: "Statements") -> str:

@@ -58,7 +58,7 @@ from tile2cu.emitter.elementwise import parallel
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.producer import first_loads, loads_alone
-from tile2cu.emitter.scalars import effect, is_packet_added, packet_added, scalar
+from tile2cu.emitter.scalars import effect, is_packet_added, named
 from tile2cu.emitter.sections import block_indices, touched
 from tile2cu.emitter.staged import StagedTile
 from tile2cu.emitter.tma import persistent_in
@@ -67,6 +67,7 @@ from tile2cu.plan.copies import load_registers, store_registers
 from tile2cu.plan.lower import before, lower
 from tile2cu.plan.mma import clear_before, wait_after
 from tile2cu.plan.operands import Tile
+from tile2cu.plan.scalars import atomic_vector
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, groups, heading, is_of_rules, listed, wrapped
 from tile2cu.styles.base.view import StatementView
@@ -233,8 +234,8 @@ class Statements:
         match stmt:
             case Copy():
                 return self._copy(stmt)
-            case Store() | Let() | Locate() | Declare() | Assign() | Atomic():
-                return StatementView("line", {"text": scalar(stmt, self)})
+            case Let() | Locate():
+                return StatementView("line", {"text": named(stmt, self)})
             case Effect():
                 return effect(stmt, self)
             case Parallel():
@@ -245,6 +246,10 @@ class Statements:
                 return self._conditional(stmt)
             case (
                 AtomicTile()
+                | Assign()
+                | Atomic()
+                | Declare()
+                | Store()
                 | Fill()
                 | Gemm()
                 | Reduce()
@@ -285,7 +290,7 @@ class Statements:
 
     def _loop(self, op: Loop) -> StatementView:
         if is_packet_added(op, self.facts):
-            return StatementView("line", {"text": packet_added(op, self)})
+            return self.operations.view(atomic_vector(op, self.settled))
         pipeline = self.facts.get(op, PIPELINE)
         if pipeline is not None:
             return pipelined(op, pipeline, self)

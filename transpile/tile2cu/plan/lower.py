@@ -13,11 +13,14 @@ from tile2cu.core.decisions import (
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     Assert,
+    Assign,
+    Atomic,
     AtomicTile,
     Await,
     Break,
     Continue,
     Copy,
+    Declare,
     Fill,
     Gemm,
     Print,
@@ -26,15 +29,17 @@ from tile2cu.core.program import (
     Scope,
     SetRegisters,
     Stmt,
+    Store,
     Sync,
 )
 from tile2cu.plan import copies, mma, ops, order
 from tile2cu.plan.claims import Exchanged, LeftOut
 from tile2cu.plan.operands import Threads, Tile
+from tile2cu.plan.scalars import Scalar, scalar
 from tile2cu.plan.settled import Settled
 
 OnTiles = Copy | AtomicTile | Fill | Reduce | Scan | Gemm
-Lowered = OnTiles | Await | Sync | SetRegisters | Break | Continue | Assert | Print
+Lowered = OnTiles | Scalar | Await | Sync | SetRegisters | Break | Continue | Assert | Print
 
 
 def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
@@ -42,6 +47,8 @@ def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
     match stmt:
         case Copy() | AtomicTile() | Fill() | Reduce() | Scan() | Gemm():
             return _on_tiles(stmt, settled, group)
+        case Assign() | Atomic() | Declare() | Store():
+            return scalar(stmt)
         case Await():
             return mma.wait_asked(stmt, settled)
         case Sync():

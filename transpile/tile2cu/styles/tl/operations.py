@@ -13,6 +13,7 @@ from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.copies import ByThreads, ByTma, Copies
 from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.operands import Operands
+from tile2cu.styles.tl.scalars import ScalarOp, Scalars
 from tile2cu.styles.tl.tensor_map import TensorMap
 
 
@@ -23,12 +24,13 @@ class Operations:
     printer: Printer
     operands: Operands
     copies: Copies
+    scalars: Scalars
 
     @classmethod
     def of(cls, printer: Printer, maps: Mapping[int, TensorMap]) -> "Operations":
         """Those of a kernel; `maps` are its tensor maps, by the id of the statement that goes through one."""
         operands = Operands(printer)
-        return cls(printer, operands, Copies(printer, operands, maps, {}))
+        return cls(printer, operands, Copies(printer, operands, maps, {}), Scalars(printer))
 
     def view(self, op: ops.Op) -> StatementView:
         """The operation as one statement, under its claims."""
@@ -37,6 +39,8 @@ class Operations:
                 view = self._mma(op)
             case ops.Fill() | ops.Reduce() | ops.Scan():
                 view = StatementView("call", self._call(op))
+            case op if isinstance(op, ScalarOp):
+                return self._line(self.scalars(op))
             case op if isinstance(op, ByTma):
                 view = StatementView("call", self.copies.by_tma(op))
             case op if isinstance(op, ByThreads):

@@ -3,6 +3,8 @@
 ACCUMULATE = "tl::accumulate"
 ALL = "tl::all"
 AT = "tl::at"
+ATOMIC_ADD = "tl::atomic_add"
+ATOMIC_STORE = "tl::atomic_store"
 BARRIER_SYNC = "tl::barrier_sync"
 BLOCKS = "tl::blocks"
 CLEAR = "tl::clear"
@@ -25,3 +27,5 @@ TMA_REACHES = "tl::tma_reaches"
 TRANSPOSED = "tl::transposed"
 UP_TO = "tl::up_to"
 SLICE = {"rows": "tl::rows", "cols": "tl::cols"}
+ATOMIC = {f"atomic_{name}": f"tl::atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor")}
+MEMORY_ORDER = {name: f"tl::{name}" for name in ("acquire", "release", "acq_rel", "seq_cst")}

@@ -1,0 +1,48 @@
+"""Operations on single values as C++."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Expr
+from tile2cu.core.program import Buffer
+from tile2cu.plan import scalar_ops
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.expressions import Printer
+
+ScalarOp = scalar_ops.Assign | scalar_ops.Atomic | scalar_ops.AtomicVector | scalar_ops.Declare | scalar_ops.Store
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Prints operations on single values."""
+
+    printer: Printer
+
+    def __call__(self, op: ScalarOp) -> str:
+        text, names = self.printer.text, self.printer.names
+        match op:
+            case scalar_ops.Declare():
+                return f"{op.var.dtype.cpp} {names(op.var.name)} = {text(op.init, op.var.dtype)};"
+            case scalar_ops.Assign():
+                return f"{names(op.var.name)} {op.operator}= {text(op.value, op.var.dtype)};"
+            case scalar_ops.Store():
+                target = self.printer.element(op.buffer, op.indices)
+                return f"{target} {op.operator}= {text(op.value, op.buffer.dtype)};"
+            case scalar_ops.Atomic():
+                return self._atomic(op)
+            case scalar_ops.AtomicVector():
+                dst, src = (op.dst, op.dst_indices), (op.src, op.src_indices)
+                return f"{tl.ATOMIC_ADD}({self._vector(*dst, op.count)}, {self._vector(*src, op.count)});"
+
+    def _atomic(self, op: scalar_ops.Atomic) -> str:
+        name = tl.ATOMIC_STORE if op.kind is None else tl.ATOMIC[op.kind.atomic]
+        arguments = [self.printer.element(op.buffer, op.indices), self.printer.text(op.value, op.buffer.dtype)]
+        if op.order:
+            arguments.append(tl.MEMORY_ORDER[op.order])
+        previous = op.previous
+        given = f"const {previous.dtype.cpp} {self.printer.names(previous.name)} = " if previous is not None else ""
+        return f"{given}{name}({', '.join(arguments)});"
+
+    def _vector(self, buffer: Buffer, indices: tuple[Expr, ...], count: int) -> str:
+        *outer, last = indices
+        return self.printer.element(buffer, (*outer, Call(INT32, f"packet<{count}>", (last,))))
