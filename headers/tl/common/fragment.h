@@ -61,6 +61,10 @@ template <class T, class Layout_> struct Fragment : FragmentState<Layout_> {
   using Layout = Layout_;
   T reg[Layout::registers];
 
+#if defined(TL_ENGINE_INSTRUMENTED)
+  Fragment() { host::mark_unwritten(reg); }
+#endif
+
   // The element at the indices of a tl::parallel; with a packet, the elements.
   template <class... I> TL_DEVICE decltype(auto) operator()(const I&... i) {
     constexpr int n = (packet_size<I> + ...);

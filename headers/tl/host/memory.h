@@ -11,6 +11,17 @@ TL_DEVICE void* shared_memory() { return tl_engine_shared_memory(); }
 TL_DEVICE uint32_t shared_address(const void* p) { return tl_engine_shared_address(p); }
 
 namespace host {
+#if defined(TL_ENGINE_INSTRUMENTED)
+// Registers that nothing has written hold these bits, signalling NaNs of float and half: the engine reports an MMA that
+// adds to them.
+template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {
+  const uint32_t bits = sizeof(T) == 2 ? TL_ENGINE_UNWRITTEN_HALF : TL_ENGINE_UNWRITTEN;
+  if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+    for (T& element : registers) std::memcpy(&element, &bits, sizeof(T));
+  }
+}
+#endif
+
 // Without checks the engine would only copy bytes, and a call costs more than the copy.
 template <class Bits> TL_DEVICE Bits load(const void* from) {
   Bits bits;

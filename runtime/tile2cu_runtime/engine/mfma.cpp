@@ -7,6 +7,7 @@
 
 #include <tl/host/numeric.h>
 
+#include "unwritten.h"
 #include "worker.h"
 
 namespace tile2cu::engine {
@@ -102,6 +103,9 @@ extern "C" {
 
 void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type) {
   MfmaArgument argument{d, a, b};
+  if (type != TL_ENGINE_DOUBLE) {
+    check_accumulators(current_worker(), d, size * size / lanes, 4, TILE2CU_CALL_SITE);
+  }
   warp_collective(current_worker(), all_lanes, CollectiveKind::mfma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) {
                     if (type == TL_ENGINE_INT8) return mfma<std::int32_t>(meeting, size, n, type);

@@ -9,12 +9,13 @@
 #include <tl/host/numeric.h>
 
 #include "matrix_product.h"
+#include "unwritten.h"
 #include "worker.h"
 
 namespace tile2cu::engine {
 namespace {
 
-constexpr int lanes = 32, m = 16, n = 8, a_registers = 4, b_registers = 2;
+constexpr int lanes = 32, m = 16, n = 8, a_registers = 4, b_registers = 2, accumulators_per_lane = m * n / lanes;
 
 struct MmaArgument {
   void* d;
@@ -224,6 +225,7 @@ extern "C" {
 
 void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int type) {
   MmaArgument argument{d, a, b};
+  check_accumulators(current_worker(), d, accumulators_per_lane, 4, TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) {
                     if (type == TL_ENGINE_TF32) return mma_tf32(meeting);
@@ -236,6 +238,7 @@ void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int 
 
 void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b) {
   MmaArgument argument{d, a, b};
+  check_accumulators(current_worker(), d, accumulators_per_lane, 2, TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [](const Meeting& meeting) { mma_half(meeting); });
 }
@@ -243,6 +246,7 @@ void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uin
 void tl_engine_mma_sparse(void* d, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t metadata, int type) {
   SparseArgument argument;
   argument.d = d, argument.a = a, argument.b = b, argument.metadata = metadata;
+  check_accumulators(current_worker(), d, accumulators_per_lane, 4, TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) { mma_sparse(meeting, type); });
 }

@@ -10,6 +10,7 @@
 
 #include "matrix_product.h"
 #include "symbolize.h"
+#include "unwritten.h"
 #include "wgmma_descriptor.h"
 #include "worker.h"
 
@@ -392,6 +393,9 @@ extern "C" {
 
 void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation) {
   Worker& worker = current_worker();
+  if (operation->accumulate) {
+    check_accumulators(worker, accumulators, operation->n / 2, operation->half_sums ? 2 : 4, TILE2CU_CALL_SITE);
+  }
   own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE},
                               static_cast<std::uint8_t*>(accumulators));
 }

@@ -1,0 +1,50 @@
+"""The engine finds MMAs that add to accumulators which nothing has written, with the line of the T.gemm."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.host.kernels import load_body
+from tile2cu_runtime import CheckError, Kernel
+
+BODY = """
+        A_shared = T.alloc_shared((64, 64), {dtype!r})
+        C_local = T.alloc_fragment((64, 64), {accumulator!r})
+        T.copy(A, A_shared)
+        {first}
+        for k in T.serial(2):
+            T.gemm(A_shared, A_shared, C_local, transpose_B=True{clear})  # adds
+        T.copy(C_local, C)
+"""
+TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+
+
+def kernel(folder: Path, target: str, *, first: str = "", clear: str = "", types: tuple[str, str]) -> Kernel:
+    dtype, accumulator = types
+    body = BODY.format(first=first, clear=clear, dtype=dtype, accumulator=accumulator)
+    params = f"A: T.Tensor((64, 64), {dtype!r}), C: T.Tensor((64, 64), {accumulator!r})"
+    return load_body(folder, body, params, target=target, threads=128)
+
+
+@pytest.mark.parametrize(
+    ("target", "types"),
+    [
+        *((target, ("float16", "float32")) for target in TARGETS),
+        ("cuda:sm_80", ("int8", "int32")),
+        ("cuda:sm_80", ("float16", "float16")),
+        ("cuda:sm_90a", ("float16", "float16")),
+    ],
+)
+def test_an_accumulator_that_nothing_clears_is_reported(target: str, types: tuple[str, str], tmp_path: Path) -> None:
+    faulty = kernel(tmp_path, target, types=types)
+    with pytest.raises(CheckError, match="uninitialised accumulator") as found:
+        faulty(np.ones((64, 64), types[0]))
+    assert "# adds" in str(found.value), "the line of the T.gemm is shown"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("cleared", [{"first": "T.clear(C_local)"}, {"clear": ", clear_accum=k == 0"}])
+def test_accumulators_that_are_cleared_are_not(target: str, cleared: dict[str, str], tmp_path: Path) -> None:
+    sound = kernel(tmp_path, target, types=("float16", "float32"), **cleared)
+    np.testing.assert_array_equal(sound(np.ones((64, 64), np.float16)), np.full((64, 64), 128, np.float32))
