@@ -54,7 +54,7 @@ _ARITHMETIC: dict[str, Callable[[Array, Array], Array]] = {
 }  # fmt: skip
 _OF_TWO: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.fmax, "min": np.fmin, "pow": np.power, "fmod": np.fmod, "copysign": np.copysign,
-    "atan2": np.arctan2,
+    "atan2": np.arctan2, "divide": np.divide,
 }  # fmt: skip
 _STATED: dict[str, Callable[..., Array]] = {  # T.ieee_add and its kin, before they round
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
