@@ -43,6 +43,37 @@ def test_an_accumulator_that_nothing_clears_is_reported(target: str, types: tupl
     assert "# adds" in str(found.value), "the line of the T.gemm is shown"
 
 
+RESCALED = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, A_shared)
+        {first}
+        for k in T.serial(2):
+            for i, j in T.Parallel(64, 64):
+                C_local[i, j] = C_local[i, j] * 0.5
+            T.gemm(A_shared, A_shared, C_local, transpose_B=True)  # adds
+        T.copy(C_local, C)
+"""
+
+
+def rescaled(folder: Path, target: str, *, first: str = "") -> Kernel:
+    params = "A: T.Tensor((64, 64), 'float16'), C: T.Tensor((64, 64), 'float32')"
+    return load_body(folder, RESCALED.format(first=first), params, target=target, threads=128)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_rescale_does_not_hide_that_nothing_wrote_an_accumulator(target: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckError, match="uninitialised accumulator") as found:
+        rescaled(tmp_path, target)(np.ones((64, 64), np.float16))
+    assert "# adds" in str(found.value), "the line of the T.gemm is shown"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_accumulators_that_are_cleared_are_rescaled_in_silence(target: str, tmp_path: Path) -> None:
+    sound = rescaled(tmp_path, target, first="T.clear(C_local)")
+    np.testing.assert_array_equal(sound(np.ones((64, 64), np.float16)), np.full((64, 64), 96, np.float32))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("cleared", [{"first": "T.clear(C_local)"}, {"clear": ", clear_accum=k == 0"}])
 def test_accumulators_that_are_cleared_are_not(target: str, cleared: dict[str, str], tmp_path: Path) -> None:

@@ -120,9 +120,11 @@ void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width,
 uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
-/* What registers of 4 and of 2 bytes hold until they are written: tl::host::mark_unwritten. */
+/* What registers of 4 and of 2 bytes hold until they are written: tl::host::mark_unwritten. Signalling NaNs: arithmetic
+ * on floats sets the quiet bit and keeps the others; on halves it keeps nothing. */
 #define TL_ENGINE_UNWRITTEN 0x7fbadbadu
 #define TL_ENGINE_UNWRITTEN_HALF 0x7dadu
+#define TL_ENGINE_QUIET 0x00400000u
 
 /* d += a * b of one m16n8kK mma.sync; fragments as in the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
  * int8, 64 for integers of 4 bits; d is float[4], int32_t[4] for integers. */
