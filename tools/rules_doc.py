@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from itertools import groupby
 
-from tile2cu.passes import FOR_PRODUCERS, GATHER_ROWS, PREPARATION, Pass
+from tile2cu.passes import ASKED, FOR_PRODUCERS, GATHER_ROWS, PREPARATION, Pass
 from tile2cu.rules import RULES, Rule
 from tile2cu.rules.engine import Example
 
@@ -28,6 +28,7 @@ def page() -> str:
     for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS):
         found.setdefault(each.name, each)
     parts += [f"\n### {name}\n\n{_text(_pass_doc(each))}\n" for name, each in found.items()]
+    parts += [f"\n### {name}\n\n{_text(what)}\n" for name, what in ASKED.items()]
     for phase, rules in groupby(sorted(RULES, key=lambda rule: rule.phase), key=lambda rule: rule.phase):
         parts.append(f"\n## Rules: {phase.name.lower()}\n")
         parts += map(_entry, rules)

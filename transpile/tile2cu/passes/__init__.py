@@ -116,4 +116,21 @@ FOR_PRODUCERS: tuple[Pass, ...] = (
 
 GATHER_ROWS = Pass(name="gather-rows", run=loops_that_gather, when=_has_cp_async)
 
-PASSES = tuple(dict.fromkeys(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)))
+STAGE_THROUGH_SHARED = "stage-through-shared"
+HOLD_OPERAND = "register-operands"
+COPY_OPERAND = "copied-operands"
+UNSTAGE_RESULTS = "unstage-results"
+IN_PLACE_UPDATES = "in-place-updates"
+STORES_INSTEAD = "stores-to-copies"
+
+# What rules ask for while layouts are settled: all is decided again after each.
+ASKED = {
+    STAGE_THROUGH_SHARED: "An operation that needs a fragment's elements in other threads gets them by a shared tile.",
+    HOLD_OPERAND: "The first operand of an MMA that no iteration changes is copied to registers before the loop.",
+    COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
+    UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
+    IN_PLACE_UPDATES: "A loop that changes memory in place writes shared tiles: one thread does all of an element.",
+    STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
+}
+
+PASSES = tuple(dict.fromkeys((*(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)), *ASKED)))

@@ -37,7 +37,19 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.passes import FOR_PRODUCERS, GATHER_ROWS, PREPARATION, Needs, Watch
+from tile2cu.passes import (
+    COPY_OPERAND,
+    FOR_PRODUCERS,
+    GATHER_ROWS,
+    HOLD_OPERAND,
+    IN_PLACE_UPDATES,
+    PREPARATION,
+    STAGE_THROUGH_SHARED,
+    STORES_INSTEAD,
+    UNSTAGE_RESULTS,
+    Needs,
+    Watch,
+)
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.register_operands import in_flight, in_registers
@@ -184,16 +196,18 @@ def resolve(
         launch = each.applied(launch, needs, watch) or launch
     for each in FOR_PRODUCERS:
         rewritten = each.applied(launch, needs, watch)
-        context = rewritten and _with_producer(program, rewritten, target, rules)
+        context = rewritten and _with_producer(program, rewritten, target, rules, watch)
         if context:
             return context
-    return _with_gathers(program, launch, needs, rules, watch) or _settled(program, launch, target, rules)
+    return _with_gathers(program, launch, needs, rules, watch) or _settled(program, launch, target, rules, watch)
 
 
-def _with_producer(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context | None:
+def _with_producer(
+    program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None
+) -> Context | None:
     """What is settled about a launch rewritten for a producer's sake; None where it then has none."""
     try:
-        context = _settled(program, launch, target, rules)
+        context = _settled(program, launch, target, rules, watch)
     except Tile2CuError:
         if any(isinstance(op, Loop) and op.num_stages > 1 for op in walk_stmts(launch.body)):
             raise  # with fewer stages it may fit
@@ -202,7 +216,7 @@ def _with_producer(program: Program, launch: Launch, target: Target, rules: tupl
     return context if specialised is not None and specialised.producer else None
 
 
-def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...]) -> Context:
+def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None) -> Context:
     """What the rules settle about a launch, which is rewritten where they ask for it."""
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
@@ -212,23 +226,34 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
             rewritten = through_shared(launch, error.op, error.tile, error.why)
             if rewritten is None:
                 raise
-            launch = normal_form(rewritten)
-            continue
-        held, copied = (_with_operand(context, key) for key in (REGISTER_OPERAND, COPIED_OPERAND))
-        if held is not None:
-            launch = in_registers(launch, held, held.a.buffer)
-        elif copied is not None:
-            launch = in_flight(launch, copied)
-        elif (direct := context.facts.get(launch, UNSTAGED)) is not None:
-            launch = direct
-        elif (loop := _changing_in_place(context)) is not None:
-            launch = by_one_thread_each(launch, loop)
-        elif any(others := [context.facts.get(op, INSTEAD) for op in launch.body]):
-            body = tuple(other or op for op, other in zip(launch.body, others, strict=True))
-            launch = replace(launch, body=body)
+            name, after = STAGE_THROUGH_SHARED, normal_form(rewritten)
         else:
-            return context
+            asked = _asked(context)
+            if asked is None:
+                return context
+            name, after = asked
+        if watch is not None:
+            watch(name, launch, after)
+        launch = after
     return _decide(Context.start(program, launch, target), rules)
+
+
+def _asked(context: Context) -> tuple[str, Launch] | None:
+    """The next rewrite that rules ask for: the pass's name, and the launch that it makes; None where all is settled."""
+    launch = context.launch
+    held, copied = (_with_operand(context, key) for key in (REGISTER_OPERAND, COPIED_OPERAND))
+    if held is not None:
+        return HOLD_OPERAND, in_registers(launch, held, held.a.buffer)
+    if copied is not None:
+        return COPY_OPERAND, in_flight(launch, copied)
+    if (direct := context.facts.get(launch, UNSTAGED)) is not None:
+        return UNSTAGE_RESULTS, direct
+    if (loop := _changing_in_place(context)) is not None:
+        return IN_PLACE_UPDATES, by_one_thread_each(launch, loop)
+    others = [context.facts.get(op, INSTEAD) for op in launch.body]
+    if any(others):
+        return STORES_INSTEAD, replace(launch, body=tuple(o or op for op, o in zip(launch.body, others, strict=True)))
+    return None
 
 
 def _with_gathers(
@@ -239,7 +264,7 @@ def _with_gathers(
     if gathering is None:
         return None
     try:
-        return _settled(program, gathering, needs.target, rules)
+        return _settled(program, gathering, needs.target, rules, watch)
     except Tile2CuError:
         return None  # what the user has to know is said of the loops as they are
 
