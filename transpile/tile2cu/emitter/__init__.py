@@ -17,7 +17,7 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.producer import drawn, each_tile, producer, turns_of_tile
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup, tensors
+from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
@@ -27,6 +27,7 @@ from tile2cu.emitter.way import work_of_tile
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.ops import MmaUnit
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.view import NO_SECTION, StatementView

@@ -12,8 +12,8 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.numerics import numerics
-from tile2cu.emitter.sections import tensors, touched
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.styles.tl.expressions import Printer
 

@@ -65,10 +65,9 @@ class Layouts:
         """The name of a fragment's layout."""
         return next(alias.name for alias in self.aliases if any(user is tile for user in alias.users))
 
-    def of_loop(self, op: Parallel) -> str:
+    def of_extents(self, layout: FragmentLayout, extents: tuple[Expr, ...]) -> str:
         """The name of a loop's layout: that of tiles of its shape, if there are such."""
-        layout = self.settled.facts[op, LAYOUT]
-        alias = self._find(layout, self._spelled(op.extents)) or self._of(layout)
+        alias = self._find(layout, self._spelled(extents)) or self._of(layout)
         assert alias is not None, "every loop's layout has a name"
         return alias.name
 

@@ -18,7 +18,6 @@ from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, Persistent, Pipeline
 from tile2cu.emitter.dealt import dealt_in, second_part
 from tile2cu.emitter.pipelined import ring_slot, turns_of
-from tile2cu.emitter.storage import stages_name
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
 from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
 from tile2cu.plan.rings import publishes_iteration
@@ -81,7 +80,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     shares = "yes" if settled.facts.get(settled.launch, REGISTER_SHARES) is not None else ""
     first, own = first_loads(settled), _ring_views(pipeline, statements)
     parts = {
-        "stages": stages_name(settled, pipeline.stages),
+        "stages": statements.constants.stages(pipeline.stages),
         "tiles": ", ".join(f"{printer.names(buffer.name)}[0]" for buffer in pipeline.buffers),
         "shares": shares,
         "first": "yes" if first else "",
@@ -107,7 +106,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
 
 def _ring_views(pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """The declarations of the rings; none where a loop has one, in a pipeline."""
-    names, stages = statements.printer.names, stages_name(statements.settled, pipeline.stages)
+    names, stages = statements.printer.names, statements.constants.stages(pipeline.stages)
     return tuple(
         StatementView(
             "ring",

@@ -1,13 +1,11 @@
 """The declarations around a kernel's body: tensors, fragments and the block's place in the grid."""
 
-import functools
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, own_accesses, used_by_itself
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import (
     BOUNDS_CHECKED,
-    CALL,
     LAYOUT,
     RASTER_GROUP,
     ROW_ALIGNMENT,
@@ -21,8 +19,6 @@ from tile2cu.core.expr import Address, Call, Expr, Var, walk
 from tile2cu.core.facts import Fact, Key, Subject
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
-    Atomic,
-    AtomicTile,
     Buffer,
     Copy,
     Pasted,
@@ -36,11 +32,12 @@ from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.storage import shared_view
 from tile2cu.emitter.tma import persistent_in, staging_tiles
-from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.tensors import parameter
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
 
@@ -105,45 +102,9 @@ def _parts(settled: Settled) -> Iterator[Expr]:
     return (part for stmt in walk_stmts(settled.launch.body) for expr in expressions(stmt) for part in walk(expr))
 
 
-def tensors(settled: Settled) -> tuple[Buffer, ...]:
-    """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
-    reads, writes = touched(settled)
-    found = reads | writes
-    names = {buffer.name for buffer in found}
-    shown = {tensor.name: tensor for tensor in found if tensor.scope is Scope.GLOBAL and tensor.of is not None}
-    listed = (*settled.program.params, *settled.program.workspaces)
-    own = tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
-    return (*own, *(shown[name] for name in sorted(shown)))
-
-
-def memories(settled: Settled) -> tuple[Buffer, ...]:
-    """The tensors whose addresses the kernel takes."""
-    return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(settled)}.values())
-
-
-@functools.lru_cache(maxsize=8)  # asked for every tensor
-def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
-    """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    facts, stmts = settled.facts, tuple(walk_stmts(settled.launch.body))
-    plain = [op for op in stmts if str(facts.get(op, CALL)) not in BY_TMA or facts.get(op, TMA_IF) is not None]
-    names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
-    names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}
-    return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
-
-
-@functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
-def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
-    """(read, written) buffers of the launch; what is added to counts as both."""
-    stmts = list(walk_stmts(settled.launch.body))
-    reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
-    reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
-    reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
-    return reads, frozenset(buffer for stmt in stmts for buffer in buffers_written(stmt))
-
-
 def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     """Views of the tensors, names for the shared tiles, and the block's indices."""
-    declared = [_tensor(tensor, settled, printer) for tensor in viewed_tensors(settled)]
+    declared = [Declaration(parameter(tensor_view(t, settled), printer)) for t in viewed_tensors(settled)]
     if declared:
         declared[0] = Declaration(declared[0].text, tuple(_tensors_about(settled)))
     for tile in settled.launch.tiles:
@@ -277,40 +238,6 @@ def _panels(settled: Settled) -> tuple[int, str, str] | None:
     if decided is None:
         return None
     return decided, "rows", f"  [{settled.facts.rule(settled.launch, RASTER_GROUP)}]"
-
-
-def _tensor(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
-    data = f"{printer.names(tensor.memory.name)}_data"
-    if tensor.dtype != tensor.memory.dtype:
-        data = f"tl::bits_as<{tensor.dtype.in_memory}>({data})"
-    return _view_of(tensor, data, settled, printer)
-
-
-def _view_of(tensor: Buffer, data: str, settled: Settled, printer: Printer) -> Declaration:
-    ragged = settled.facts[tensor, BOUNDS_CHECKED]
-    row_start = settled.facts[tensor, ROW_ALIGNMENT]
-    extents = [
-        f"tl::ragged({printer.index(extent)})" if guarded else printer.index(extent)
-        for extent, guarded in zip(tensor.shape, ragged, strict=True)
-    ]
-    name = printer.names(tensor.name)
-    start = f"tl::RowStart<{row_start}>" if row_start else "tl::AnyRowStart"
-    if settled.facts.get(tensor, ROW_ALIGNMENT_IF) is not None:
-        start = "RowStart"
-    if tensor.strides is not None:
-        strides = ", ".join(printer.index(stride) for stride in tensor.strides)
-        call = f"tl::strided_tensor<{start}>({data}, tl::strides({strides}), {', '.join(extents)})"
-    else:
-        call = f"tl::tensor<{start}>({data}, {', '.join(extents)})"
-    return Declaration(f"const auto {name} = {call};")
-
-
-def located(tensor: Buffer, settled: Settled, printer: Printer) -> Declaration:
-    """The tensor at an address."""
-    assert tensor.address is not None
-    const = "" if tensor in touched(settled)[1] else "const "
-    data = f"tl::data_at<{const}{tensor.dtype.in_memory}>({printer.text(tensor.address)})"
-    return _view_of(tensor, data, settled, printer)
 
 
 def uses(settled: Settled, var: Var) -> bool:

@@ -15,12 +15,12 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.sections import kernel_expressions
-from tile2cu.emitter.storage import WRITTEN_SLOTS, depth_name, loads_name, stages_name
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.constants import WRITTEN_SLOTS, Constants
 from tile2cu.styles.tl.expressions import Printer, literal
 
 
@@ -116,7 +116,8 @@ def _constant(constant: Constant, printer: Printer) -> Declaration:
 
 def _stages(settled: Settled) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
-    name = depth_name(settled)
+    constants = Constants.of(settled)
+    name = constants.depth
     named = {c.value for c in settled.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
     for loop in walk_stmts(settled.launch.body):
@@ -125,7 +126,7 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
             depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, PIPELINE)))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
-        yield Declaration(f"constexpr int {stages_name(settled, stages)} = {stages};", about)
+        yield Declaration(f"constexpr int {constants.stages(stages)} = {stages};", about)
 
 
 def _loads(settled: Settled) -> Iterator[Declaration]:
@@ -134,7 +135,7 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
-        text = f"constexpr int {loads_name(settled, count)} = {count};"
+        text = f"constexpr int {Constants.of(settled).loads(count)} = {count};"
         yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, PIPELINE)}]")))
 
 

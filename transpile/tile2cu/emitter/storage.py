@@ -5,8 +5,6 @@ from dataclasses import replace
 
 from tile2cu.core.decisions import (
     ALIASING,
-    MMA_IN_FLIGHT,
-    PIPELINE,
     PROLOGUE_LOADS,
     SHARED_BUDGET,
     SHARED_LAYOUT,
@@ -16,7 +14,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Loop, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import (
     BARRIER_BYTES,
     BARRIERS,
@@ -33,6 +31,7 @@ from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, 
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
 
 _SWIZZLES = {128: "tl::Swizzle128B", 64: "tl::Swizzle64B", 32: "tl::Swizzle32B"}
@@ -73,7 +72,7 @@ def shared(settled: Settled, printer: Printer) -> Section:
 
 def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: Printer) -> Iterator[Declaration]:
     """The barriers of a producer's pipeline, of what it loads once, and of the tiles and turns that it hands on."""
-    stages = stages_name(settled, pipeline.stages)
+    stages = Constants.of(settled).stages(pipeline.stages)
     first = settled.facts.get(settled.launch, PROLOGUE_LOADS) is not None
     persistent = persistent_in(settled)
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
@@ -185,7 +184,7 @@ def _tile_type(tile: Buffer, settled: Settled, printer: Printer) -> tuple[str, s
     swizzle = _SWIZZLES.get(layout.swizzle) or (f"tl::Padded<{layout.padding}>" if layout.padding else "tl::NoSwizzle")
     kind = "SharedTile1D" if tile.rank == 1 else "SharedTile"
     parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 or layout.swizzle else "")
-    array = f"[{slots_of(tile.memory, settled)}]" if slots else ""
+    array = f"[{Constants.of(settled).stages_of(tile.memory, slots)}]" if slots else ""
     array += "".join(f"[{printer.index(extent)}]" for extent in tile.shape[:-2])
     return f"tl::{kind}<{parameters}>", array
 
@@ -232,43 +231,3 @@ def _staging_tile(staging: Staging, settled: Settled, printer: Printer) -> Decla
     tile = "SharedTile" if staging.transposed else "StagingTile"
     kind = f"tl::{tile}<{staging.dtype.cpp}, {extents}, {_SWIZZLES[staging.layout.swizzle]}>"
     return Declaration(f"{kind} {printer.names(staging.name)};", tuple(wrapped(f"{about}  [{rule}]")))
-
-
-WRITTEN_SLOTS = "written_slots"  # the constant for tiles that a turn writes while a product in flight reads another
-
-
-def slots_of(tile: Buffer, settled: Settled) -> str:
-    """How many slots a tile has: its pipeline's depth, by name, or two where a product in flight reads one."""
-    for loop in walk_stmts(settled.launch.body):
-        found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
-        if found is not None and tile in found.written:
-            return WRITTEN_SLOTS
-    return stages_name(settled, settled.facts[tile, STAGES])
-
-
-def stages_name(settled: Settled, stages: int) -> str:
-    """The constant that holds a pipeline's depth: `num_stages` or `num_slots`, numbered when depths differ."""
-    name, order = depth_name(settled), _depths(settled).index(stages)
-    return name if order == 0 else f"{name}_{order}"
-
-
-def loads_name(settled: Settled, loads: int) -> str:
-    """The constant that holds how many loads a turn starts straight to shared memory, numbered when they differ."""
-    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body))
-    counts = list(dict.fromkeys(each.direct for each in found if each is not None and each.direct is not None))
-    order = counts.index(loads)
-    return f"loads_a_turn_{order}" if order else "loads_a_turn"
-
-
-def depth_name(settled: Settled) -> str:
-    """`num_stages`, or `num_slots` where one stage more is in registers, or the user's own `num_stages` is another."""
-    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body))
-    staged = any(pipeline is not None and pipeline.staged for pipeline in found)
-    others = [each for each in settled.program.constants if each.name == "num_stages"]
-    return "num_slots" if staged or any(each.value not in _depths(settled)[:1] for each in others) else "num_stages"
-
-
-def _depths(settled: Settled) -> list[int]:
-    """The depths of the pipelines, in the order of the text."""
-    found = (settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop))
-    return list(dict.fromkeys(pipeline.stages for pipeline in found if pipeline is not None))

@@ -6,11 +6,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tile2cu.analysis.accesses import expressions, lets_for, variables
-from tile2cu.analysis.prelude import Walk, is_one_turn, walk_to
-from tile2cu.core.expr import Load, Var
-from tile2cu.core.expr import walk as walk_parts
-from tile2cu.core.program import If, Let, Loop, Stmt
+from tile2cu.analysis.accesses import lets_for, variables
+from tile2cu.analysis.prelude import Walk, is_one_turn
+from tile2cu.core.expr import Var
+from tile2cu.core.program import If, Loop, Stmt
 from tile2cu.core.schedule import Persistent
 from tile2cu.emitter.tma import persistent_in, producer_loop
 from tile2cu.plan.settled import Settled
@@ -26,20 +25,12 @@ _TURNS = "The turns that are not skipped: who loads and who computes go the same
 _TAKEN = "The turns of a tile that are not skipped: who loads visits each, and hands it to the others."
 
 
-def walk_in(settled: Settled) -> Walk | None:
-    """The way of a launch with a producer whose loop stands in others; None without one, or if each goes its own."""
-    found = producer_loop(settled)
-    return walk_to(*found, settled.launch.body) if found is not None else None
-
-
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
     stays = persistent_in(statements.settled) is not None  # then shared memory holds turns: their type is outside
     parts = {**called(statements), "fields": "" if stays else _members(walk.values, statements.printer)}
     about = _TAKEN if stays else _TURNS if _visits_turns(statements) else _TILES
-    statements.is_walking = True
-    body = statements.loading(walk.way)
-    statements.is_walking = False
+    body = statements.loading(walk.way, walking=True)
     return StatementView("walk", parts, body=body, notes=tuple(wrapped(about, BODY_WIDTH)))
 
 
@@ -91,16 +82,6 @@ def visit(walk: Walk, statements: "Statements") -> StatementView:
     given = ", ".join(statements.printer.names(var.name) for var in walk.values)
     text = f"visit({called(statements)['type']}{{{given}}});" if walk.values else "visit();"
     return StatementView("line", {"text": text}, gap=True)
-
-
-def asks_memory(op: Loop) -> bool:
-    """Whether memory tells which turns of a loop are taken: passes/skip_iterations.py."""
-    branch = op.body[-1]
-    inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
-    if not isinstance(inside, Loop) or not is_one_turn(inside) or not all(isinstance(let, Let) for let in op.body[:-1]):
-        return False
-    parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk_parts(expr))
-    return any(isinstance(part, Load) for part in parts)
 
 
 def each_taken(walk: Walk, op: Loop, statements: "Statements") -> StatementView:

@@ -123,3 +123,43 @@ class Evicts(Claim):
 @dataclass(frozen=True, kw_only=True)
 class AddressableByTma(Claim):
     """TMA can address the tensor in one instance of the kernel, and threads store it in the other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packets(Claim):
+    """A thread takes so many `elements` at a time: neighbours, or what it holds of that many `columns` of a row."""
+
+    elements: int
+    columns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleLanesCompute(Claim):
+    """Lanes without elements of their own compute, too: nobody branches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalsOnly(Claim):
+    """Elements stand in the order in which numbers of 4 bits come apart: only totals of them are read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfBytes(Claim):
+    """Two threads may write halves of one byte: each does by an atomic operation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredLast(Claim):
+    """All packets are computed before the first is stored to `tile`."""
+
+    tile: Buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLdmatrix(Claim):
+    """ldmatrix transposes a tile on its way to registers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrivesAsReader(Claim):
+    """An arrival at another block's barrier tells that tiles were read: it publishes nothing that threads wrote."""

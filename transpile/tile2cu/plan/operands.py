@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr
-from tile2cu.core.program import Buffer, Region
+from tile2cu.core.expr import Expr, int_const
+from tile2cu.core.program import Buffer, Range, Region
+from tile2cu.core.span import Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +49,9 @@ class Threads:
     """The threads that share an operation: group `group`'s, or the block's (any group's, where all have one size)."""
 
     group: int | None = None
+
+
+def whole(buffer: Buffer, span: Span) -> Region:
+    """All of a buffer."""
+    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in buffer.shape)
+    return Region(buffer=buffer, ranges=ranges, kept=tuple(range(buffer.rank)), whole=True, span=span)

@@ -1,13 +1,23 @@
 """Statements on single values."""
 
-from tile2cu.core.decisions import ATOMIC_VECTOR
-from tile2cu.core.expr import Const, Expr, Load, int_const, substitute
-from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Loop, Store
-from tile2cu.plan import scalar_ops
+from dataclasses import replace
+
+from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
+from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
+from tile2cu.core.expr import Address, Const, Expr, Load, int_const, substitute, walk
+from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Store
+from tile2cu.plan import scalar_ops, structure
+from tile2cu.plan.claims import ArrivesAsReader
 from tile2cu.plan.ops import Op
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import tensor_view, touched
 
 Scalar = Assign | Atomic | Declare | Store
+
+_KERNELS = {
+    WAIT_FOR_KERNELS: structure.Purpose.AWAIT_KERNELS,
+    START_KERNELS: structure.Purpose.START_KERNELS,
+}
 
 
 def scalar(stmt: Scalar) -> Op:
@@ -50,3 +60,51 @@ def atomic_vector(loop: Loop, settled: Settled) -> scalar_ops.AtomicVector:
         src_indices=first(add.value.indices),
         count=settled.facts[loop, ATOMIC_VECTOR],
     )
+
+
+def let(stmt: Let, settled: Settled) -> structure.Let:
+    """A named value."""
+    loaded = stmt.value.buffer if isinstance(stmt.value, Load) else None
+    written = {buffer.memory for buffer in touched(settled)[1]}
+    constant = isinstance(loaded, Buffer) and loaded.scope is Scope.GLOBAL and loaded.memory not in written
+    return structure.Let(source=stmt, var=stmt.var, value=stmt.value, constant=constant)
+
+
+def locate(stmt: Locate, settled: Settled) -> structure.Locate:
+    """A tensor at an address."""
+    return structure.Locate(
+        source=stmt, view=tensor_view(stmt.tensor, settled), written=stmt.tensor in touched(settled)[1]
+    )
+
+
+def invoke(stmt: Effect, settled: Settled) -> structure.Invoke:
+    """A call for its effect: where addresses among its arguments may lie outside of tensors, only where they do not."""
+    places = tuple(part for part in walk(stmt.call) if isinstance(part, Address) and _may_lie_outside(part, settled))
+    function = settled.facts.get(stmt, CLUSTER_CALL) or stmt.call.function
+    purpose = _purpose(stmt, settled)
+    return structure.Invoke(
+        source=stmt,
+        claims=(ArrivesAsReader(rule=settled.facts.rule(stmt, CLUSTER_CALL)),)
+        if purpose is structure.Purpose.ARRIVE_AS_READER
+        else (),
+        call=replace(stmt.call, function=function),
+        places=places,
+        fills=bool(places) and stmt.call.function.startswith("cp_async<"),
+        purpose=purpose,
+    )
+
+
+def _purpose(stmt: Effect, settled: Settled) -> structure.Purpose:
+    if is_grid_barrier(stmt):
+        return structure.Purpose.GRID_BARRIER
+    if stmt.call.function in _KERNELS:
+        return _KERNELS[stmt.call.function]
+    in_cluster = settled.facts.get(stmt, CLUSTER_CALL) is not None
+    if in_cluster and stmt.call.function != "mbarrier_wait_cluster":
+        return structure.Purpose.ARRIVE_AS_READER
+    return structure.Purpose.OTHER
+
+
+def _may_lie_outside(place: Address, settled: Settled) -> bool:
+    assert isinstance(place.buffer, Buffer)
+    return place.buffer.scope is Scope.GLOBAL and any(settled.facts[place.buffer, BOUNDS_CHECKED])

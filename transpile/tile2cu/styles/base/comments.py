@@ -4,7 +4,8 @@ import re
 from pathlib import PurePath
 from textwrap import wrap
 
-from tile2cu.core.program import Constant, If, Let, Loop, LoopKind, Stmt, While, walk_stmts
+from tile2cu.core.program import Constant, If, Let, Loop, Stmt, While
+from tile2cu.plan.paragraphs import is_of_rules, last_line
 
 WIDTH = 120
 _PLACE = re.compile(r"\b\d+ [a-z]\b(?: \+ \d+\b)?|\blines? \d+\b")
@@ -43,24 +44,9 @@ def ascii_source(text: str) -> str:
     return "".join(c if ord(c) < 128 else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in text)
 
 
-def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt, ...]]:
-    """The paragraphs of a block, as the user wrote them.
-
-    A paragraph ends before a comment, an empty line, a loop or branch, and a barrier; `barriers` are
-    the ids of the statements that have one before them.
-    """
-    found: list[list[Stmt]] = []
-    for stmt in body:
-        previous = found[-1][-1] if found else None
-        if previous is None or id(stmt) in barriers or _starts_paragraph(previous, stmt):
-            found.append([])
-        found[-1].append(stmt)
-    return [tuple(group) for group in found]
-
-
 def heading(group: tuple[Stmt, ...]) -> list[str]:
     """The comment above a paragraph: its place, and the user's words or else the Python line."""
-    first, last = group[0], _last_line(group[-1])
+    first, last = group[0], last_line(group[-1])
     compound = isinstance(first, Loop | If | While)
     place = f"{file_of(first)}:{first.span.line}"
     if len(group) > 1 and last > first.span.line:
@@ -79,15 +65,6 @@ def file_of(place: Stmt | Constant) -> str:
     return PurePath(place.span.file).name
 
 
-def is_of_rules(stmt: Stmt) -> bool:
-    """Whether a branch or a pipelined loop is none of the user's."""
-    match stmt:
-        case If(then=inside) | Loop(kind=LoopKind.PIPELINED, body=inside):
-            return bool(inside) and inside[0].span == stmt.span
-        case _:
-            return False
-
-
 def _after(place: str, comments: tuple[str, ...]) -> list[str]:
     """The user's lines after the place. Where it makes the first too long, those up to an empty one are filled anew."""
     first, *others = comments
@@ -95,16 +72,6 @@ def _after(place: str, comments: tuple[str, ...]) -> list[str]:
         return [f"{place}  {first}", *others]
     end = comments.index("") if "" in comments else len(comments)
     return [f"{place}  {' '.join(comments[:end])}", *comments[end:]]
-
-
-def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:
-    compound = isinstance(stmt, Loop | If | While) or isinstance(previous, Loop | If | While)
-    elsewhere = stmt.span.file != previous.span.file
-    return bool(stmt.comments) or compound or elsewhere or stmt.span.line > _last_line(previous) + 1
-
-
-def _last_line(stmt: Stmt) -> int:
-    return max(part.span.line for part in walk_stmts((stmt,)))
 
 
 def _code(stmt: Stmt) -> str:

@@ -5,19 +5,26 @@ from tile2cu.plan.claims import (
     AddedByTma,
     AddressableByTma,
     Aligned,
+    ArrivesAsReader,
     AwaitedAtOnce,
+    ByLdmatrix,
     Claim,
     Ends,
     Evicts,
     Exchanged,
+    HalfBytes,
+    IdleLanesCompute,
     LeftOut,
     NoTensorCore,
+    Packets,
     Prioritised,
     ReachedElsewhere,
     Reuses,
     Staged,
     StoredByTma,
+    StoredLast,
     Streams,
+    TotalsOnly,
     Widened,
 )
 from tile2cu.styles.base.comments import listed
@@ -51,7 +58,32 @@ def _sentence(claim: Claim, names: Names) -> str:
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
-            return _of_copy(claim) or _of_mma(claim)
+            return _of_elementwise(claim, names) or _of_copy(claim) or _of_mma(claim)
+
+
+def _of_elementwise(claim: Claim, names: Names) -> str:
+    match claim:
+        case Packets(columns=0):
+            return f"{claim.elements} elements at a time"
+        case Packets():
+            return f"{claim.elements} elements at a time: what a thread holds of {claim.columns} columns of a row"
+        case IdleLanesCompute():
+            return "idle lanes compute, too: nobody branches"
+        case TotalsOnly():
+            return "in the order in which the numbers come apart: only totals are read"
+        case ByLdmatrix():
+            return "ldmatrix transposes on the way"
+        case ArrivesAsReader():
+            return "it tells that tiles were read; other blocks read nothing that threads wrote"
+        case HalfBytes():
+            return "two threads may write halves of one byte: each by an atomic operation"
+        case StoredLast():
+            return (
+                f"parallel_into: {names(claim.tile.name)} is stored when all packets are computed, so that no load "
+                "waits for a store"
+            )
+        case _:
+            return ""
 
 
 def _of_copy(claim: Claim) -> str:

@@ -88,6 +88,7 @@ class Printer:
     vector: int = 1  # the elements of a packet, where they are neighbours
     any_order: bool = False  # its elements stand as numbers of 4 bits come apart
     ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of packets
+    of_packets: set[Var] = field(default_factory=set)  # names that stand for a packet's elements
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
     holds: Expr | None = None  # a condition that is known to hold from here on
     derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for

@@ -2,30 +2,73 @@
 
 ACCUMULATE = "tl::accumulate"
 ALL = "tl::all"
+ANY_ROW_START = "tl::AnyRowStart"
 AT = "tl::at"
 ATOMIC_ADD = "tl::atomic_add"
 ATOMIC_STORE = "tl::atomic_store"
 BARRIER_SYNC = "tl::barrier_sync"
+BITS_AS = "tl::bits_as"
 BLOCKS = "tl::blocks"
+CAST = "tl::cast"
 CLEAR = "tl::clear"
+DATA_AT = "tl::data_at"
 DEVICE_ASSERT = "tl::device_assert"
 DIMS = "tl::Dims"
 EVICT = {"evict_first": "tl::evict_first", "evict_last": "tl::evict_last"}
+DOT_4 = "tl::dot_4"
+DOT_4_IN_TOTAL = "tl::dot_4_in_total"
 FENCE_ASYNC_PROXY = "tl::fence_async_proxy"
 GEMM_WAIT = "tl::gemm_wait"
 GIVE_REGISTERS = "tl::give_registers"
+GROUP = "tl::group"
+INSIDE = "tl::inside"
+LINE_AHEAD = "tl::LineAhead"
+NAMESPACE = "tl::"
 OVERWRITE = "tl::overwrite"
 OVERWRITE_IF = "tl::overwrite_if"
+OWNS = "tl::owns"
 PRINT = "tl::print"
+QUADS = "tl::quads"
+QUARTERS = "tl::quarters"
+RAGGED = "tl::ragged"
 ROW_START = "tl::RowStart"
+STAGED = "tl::Staged"
+STAGED_1D = "tl::Staged1D"
+STAGING_IS_FREE = "tl::staging_is_free"
+STORE = "tl::store"
+STRIDED_TENSOR = "tl::strided_tensor"
+STRIDES = "tl::strides"
 SYNC_BLOCK = "tl::sync_block"
 SYNC_CONSUMERS = "tl::sync_consumers"
 SYNC_READERS = "tl::sync_readers"
 SYNC_THREADS = "tl::sync_threads"
 TAKE_REGISTERS = "tl::take_registers"
+TENSOR = "tl::tensor"
 TMA_REACHES = "tl::tma_reaches"
 TRANSPOSED = "tl::transposed"
 UP_TO = "tl::up_to"
 SLICE = {"rows": "tl::rows", "cols": "tl::cols"}
 ATOMIC = {f"atomic_{name}": f"tl::atomic_{name}" for name in ("add", "max", "min", "and", "or", "xor")}
 MEMORY_ORDER = {name: f"tl::{name}" for name in ("acquire", "release", "acq_rel", "seq_cst")}
+
+# Of names in an elementwise loop that do not speak for themselves.
+SAID_OF_NAMES = {
+    "tl::packet<": "tl::packet<n>(j): j and the n - 1 behind it, added by one instruction where the chip has one",
+    "tl::quotient<": "tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it",
+    "tl::remainder<": "tl::remainder<n>(j): j % n, whose packets follow one another as j's do",
+    "tl::first_index(": "tl::first_index(j): what holds for a packet's first element holds for all",
+    "tl::nibbles(": "tl::nibbles(bytes): the 4 bits that each element of the packet has of them",
+    "tl::nibbles_apart(": (
+        "tl::nibbles_apart(bytes): the 4 bits that each element has of them, numbers i and i + 4 of eight side by "
+        "side; tl::apart(x): x in that order"
+    ),
+    "tl::dot_4(": (
+        "tl::dot_4(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times x(4 j) to "
+        "x(4 j + 3), added to sum"
+    ),
+    "tl::dot_4_in_total(": (
+        "tl::dot_4_in_total(tl::quarters(bytes), tl::quads(x, j), sum): the four numbers of 2 bits of each byte times "
+        "x(4 j) to x(4 j + 3), added to the first of the packet's sums: only their total is read"
+    ),
+    "tl::cast_small<": "tl::cast_small: integers from -512 to 511, exactly, without the conversion unit",
+}

@@ -1,0 +1,275 @@
+"""A kernel's body as paragraphs of operations: what a statement becomes, and what stands around it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from tile2cu.analysis.accesses import expressions, may_change
+from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_one_turn, producer_loop, walk_to
+from tile2cu.core.decisions import (
+    ATOMIC_VECTOR,
+    BARRIER,
+    EARLY_EXIT,
+    PERSISTENT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    PROXY_FENCE,
+    RETIRED,
+    RETIRED_BEFORE,
+    STORE_OUTSTANDING,
+)
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Load, walk
+from tile2cu.core.facts import Key
+from tile2cu.core.program import (
+    Assert,
+    Assign,
+    Atomic,
+    AtomicTile,
+    Await,
+    Break,
+    Continue,
+    Copy,
+    Declare,
+    Effect,
+    Fill,
+    Gemm,
+    If,
+    Let,
+    Locate,
+    Loop,
+    LoopKind,
+    Parallel,
+    Print,
+    Reduce,
+    Scan,
+    Scope,
+    SetRegisters,
+    Stmt,
+    Store,
+    Swizzle,
+    Sync,
+    While,
+    group_of,
+)
+from tile2cu.plan import ops
+from tile2cu.plan.copies import load_registers, store_registers
+from tile2cu.plan.elementwise import elementwise
+from tile2cu.plan.lower import before, lower
+from tile2cu.plan.mma import clear_before, wait_after
+from tile2cu.plan.paragraphs import groups, is_of_rules
+from tile2cu.plan.pipelined import pipelined
+from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.structure import (
+    AwaitPrologue,
+    AwaitStaging,
+    Block,
+    ByOneHolder,
+    For,
+    OfGroup,
+    Paragraph,
+    Part,
+    ReleasePrologue,
+    Scheduled,
+    Statement,
+    Where,
+)
+from tile2cu.plan.structure import If as Branch
+from tile2cu.plan.structure import While as Repeat
+from tile2cu.plan.tensors import touched
+
+_ORDERING: tuple[Key[Any], ...] = (BARRIER, PROXY_FENCE, RETIRED_BEFORE)
+
+
+class Lowering:
+    """Lowers the statements of one launch."""
+
+    def __init__(self, settled: Settled) -> None:
+        self.settled = settled
+        self.facts = settled.facts
+        body = settled.launch.body
+        first = self.facts.get(settled.launch, PROLOGUE_LOADS)
+        self.prologue: tuple[Copy, ...] = first.loads if first is not None else ()
+        self._first_reader = first.reader if first is not None else None
+        idle = self.facts.get(settled.launch, EARLY_EXIT)
+        early = idle.before if idle is not None else ()
+        self.hoisted = tuple(stmt for stmt in hoisted(settled.launch, self.facts) if stmt not in early)
+        self._elsewhere = (*early, *self.hoisted, *self.prologue)
+        found = producer_loop(settled.launch, self.facts)
+        self._of_producer = for_loads_alone(*found, body) if found is not None else ()
+        self.walk = walk_to(*found, body) if found is not None else None
+        self._is_persistent = self.facts.get(settled.launch, PERSISTENT) is not None
+
+    def body(self, body: tuple[Stmt, ...], where: Where) -> Block:
+        """The paragraphs of a block, but for what is done elsewhere: before the body, or by the producer alone."""
+        elsewhere = self._elsewhere if where.loading else (*self._elsewhere, *self._of_producer)
+        return self.paragraphs(tuple(stmt for stmt in body if stmt not in elsewhere), where)
+
+    def paragraphs(self, body: tuple[Stmt, ...], where: Where) -> Block:
+        """The paragraphs of these statements, wherever they stand in the program."""
+        shown = tuple(stmt for stmt in body if not isinstance(stmt, Swizzle) and not self._is_unused(stmt))
+        ordered = frozenset(id(stmt) for stmt in shown if not where.loading and self._is_ordered(stmt))
+        return tuple(
+            Paragraph(
+                statements=tuple(self.statement(stmt, where) for stmt in group),
+                heading=group[0].span != where.around,  # else a part of one operation, as the loop around
+            )
+            for group in groups(shown, ordered)
+        )
+
+    def statement(self, stmt: Stmt, where: Where) -> Statement:
+        """The operations of a statement."""
+        op = self.operation(stmt, where)
+        if where.loading:
+            return Statement(source=stmt, op=op)
+        mma = (stmt,) if isinstance(stmt, Gemm) else ()
+        return Statement(
+            source=stmt,
+            op=op,
+            before=(*before(stmt, self.settled, where.group), *self._await_prologue(stmt)),
+            first=(*self._await_staging(stmt), *(clear for each in mma for clear in clear_before(each, self.settled))),
+            after=(*self._release_prologue(stmt), *(wait for each in mma for wait in wait_after(each, self.settled))),
+        )
+
+    def operation(self, stmt: Stmt, where: Where) -> ops.Op:
+        """The operation of a statement itself."""
+        if where.elect and (_writes_memory_alone(stmt) or self.facts.get(stmt, ATOMIC_VECTOR) is not None):
+            return ByOneHolder(source=stmt, body=(self._element(stmt, replace(where, elect=False)),))
+        if self.walk is not None and stmt is self.walk.outer:
+            return Scheduled(source=stmt, part=Part.VISITS, where=where)
+        if where.walking and self.facts.get(stmt, PIPELINE) is not None:
+            return Scheduled(source=stmt, part=Part.VISIT, where=where)
+        return self._holding(stmt, where if is_of_rules(stmt) else replace(where, around=stmt.span))
+
+    def _holding(self, stmt: Stmt, inside: Where) -> ops.Op:
+        """The operation of a statement that holds others, or of one that does not; `inside` is where those stand."""
+        match stmt:
+            case Parallel():
+                return elementwise(stmt, self.settled, lambda s, elect: self._element(s, replace(inside, elect=elect)))
+            case Loop():
+                return self._loop(stmt, inside)
+            case While():
+                return Repeat(source=stmt, condition=stmt.condition, body=self.body(stmt.body, inside))
+            case If():
+                return self._branch(stmt, inside)
+            case _:
+                return self._single(stmt, inside)
+
+    def _single(self, stmt: Stmt, where: Where) -> ops.Op:
+        match stmt:
+            case Copy():
+                return self._copy(stmt, where)
+            case Let():
+                return let(stmt, self.settled)
+            case Locate():
+                return locate(stmt, self.settled)
+            case Effect():
+                return invoke(stmt, self.settled)
+            case (
+                AtomicTile()
+                | Assign()
+                | Atomic()
+                | Declare()
+                | Store()
+                | Fill()
+                | Gemm()
+                | Reduce()
+                | Scan()
+                | Await()
+                | Sync()
+                | SetRegisters()
+                | Break()
+                | Continue()
+                | Assert()
+                | Print()
+            ):
+                return lower(stmt, self.settled, where.group)
+            case _:
+                raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
+
+    def _element(self, stmt: Stmt, where: Where) -> Statement:
+        """A statement of an elementwise loop: nothing orders it but the loop."""
+        return Statement(source=stmt, op=self.operation(stmt, where))
+
+    def _is_ordered(self, stmt: Stmt) -> bool:
+        """Whether a barrier, a fence or a wait for MMAs stands before the statement."""
+        return any(self.facts.get(stmt, key) is not None for key in _ORDERING)
+
+    def _is_unused(self, stmt: Stmt) -> bool:
+        """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
+        if isinstance(stmt, Await):
+            return self.facts.get(stmt, RETIRED) is None
+        return isinstance(stmt, Locate) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
+
+    def _await_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
+        if stmt is self._first_reader:
+            tiles = tuple(load.dst.buffer for load in self.prologue)
+            yield AwaitPrologue(source=stmt, tiles=tiles, persistent=self._is_persistent)
+
+    def _release_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
+        if stmt is self._first_reader and self._is_persistent:
+            yield ReleasePrologue(source=stmt)
+
+    def _await_staging(self, stmt: Stmt) -> Iterator[ops.Op]:
+        if self.facts.get(stmt, STORE_OUTSTANDING) and self._comes_again(stmt):
+            yield AwaitStaging(source=stmt, again=True)
+
+    def _comes_again(self, stmt: Stmt) -> bool:
+        """Whether a block may come to a statement several times."""
+        loops = (outer for outer in around(self.settled.launch.body, stmt) if isinstance(outer, Loop | While))
+        return self._is_persistent or any(loops)
+
+    def _copy(self, op: Copy, where: Where) -> ops.Op:
+        """A copy, or the half of one whose tile waits in registers."""
+        if id(op) in where.to_registers:
+            return load_registers(op, self.settled)
+        if id(op) in where.from_registers:
+            return store_registers(op, self.settled)
+        return lower(op, self.settled, where.group)
+
+    def _branch(self, stmt: If, where: Where) -> ops.Op:
+        group = group_of(stmt)
+        if group is not None:
+            return OfGroup(source=stmt, group=group, body=self.body(stmt.then, replace(where, group=group)))
+        then, orelse = self.body(stmt.then, where), self.body(stmt.orelse, where)
+        return Branch(source=stmt, condition=stmt.condition, then=then, orelse=orelse)
+
+    def _loop(self, op: Loop, where: Where) -> ops.Op:
+        if self.facts.get(op, ATOMIC_VECTOR) is not None:
+            return atomic_vector(op, self.settled)
+        pipeline = self.facts.get(op, PIPELINE)
+        if pipeline is not None and pipeline.producer:
+            return Scheduled(source=op, part=Part.LOOP, where=where)
+        if pipeline is not None:
+            return pipelined(op, pipeline, self.settled, where, self.body)
+        if where.walking and _asks_memory(op):
+            return Scheduled(source=op, part=Part.EACH_TAKEN, where=where)
+        return For(
+            source=op,
+            var=op.var,
+            start=op.start,
+            stop=op.stop,
+            step=op.step,
+            unrolled=op.kind in (LoopKind.UNROLL, LoopKind.VECTORIZED),
+            stop_changes=may_change(op.stop, op.body),
+            body=self.body(op.body, where),
+        )
+
+
+def _writes_memory_alone(stmt: Stmt) -> bool:
+    """Whether all that a statement does is to write memory or to print."""
+    if isinstance(stmt, If):
+        return group_of(stmt) is None and all(map(_writes_memory_alone, (*stmt.then, *stmt.orelse)))
+    memory = isinstance(stmt, Store | Atomic) and stmt.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+    return memory or isinstance(stmt, Print)
+
+
+def _asks_memory(op: Loop) -> bool:
+    """Whether memory tells which iterations of a loop are active: passes/skip_iterations.py."""
+    branch = op.body[-1]
+    inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
+    if not isinstance(inside, Loop) or not is_one_turn(inside) or not all(isinstance(let, Let) for let in op.body[:-1]):
+        return False
+    parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk(expr))
+    return any(isinstance(part, Load) for part in parts)

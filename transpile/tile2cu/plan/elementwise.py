@@ -1,0 +1,99 @@
+"""T.Parallel loops: who runs which iterations, and in packets of how many."""
+
+from collections.abc import Callable, Iterator
+
+from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.core.decisions import (
+    DOT_OF_FOUR,
+    ELECTED_WRITERS,
+    IN_REGISTERS,
+    LAYOUT,
+    PACKED_GROUP,
+    PERMUTATION_INVARIANT,
+    STORE_LAST,
+    TRANSPOSED,
+    VECTOR,
+)
+from tile2cu.core.expr import Load
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Buffer, Parallel, Stmt, Store, walk_stmts
+from tile2cu.plan.claims import ByLdmatrix, Claim, HalfBytes, IdleLanesCompute, Packets, StoredLast, TotalsOnly
+from tile2cu.plan.copy_ops import Copy, CopyMechanism
+from tile2cu.plan.operands import Tile, whole
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Statement, Writers
+
+_WRITERS = {"once": Writers.ONCE, "stores": Writers.STORES}
+
+
+def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], Statement]) -> Elementwise | Copy:
+    """The loop; `lower` lowers a statement of its body, of which one thread is elected to write memory, or not."""
+    facts = settled.facts
+    if facts.get(op, TRANSPOSED):
+        return _transposed(op, settled)
+    writers = _WRITERS.get(facts[op, ELECTED_WRITERS], Writers.ALL)
+    dot, layout, vector = facts.get(op, DOT_OF_FOUR), facts[op, LAYOUT], facts[op, VECTOR]
+    if dot is None:
+        body = _joined(tuple(lower(stmt, writers is Writers.STORES) for stmt in op.body))
+    else:
+        body = (Statement(source=dot.sum, op=DotsOfFour(source=dot.sum, dot=dot)),)
+    return Elementwise(
+        source=op,
+        claims=tuple(_claims(op, settled)),
+        vars=op.vars,
+        extents=op.extents,
+        layout=layout,
+        vector=vector,
+        neighbours=vector > 1 and isinstance(layout, Blocked),
+        writers=writers,
+        in_registers=facts.get(op, IN_REGISTERS) is True,
+        any_order=facts.get(op, PERMUTATION_INVARIANT) is True,
+        stores_last=bool(facts.get(op, STORE_LAST)),
+        used=frozenset(var for stmt in walk_stmts(op.body) for var in variables(*expressions(stmt))),
+        body=body,
+    )
+
+
+def _joined(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Neighbours that are left to the same thread, as one."""
+    found: list[Statement] = []
+    for each in body:
+        before = found[-1].op if found else None
+        if isinstance(before, ByOneHolder) and isinstance(each.op, ByOneHolder):
+            op = ByOneHolder(source=before.source, body=(*before.body, *each.op.body))
+            found[-1] = Statement(source=before.source, op=op)
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def _transposed(op: Parallel, settled: Settled) -> Copy:
+    """A loop that copies a shared tile's rows to a fragment's columns."""
+    (store,) = op.body
+    assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
+    return Copy(
+        source=store,
+        claims=(ByLdmatrix(rule=settled.facts.rule(op, TRANSPOSED)),),
+        src=Tile(region=whole(store.value.buffer, store.span), transposed=True),
+        dst=Tile(region=whole(store.buffer, store.span)),
+        mechanism=CopyMechanism.THREADS,
+        threads=None,
+    )
+
+
+def _claims(op: Parallel, settled: Settled) -> Iterator[Claim]:
+    facts = settled.facts
+    vector = facts[op, VECTOR]
+    if vector > 1:
+        scattered = not isinstance(facts[op, LAYOUT], Blocked)
+        yield Packets(elements=vector, columns=4 * vector if scattered else 0, rule=facts.rule(op, VECTOR))
+    if facts.get(op, IN_REGISTERS) is True:
+        yield IdleLanesCompute(rule=facts.rule(op, IN_REGISTERS))
+    if facts.get(op, PERMUTATION_INVARIANT) is True:
+        yield TotalsOnly(rule=facts.rule(op, PERMUTATION_INVARIANT))
+    if facts.get(op, PACKED_GROUP) == 1:
+        yield HalfBytes(rule=facts.rule(op, PACKED_GROUP))
+    if facts.get(op, STORE_LAST):
+        store = op.body[-1]
+        assert isinstance(store, Store)
+        yield StoredLast(tile=store.buffer, rule=facts.rule(op, STORE_LAST))

@@ -1,0 +1,78 @@
+"""Loops whose loads all threads run ahead: by cp.async, or through registers."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
+from tile2cu.core.decisions import MMA_IN_FLIGHT, PIPELINE
+from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
+from tile2cu.core.schedule import Pipeline
+from tile2cu.plan.copies import store_registers
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.structure import Block, PipelinedLoop, Where
+
+Lower = Callable[[tuple[Stmt, ...], Where], Block]
+
+
+def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lower: Lower) -> PipelinedLoop:
+    """The loop; `lower` lowers its parts."""
+    staged = frozenset(id(copy) for copy in pipeline.copies) if pipeline.staged else frozenset()
+    return PipelinedLoop(
+        source=op,
+        var=op.var,
+        start=op.start,
+        stop=op.stop,
+        stages=pipeline.stages,
+        tiles=tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile))),
+        loads=lower(pipeline.loads, replace(where, to_registers=where.to_registers | staged)),
+        body=lower(pipeline.body, where),
+        stores=tuple(store_registers(copy, settled) for copy in pipeline.copies) if pipeline.staged else (),
+        direct=pipeline.direct,
+        reads=_read_before(pipeline),
+        number=number_of(op, settled),
+        threads=settled.launch.threads,
+        rule=settled.facts.rule(op, PIPELINE),
+    )
+
+
+def number_of(op: Loop, settled: Settled) -> int:
+    """The place of a pipelined loop among the kernel's, from 1."""
+    loops = [stmt for stmt in walk_stmts(settled.launch.body) if settled.facts.get(stmt, PIPELINE)]
+    return next(number for number, stmt in enumerate(loops, 1) if stmt is op)
+
+
+def _read_before(pipeline: Pipeline) -> tuple[str, ...]:
+    """Shared tiles that the iterations read and do not load: the pipeline's barrier covers them too."""
+    names = [buffer.name for buffer in pipeline.buffers]
+    for stmt in pipeline.body:
+        names += sorted(buffer.name for buffer in shared(buffers_written(stmt)))
+    read = [name for stmt in pipeline.body for name in sorted(b.name for b in shared(buffers_read(stmt)))]
+    return tuple(name for name in dict.fromkeys(read) if name not in names)
+
+
+@dataclass(frozen=True)
+class Depths:
+    """Of a launch's pipelines, in their order: how many `stages` they have, and how many loads past the registers.
+
+    `in_registers`: a tile of one waits in registers. `written`: tiles with stages because an MMA in flight reads one.
+    """
+
+    stages: tuple[int, ...]
+    direct: tuple[int, ...]
+    in_registers: bool
+    written: tuple[Buffer, ...]
+
+
+@functools.lru_cache(maxsize=8)  # asked for every tile
+def depths(settled: Settled) -> Depths:
+    """The depths of a launch's pipelines."""
+    loops = [stmt for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop)]
+    found = [each for loop in loops if (each := settled.facts.get(loop, PIPELINE)) is not None]
+    flying = [other for loop in loops if (other := settled.facts.get(loop, MMA_IN_FLIGHT)) is not None]
+    return Depths(
+        stages=tuple(dict.fromkeys(each.stages for each in found)),
+        direct=tuple(dict.fromkeys(each.direct for each in found if each.direct is not None)),
+        in_registers=any(each.staged for each in found),
+        written=tuple(tile for each in flying for tile in each.written),
+    )

@@ -1,0 +1,241 @@
+"""The structure of a plan: paragraphs of statements, and the operations that hold others."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tile2cu.core.expr import Address, Call, Expr, Var
+from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.program import Buffer, Stmt
+from tile2cu.core.schedule import DotOfFour
+from tile2cu.core.span import Span
+from tile2cu.plan.copy_ops import StoreRegisters
+from tile2cu.plan.ops import Op
+from tile2cu.plan.tensors import TensorView
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Statement:
+    """A statement of the program as operations: `op`, and those that it needs around it.
+
+    What orders it after others, `before`, stands above the comment of its paragraph; `first` stands under it.
+    """
+
+    source: Stmt
+    op: Op
+    before: tuple[Op, ...] = ()
+    first: tuple[Op, ...] = ()
+    after: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Paragraph:
+    """Neighbouring statements under one comment; without a `heading` it is part of what the comment above says."""
+
+    statements: tuple[Statement, ...]
+    heading: bool
+
+    @property
+    def sources(self) -> tuple[Stmt, ...]:
+        return tuple(statement.source for statement in self.statements)
+
+
+Block = tuple[Paragraph, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class For(Op):
+    """A loop of each thread. `stop` is evaluated once, where `stop_changes`: the body may change its value."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    step: Expr
+    unrolled: bool
+    stop_changes: bool
+    body: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class While(Op):
+    """A loop that ends when `condition` does not hold."""
+
+    condition: Expr
+    body: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class If(Op):
+    """A branch."""
+
+    condition: Expr
+    then: Block
+    orelse: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfGroup(Op):
+    """What one group of the block's threads does."""
+
+    group: int
+    body: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Let(Op):
+    """A name for a value. Of `constant` memory nothing is written while the kernel runs."""
+
+    var: Var
+    value: Expr
+    constant: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Locate(Op):
+    """The tensor at an address; `written` where the kernel writes it."""
+
+    view: TensorView
+    written: bool
+
+
+class Purpose(Enum):
+    """What a call is for, where a reader should be told."""
+
+    GRID_BARRIER = "grid barrier"
+    AWAIT_KERNELS = "await earlier kernels"
+    START_KERNELS = "let later kernels start"
+    ARRIVE_AS_READER = "arrive as a reader"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Invoke(Op):
+    """A call, done only where all of `places` lie inside their tensors; a cp.async then writes zeros (`fills`)."""
+
+    call: Call
+    places: tuple[Address, ...]
+    fills: bool
+    purpose: Purpose
+
+
+class Writers(Enum):
+    """Who runs an iteration whose elements several threads hold: all; all but for stores; one of them."""
+
+    ALL = "all"
+    STORES = "stores"
+    ONCE = "once"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Elementwise(Op):
+    """A loop over all elements at once: `layout` says which thread takes which, `vector` neighbours at a time.
+
+    Packets of `neighbours` lie side by side. `in_registers`: idle lanes compute, too. `any_order`: elements stand in
+    the order in which numbers of 4 bits come apart. `stores_last`: all is computed before the one store. `used`: the
+    variables that the body reads.
+    """
+
+    vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    layout: FragmentLayout
+    vector: int
+    neighbours: bool
+    writers: Writers
+    in_registers: bool
+    any_order: bool
+    stores_last: bool
+    used: frozenset[Var]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ByOneHolder(Op):
+    """Statements that one of the threads runs which hold the same element of the loop around."""
+
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DotsOfFour(Op):
+    """Four products of numbers of 2 bits and int8, added to an element."""
+
+    dot: DotOfFour
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PipelinedLoop(Op):
+    """A loop whose `loads`, by all threads, run `stages` - 1 iterations ahead of its `body`, into stages of `tiles`.
+
+    Its iterations count from 0; `start` is added for the user's variable. With `stores` a tile waits in registers
+    first, one iteration longer. `direct`: each iteration starts so many loads past the registers at least, which waits
+    count; None where groups are counted. The barrier of the first iteration also publishes what `reads` names.
+    `number` tells the kernel's pipelined loops apart; `threads` share the loads.
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    stages: int
+    tiles: tuple[Buffer, ...]
+    loads: Block
+    body: Block
+    stores: tuple[StoreRegisters, ...]
+    direct: int | None
+    reads: tuple[str, ...]
+    number: int
+    threads: int
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AwaitPrologue(Op):
+    """Until the `tiles` that a producer loads once are there; in a `persistent` kernel those of this tile of work."""
+
+    tiles: tuple[Buffer, ...]
+    persistent: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasePrologue(Op):
+    """This warp has read the tiles that are loaded once: those of the next tile of work may be loaded."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AwaitStaging(Op):
+    """Until TMA has read what was staged, before it is written `again` or the block ends."""
+
+    again: bool
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a statement stands: in the part of a `group` of threads, or of the producer, which is `loading`.
+
+    `walking`: on the way to a producer's loop. `around`: the place of the statement that it is a part of. `elect`: in a
+    loop whose elements several threads hold, of which one is to write memory. Copies to a tile go `to_registers` or
+    `from_registers`, by their ids, where that tile waits in some.
+    """
+
+    group: int | None = None
+    loading: bool = False
+    walking: bool = False
+    around: Span | None = None
+    elect: bool = False
+    to_registers: frozenset[int] = field(default=frozenset())
+    from_registers: frozenset[int] = field(default=frozenset())
+
+
+class Part(Enum):
+    """A part of a schedule with a producer."""
+
+    LOOP = "loop"
+    VISITS = "visits"
+    VISIT = "visit"
+    EACH_TAKEN = "each taken"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scheduled(Op):
+    """A part of a schedule with a producer, which stands `where`."""
+
+    part: Part
+    where: Where

@@ -1,0 +1,70 @@
+"""Which buffers a kernel reads and writes, and which tensors it reaches by pointer."""
+
+import functools
+from dataclasses import dataclass
+
+from tile2cu.analysis.accesses import buffers_read, buffers_written, own_accesses, used_by_itself
+from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
+from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope, walk_stmts
+from tile2cu.plan.copies import BY_TMA
+from tile2cu.plan.settled import Settled
+
+
+@functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
+def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+    """(read, written) buffers of the launch; what is added to counts as both."""
+    stmts = list(walk_stmts(settled.launch.body))
+    reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
+    reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
+    reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
+    return reads, frozenset(buffer for stmt in stmts for buffer in buffers_written(stmt))
+
+
+def tensors(settled: Settled) -> tuple[Buffer, ...]:
+    """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
+    reads, writes = touched(settled)
+    found = reads | writes
+    names = {buffer.name for buffer in found}
+    shown = {tensor.name: tensor for tensor in found if tensor.scope is Scope.GLOBAL and tensor.of is not None}
+    listed = (*settled.program.params, *settled.program.workspaces)
+    own = tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
+    return (*own, *(shown[name] for name in sorted(shown)))
+
+
+@functools.lru_cache(maxsize=8)  # asked for every tensor
+def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
+    """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
+    facts, stmts = settled.facts, tuple(walk_stmts(settled.launch.body))
+    plain = [op for op in stmts if str(facts.get(op, CALL)) not in BY_TMA or facts.get(op, TMA_IF) is not None]
+    names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
+    names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}
+    return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
+
+
+def memories(settled: Settled) -> tuple[Buffer, ...]:
+    """The tensors whose addresses the kernel takes."""
+    return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(settled)}.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorView:
+    """How a kernel sees a tensor: which extents are `checked`, and at which multiple of bytes its rows start.
+
+    0: nothing is known of that. `by_instance`: the launcher tells it, by the kernel's instance that it chooses.
+    """
+
+    tensor: Buffer
+    checked: tuple[bool, ...]
+    alignment: int
+    by_instance: bool
+
+
+def tensor_view(tensor: Buffer, settled: Settled) -> TensorView:
+    """How the kernel sees a tensor."""
+    facts = settled.facts
+    return TensorView(
+        tensor=tensor,
+        checked=facts[tensor, BOUNDS_CHECKED],
+        alignment=facts[tensor, ROW_ALIGNMENT],
+        by_instance=facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
+    )

@@ -1,0 +1,242 @@
+"""A kernel's body as views for the templates."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.layout import FragmentLayout
+from tile2cu.plan import ops, structure
+from tile2cu.plan.claims import StoredLast
+from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
+from tile2cu.plan.structure import Block, Elementwise, Paragraph, Purpose, Statement, Writers
+from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.claims import comment
+from tile2cu.styles.tl.constants import Constants
+from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.pipelined import pipelined
+from tile2cu.styles.tl.tensors import located
+
+_IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
+_PURPOSES = {
+    Purpose.GRID_BARRIER: "all blocks of the grid come here before any goes on, and see what all have written",
+    Purpose.AWAIT_KERNELS: (
+        "until here the kernel may run beside those before it on its stream, whose results it reads now"
+    ),
+    Purpose.START_KERNELS: "a kernel after this one that waits for it by itself may start",
+}
+_Line = (
+    structure.Let
+    | structure.Locate
+    | structure.DotsOfFour
+    | structure.AwaitPrologue
+    | structure.ReleasePrologue
+    | structure.AwaitStaging
+)
+_ON_ONE_LINE = Store | Atomic | AtomicVector | structure.DotsOfFour
+
+
+class Body:
+    """Prints blocks of a kernel of `file`. `layout_of` names layouts; `schedule` prints parts of schedules.
+
+    `behind` are lines of text behind statements, by their ids.
+    """
+
+    def __init__(
+        self,
+        operations: Operations,
+        constants: Constants,
+        file: str,
+        layout_of: Callable[[FragmentLayout, tuple[Expr, ...]], str],
+        schedule: Callable[[structure.Scheduled], StatementView],
+    ) -> None:
+        self.operations = operations
+        self.printer: Printer = operations.printer
+        self.constants = constants
+        self.file = file
+        self.layout_of = layout_of
+        self.schedule = schedule
+        self.behind: dict[int, str] = {}
+        self._holder = ""  # the condition under which a thread is the first that holds an element
+
+    def views(self, block: Block) -> tuple[StatementView, ...]:
+        """The views of a block, paragraph by paragraph, each under its place in the Python file."""
+        views: list[StatementView] = []
+        for paragraph in block:
+            first, *others = self._paragraph(paragraph)
+            views += [replace(first, gap=bool(views)), *others]
+        return tuple(views)
+
+    def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
+        above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
+        for statement in paragraph.statements:
+            yield from self._around(statement, above)
+            above = []
+
+    def _around(self, statement: Statement, above: list[str]) -> Iterator[StatementView]:
+        """The statement, behind what it waits for; `above` are the comments of its paragraph."""
+        yield from map(self.view, statement.before)
+        for op in statement.first:
+            yield replace(self.view(op), comments=tuple(above))
+            above = []
+        yield self.statement(statement, above)
+        if id(statement.source) in self.behind:
+            yield _line(self.behind[id(statement.source)])
+        yield from map(self.view, statement.after)
+
+    def statement(self, statement: Statement, above: list[str]) -> StatementView:
+        """The statement under its comments: its paragraph's, the one at its line's end, and its claims."""
+        stmt, op = statement.source, statement.op
+        if isinstance(op, structure.ByOneHolder):
+            return self._by_one_holder(op, above)
+        view = self.view(op)
+        if isinstance(op, structure.Scheduled) and op.part in (structure.Part.VISITS, structure.Part.VISIT):
+            return view
+        own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
+        comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
+        is_own = file_of(stmt) == self.file  # the manifest tells of no lines of other files
+        line = view.line or op.source.span.line if is_own else 0
+        return replace(view, line=line, comments=tuple(comments))
+
+    def view(self, op: ops.Op) -> StatementView:
+        """An operation without the user's comments."""
+        match op:
+            case structure.Scheduled():
+                return self.schedule(op)
+            case structure.PipelinedLoop():
+                return pipelined(op, self.operations, self.constants, self.views)
+            case Elementwise():
+                return self._elementwise(op)
+            case structure.For():
+                return self._for(op)
+            case structure.While() | structure.If() | structure.OfGroup():
+                return self._conditional(op)
+            case structure.Invoke():
+                return self._invoke(op)
+            case op if isinstance(op, _Line):
+                return _line(self._text(op))
+            case _:
+                return self.operations.view(op)
+
+    def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
+        first, *others = op.body
+        views = (self.statement(first, above), *(self.statement(s, list(s.source.comments)) for s in others))
+        return StatementView("branch", {"condition": self._holder}, views[0].line, (), views)
+
+    def _conditional(self, op: structure.While | structure.If | structure.OfGroup) -> StatementView:
+        match op:
+            case structure.OfGroup():
+                return StatementView("branch", {"condition": f"{tl.GROUP}() == {op.group}"}, body=self.views(op.body))
+            case structure.While():
+                condition = {"condition": self.printer.condition(op.condition)}
+                return StatementView("while", condition, body=self.views(op.body))
+            case structure.If():
+                condition = {"condition": self.printer.condition(op.condition)}
+                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
+
+    def _for(self, op: structure.For) -> StatementView:
+        step = int(static_value(op.step) or 0)
+        name, stop = self.printer.names(op.var.name), self.printer.text(op.stop)
+        end = self.printer.names.fresh(f"{name}_end") if _is_long(op.stop) or op.stop_changes else ""
+        parts = {
+            "end": f"const int {end} = {stop};" if end else "",
+            "variable": name,
+            "start": self.printer.text(op.start),
+            "compare": ">" if step < 0 else "<",
+            "stop": end or stop,
+            "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
+            "unroll": "yes" if op.unrolled else "",
+        }
+        return StatementView("loop", parts, body=self.views(op.body))
+
+    def _invoke(self, op: structure.Invoke) -> StatementView:
+        """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
+        condition = " && ".join(f"{tl.INSIDE}({self.printer.last_element(place)})" for place in op.places)
+        text, line = self.printer.text(op.call), op.source.span.line
+        if op.purpose in _PURPOSES:
+            return replace(_line(f"{text};", line), comments=(_PURPOSES[op.purpose],))
+        if op.fills:
+            *given, count = (self.printer.argument(arg, arg.dtype) for arg in op.call.args)
+            text = f"{tl.NAMESPACE}{op.call.function}({', '.join(given)}, {condition} ? {count} : 0)"
+        about = tuple(comment(claim, self.printer.names) for claim in op.claims)
+        call = replace(_line(f"{text};", line), comments=about)
+        if op.fills or not op.places:
+            return call
+        return StatementView("branch", {"condition": condition}, 0, (), (call,))
+
+    def _text(self, op: "_Line") -> str:
+        match op:
+            case structure.Let():
+                return let(op, self.printer)
+            case structure.Locate():
+                return located(op, self.printer)
+            case structure.DotsOfFour():
+                return dots_of_four(op, self.printer)
+            case structure.AwaitPrologue():
+                wait = "first_tiles_ring.wait(round);" if op.persistent else "first_tiles.wait();"
+                return f"{wait}  // until TMA has filled {listed([self.printer.names(tile.name) for tile in op.tiles])}"
+            case structure.ReleasePrologue():
+                return "first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have"
+            case structure.AwaitStaging():
+                until = "before it is written again" if op.again else "before the block ends"
+                return f"{tl.STAGING_IS_FREE}();  // {until}"
+
+    def _elementwise(self, op: Elementwise) -> StatementView:
+        """A loop over elements, with a word on each of its means that does not speak for itself."""
+        names = self.printer.names
+        layout = self.layout_of(op.layout, op.extents)
+        parts = {
+            "name": _head(op),
+            "vector": str(op.vector) if op.vector > 1 else "",
+            "layout": layout,
+            "into": "",
+            "indices": ", ".join(f"auto {names(v.name)}" if v in op.used else "auto" for v in op.vars),
+        }
+        self._holder = f"{tl.OWNS}({layout}{{}})"
+        with packets(op, self.printer, any_order=op.any_order):
+            body = tuple(self.statement(each, list(each.source.comments)) for each in op.body)
+        shown = " ".join(str(view.parts) for view in body)
+        said = tuple(about for name, about in tl.SAID_OF_NAMES.items() if name in shown)
+        claims = [comment(claim, names) for claim in op.claims if not isinstance(claim, StoredLast)]
+        comments = (*claims, *said)
+        if op.stores_last:
+            return self._stored_last(op, parts, body, comments)
+        (only, *others) = op.body
+        alone = not others and isinstance(only.op, _ON_ONE_LINE) and body[0].kind == "line"
+        if alone and (isinstance(only.op, structure.DotsOfFour) or not body[0].comments):
+            return StatementView("parallel_line", parts, only.source.span.line, comments, body)
+        return StatementView("parallel", parts, 0, comments, body)
+
+    def _stored_last(
+        self, op: Elementwise, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]
+    ) -> StatementView:
+        """A loop whose packets are all computed before the first is stored."""
+        store = op.body[-1].op
+        assert isinstance(store, Store)
+        with packets(op, self.printer):
+            result = f"return {self.printer.text(store.value, store.buffer.dtype)};"
+        note = tuple(comment(claim, self.printer.names) for claim in op.claims if isinstance(claim, StoredLast))
+        body = (*body[:-1], replace(body[-1], parts={"text": result}))
+        parts = {**parts, "name": "parallel_into", "into": self.printer.tile(store.buffer)}
+        return StatementView("parallel", parts, 0, (*comments, *note), body)
+
+
+def _head(op: Elementwise) -> str:
+    """The function that runs a loop."""
+    if op.writers is Writers.ONCE:
+        return "parallel_once"
+    return "parallel_in_registers" if op.in_registers else "parallel"
+
+
+def _line(text: str, line: int = 0) -> StatementView:
+    return StatementView("line", {"text": text}, line)
+
+
+def _is_long(stop: Expr) -> bool:
+    """Whether where a loop stops has a name, as it is too long to read in the loop's head; nothing may change it."""
+    operations = sum(isinstance(part, Binary | Call) for part in walk(stop))
+    moves = any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in walk(stop))
+    return operations > _IN_A_HEAD and not moves

@@ -1,0 +1,39 @@
+"""The constants of a kernel's text that hold the depths of its pipelines."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.program import Buffer
+from tile2cu.plan.pipelined import Depths, depths
+from tile2cu.plan.settled import Settled
+
+WRITTEN_SLOTS = "written_slots"  # the stages of a tile that an iteration writes while an MMA in flight reads another
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Names the depths of one launch: `depth` is the first pipeline's, numbered for others that differ."""
+
+    depth: str
+    depths: Depths
+
+    @classmethod
+    def of(cls, settled: Settled) -> "Constants":
+        """`num_stages`, or `num_slots` where one stage more is in registers, or the user's `num_stages` is another."""
+        found = depths(settled)
+        own = [each.value for each in settled.program.constants if each.name == "num_stages"]
+        others = found.in_registers or any(value not in found.stages[:1] for value in own)
+        return cls("num_slots" if others else "num_stages", found)
+
+    def stages(self, count: int) -> str:
+        """The constant that holds a pipeline's depth."""
+        order = self.depths.stages.index(count)
+        return self.depth if order == 0 else f"{self.depth}_{order}"
+
+    def loads(self, count: int) -> str:
+        """The constant that holds how many loads an iteration starts straight to shared memory."""
+        order = self.depths.direct.index(count)
+        return f"loads_a_turn_{order}" if order else "loads_a_turn"
+
+    def stages_of(self, tile: Buffer, count: int) -> str:
+        """The constant that holds how many stages a tile has."""
+        return WRITTEN_SLOTS if tile in self.depths.written else self.stages(count)
