@@ -19,7 +19,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
-from tile2cu.emitter.dealt import dealt_in
+from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
@@ -109,7 +109,7 @@ class Layouts:
 
     def _about(self, layout: FragmentLayout) -> str:
         """The layout for people; where warpgroups take turns, each has a tile of its own."""
-        dealt = dealt_in(self.settled)
+        dealt = ping_pong_of(self.settled)
         if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, LAYOUT]:
             return described(layout)
         rows, cols = layout.shape
@@ -238,7 +238,7 @@ def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOper
 
 def tile_registers(settled: Settled) -> int:
     """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
-    size, dealt = 0, dealt_in(settled)
+    size, dealt = 0, ping_pong_of(settled)
     if dealt is not None:  # the operands, a warpgroup's own and the other's
         size += 2 * settled.facts[dealt.store.src.buffer, LAYOUT].registers * dealt.tile.dtype.bytes
     for tile in filter(_has_registers, settled.launch.tiles):

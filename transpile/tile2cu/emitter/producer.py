@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.prelude import Walk, around, before, for_loads_alone, is_one_turn, prelude, way_to
+from tile2cu.analysis.prelude import around, before, for_loads_alone, is_one_turn, prelude, way_to
 from tile2cu.core.decisions import (
     MULTICAST_BLOCKS,
     PERSISTENT,
@@ -16,10 +16,9 @@ from tile2cu.core.decisions import (
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.program import Copy, Loop, Stmt
 from tile2cu.core.schedule import Dealt, Persistent, Pipeline
-from tile2cu.emitter.dealt import dealt_in, second_part
-from tile2cu.emitter.pipelined import ring_slot, turns_of
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings
-from tile2cu.emitter.way import staying_tile, tile_of_staying, visits, walk_view
+from tile2cu.emitter.way import staying_tile, tile_of_staying, walk_view
+from tile2cu.plan.producer import ping_pong_of, second_part
 from tile2cu.plan.rings import publishes_iteration
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
@@ -47,14 +46,14 @@ def producer(statements: "Statements") -> tuple[StatementView, ...]:
     late = () if own else _behind_first_loads(statements)
     shared = statements.paragraphs(tuple(stmt for stmt in statements.hoisted if stmt not in late))
     read_meanwhile = statements.paragraphs(late)
-    with turns_of(loop, pipeline, statements) as turns:
+    with statements.iterations(loop, pipeline) as turns:
         loads = statements.body(pipeline.loads)
     first = first_loads(settled)
     tiles = ", ".join(f"{names(buffer.name)}[0]" for buffer in pipeline.buffers)
-    dealt = dealt_in(settled)
+    dealt = ping_pong_of(settled)
     of_panels = _of_panels(dealt, pipeline, statements) if dealt is not None else {"panels": ""}
     shares = "yes" if settled.facts.get(settled.launch, REGISTER_SHARES) is not None else ""
-    parts = {**turns, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", **of_panels}
+    parts = {**turns.parts, "tiles": tiles, "shares": shares, "rings": "yes" if own else "", **of_panels}
     parts["first"] = "yes" if first else ""
     parts["early"] = "yes" if late else ""
     if settled.facts.get(loop, MULTICAST_BLOCKS) is not None:
@@ -74,7 +73,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
     shared, walk = statements.paragraphs(statements.hoisted), statements.walk
     if walk is not None:
         way: tuple[StatementView, ...] = (walk_view(walk, statements),)
-        body: tuple[StatementView, ...] = (visits(walk, loop.span.line, statements, loading=True),)
+        body: tuple[StatementView, ...] = (statements.visits(loop),)
     else:
         way, body = (), statements.loading(way_to(loop, pipeline.loads, around(settled.launch.body, loop)))
     shares = "yes" if settled.facts.get(settled.launch, REGISTER_SHARES) is not None else ""
@@ -84,7 +83,7 @@ def _over_tiles(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tup
         "tiles": ", ".join(f"{printer.names(buffer.name)}[0]" for buffer in pipeline.buffers),
         "shares": shares,
         "first": "yes" if first else "",
-        "slot": ring_slot(statements),
+        "slot": printer.names("__slot"),
         "counted": printer.names(loop.var.name) if own else "",
     }
     launch, facts = settled.launch, settled.facts
@@ -135,7 +134,7 @@ def _staying(
         turns = _turns_of_loads(loop, pipeline, statements)
     else:
         begin = (StatementView("branch", {"condition": "tl::thread() == threads"}, body=begin),)
-        turns = _taken_turns(walk, loop, statements)
+        turns = _taken_turns(loop, statements)
     tiles = ", ".join(names(load.dst.buffer.name) for load in first)
     parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), "place": names("__work_tile")}
     parts |= _drawing(statements)
@@ -149,23 +148,23 @@ def _staying(
 
 def _turns_of_loads(loop: Loop, pipeline: Pipeline, statements: "Statements") -> tuple[StatementView, ...]:
     """What the producer of a block that stays loads in a tile's turns."""
-    with turns_of(loop, pipeline, statements) as turns:
+    with statements.iterations(loop, pipeline) as turns:
         loads = statements.body(pipeline.loads)
-    done = StatementView("line", {"text": f"before += {turns['turns']};"})
+    done = StatementView("line", {"text": f"before += {turns.turns};"})
     persistent = persistent_in(statements.settled)
     if persistent is not None and persistent.idle is not None:
-        return (StatementView("load_turns", turns, loop.span.line, body=loads, gap=True), done)
-    given = [StatementView("line", {"text": turns["variable"]})] * bool(turns["variable"])
-    each = {"unroll": "no", "variable": turns["turn"], "start": "0", "stop": turns["turns"]}
-    each |= {"end": "", "compare": "<", "move": f"++{turns['turn']}"}
+        return (StatementView("load_turns", turns.parts, loop.span.line, body=loads, gap=True), done)
+    given = [StatementView("line", {"text": turns.variable})] * bool(turns.variable)
+    each = {"unroll": "no", "variable": turns.turn, "start": "0", "stop": turns.turns}
+    each |= {"end": "", "compare": "<", "move": f"++{turns.turn}"}
     return (StatementView("loop", each, loop.span.line, body=(*given, *loads), gap=True), done)
 
 
-def _taken_turns(walk: Walk, loop: Loop, statements: "Statements") -> tuple[StatementView, ...]:
+def _taken_turns(loop: Loop, statements: "Statements") -> tuple[StatementView, ...]:
     """The same where turns are skipped; the others are told which are taken, and behind the last that it was."""
     ring, _ = rings(statements.settled, statements.printer)
     end = StatementView("line", {"text": f"if (tl::thread() == threads) {ring.name}.end(before + round);"})
-    return (replace(visits(walk, loop.span.line, statements, loading=True), gap=True), end)
+    return (replace(statements.visits(loop), gap=True), end)
 
 
 def _drawing(statements: "Statements") -> dict[str, str]:
@@ -194,10 +193,10 @@ def each_tile(statements: "Statements") -> tuple[StatementView, ...]:
         return ()
     if statements.walk is not None:
         return ()
-    with turns_of(*found, statements) as turns:
-        counted = StatementView("line", {"text": f"const int turns = {turns['trips']};"})
+    with statements.iterations(*found) as turns:
+        counted = StatementView("line", {"text": f"const int turns = {turns.trips};"})
     at = [] if persistent.queue else [staying_tile(statements)]
-    return (*at, *[counted] * (turns["turns"] == "turns"))
+    return (*at, *[counted] * (turns.turns == "turns"))
 
 
 def turns_of_tile(statements: "Statements") -> str:
@@ -205,8 +204,8 @@ def turns_of_tile(statements: "Statements") -> str:
     found = producer_loop(statements.settled)
     if found is None or persistent_in(statements.settled) is None:
         return ""
-    with turns_of(*found, statements) as turns:
-        return turns["turns" if statements.walk is None else "turn"]
+    with statements.iterations(*found) as turns:
+        return turns.turns if statements.walk is None else turns.turn
 
 
 def _staying_note(loop: Loop, pipeline: Pipeline, statements: "Statements") -> str:

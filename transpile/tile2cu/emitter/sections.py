@@ -27,11 +27,11 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, strictest
-from tile2cu.emitter.dealt import dealt_in, operands_of, values_kept
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.overlaid import place_of
 from tile2cu.emitter.storage import shared_view
 from tile2cu.emitter.tma import persistent_in, staging_tiles
+from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
@@ -54,7 +54,7 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
     same: dict[tuple[DType, FragmentLayout], list[str]] = {}  # what C++ takes for one type stands together
     local: list[Declaration] = []
     addressed = [part.buffer for part in _parts(settled) if isinstance(part, Address)]
-    dealt = dealt_in(settled)
+    dealt = ping_pong_of(settled)
     kept = values_kept(dealt) if dealt is not None else ()
     for tile in settled.launch.tiles:
         if tile.of is not None:
@@ -73,8 +73,7 @@ def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Dec
         local.append(Declaration("tl::Philox random;", ("each thread's own",)))
     if dealt is not None:
         kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.of_tile(dealt.store.src.buffer)}>"
-        operands = operands_of(dealt, printer)
-        groups.setdefault(kind, []).extend((operands.own, operands.now))
+        groups.setdefault(kind, []).extend(printer.names(operand.name) for operand in operands_of(dealt))
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
     first = next(iter(kinds), "")
     about = (

@@ -13,10 +13,10 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline
-from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.sections import kernel_expressions
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
+from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
@@ -172,7 +172,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
     if rest:
         return ("which work each by itself: no whole warps",)
     found = producer_loop(settled)
-    if found is not None and dealt_in(settled) is not None:
+    if found is not None and ping_pong_of(settled) is not None:
         return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], PING_PONG)}]",)
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:

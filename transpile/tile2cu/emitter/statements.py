@@ -1,23 +1,24 @@
 """The statements of a launch: lowered to a plan and printed, with the parts of schedules that are printed here."""
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from tile2cu.core.decisions import EARLY_EXIT, PIPELINE, SLICE_ALIGNMENT, STORE_OUTSTANDING
+from tile2cu.core.decisions import EARLY_EXIT, STORE_OUTSTANDING
 from tile2cu.core.expr import negated
-from tile2cu.core.program import Loop, Region, Stmt, walk_stmts
+from tile2cu.core.program import Loop, Stmt, walk_stmts
+from tile2cu.core.schedule import Pipeline
 from tile2cu.emitter.layouts import Layouts
-from tile2cu.emitter.pipelined import pipelined
 from tile2cu.emitter.sections import block_indices
 from tile2cu.emitter.tma import persistent_in
-from tile2cu.emitter.way import each_taken, visit, visits
 from tile2cu.plan.body import Lowering
-from tile2cu.plan.operands import Tile
+from tile2cu.plan.producer import iterations_of
 from tile2cu.plan.settled import Settled
-from tile2cu.plan.structure import AwaitStaging, Part, Scheduled, Where
+from tile2cu.plan.structure import AwaitStaging, Where
 from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.tensor_map import TensorMap
 
@@ -34,17 +35,12 @@ class Statements:
         self.constants = Constants.of(settled)
         self.lowering = Lowering(settled)
         self.printed = Body(
-            self.operations, self.constants, settled.program.source.name, layouts.of_extents, self._scheduled
+            self.operations, self.constants, settled.program.source.name, layouts.of_extents, layouts.of_tile
         )
         self.walk = self.lowering.walk
         self.hoisted = self.lowering.hoisted
         self.where = Where()
         self.tile_indices = tuple(block_indices(settled, printer) if persistent_in(settled) is not None else ())
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether a producer's way to its loads is printed, not what the others do."""
-        return self.where.loading
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[StatementView, ...]:
         """The views of a block, paragraph by paragraph, each under its place in the Python file."""
@@ -61,9 +57,14 @@ class Statements:
         self.where = outside
         return views
 
-    def statement(self, stmt: Stmt) -> StatementView:
-        """One statement, under its own claims."""
-        return self.printed.statement(self.lowering.statement(stmt, self.where), [])
+    def visits(self, stmt: Stmt) -> StatementView:
+        """What who loads does at each tile of work or iteration that the way leads to."""
+        return self.printed.view(self.lowering.producing.visits(stmt, replace(self.where, loading=True)))
+
+    def iterations(self, loop: Loop, pipeline: Pipeline) -> AbstractContextManager[Texts]:
+        """The texts of the iterations of a producer's loop; inside, its tiles print with their iteration's stage."""
+        of = iterations_of(loop, pipeline, self.settled, loading=self.where.loading)
+        return self.printed.iterations(of)
 
     def start(self) -> tuple[StatementView, ...]:
         """What all threads do first: those of a block that would write nothing leave."""
@@ -81,31 +82,3 @@ class Statements:
         body = self.settled.launch.body
         left = next((stmt for stmt in walk_stmts(body) if self.facts.get(stmt, STORE_OUTSTANDING)), None)
         return () if left is None else (replace(self.printed.view(AwaitStaging(source=left, again=False)), gap=True),)
-
-    def tile(self, region: Region, op: Stmt | None = None) -> str:
-        """A tile, or rows and columns of a shared one: for an operation of which facts may say where they start."""
-        start = self.facts.get(op, SLICE_ALIGNMENT) if op is not None and region.buffer.rank == 1 else None
-        return self.operations.operands.tile(Tile(region=region, alignment=start or 0))
-
-    def _scheduled(self, op: Scheduled) -> StatementView:
-        """A part of a schedule with a producer."""
-        outside, self.where = self.where, op.where
-        view = self._part(op)
-        self.where = outside
-        return view
-
-    def _part(self, op: Scheduled) -> StatementView:
-        stmt, walk = op.source, self.walk
-        match op.part:
-            case Part.LOOP:
-                assert isinstance(stmt, Loop)
-                return pipelined(stmt, self.facts[stmt, PIPELINE], self)
-            case _ if walk is None:
-                raise AssertionError("visits belong to a walk")
-            case Part.VISITS:
-                return visits(walk, stmt.span.line, self, loading=False)
-            case Part.VISIT:
-                return visit(walk, self)
-            case Part.EACH_TAKEN:
-                assert isinstance(stmt, Loop)
-                return each_taken(walk, stmt, self)

@@ -25,9 +25,9 @@ from tile2cu.core.schedule import (
     Staging,
     Workspace,
 )
-from tile2cu.emitter.dealt import dealt_in
 from tile2cu.emitter.overlaid import overlay_of, part_name, type_of
 from tile2cu.emitter.tma import panels_in, persistent_in, producer_loop, rings, staging_tiles
+from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
@@ -77,7 +77,7 @@ def _of_producer(pipeline: Pipeline, ledger: Ledger, settled: Settled, printer: 
     persistent = persistent_in(settled)
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
     own = dict(ledger.tiles)[BARRIERS] - of_first
-    panels = "" if dealt_in(settled) is None else f", {panels_in(settled)}"
+    panels = "" if ping_pong_of(settled) is None else f", {panels_in(settled)}"
     of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
     about = f"{own} bytes; {of}, 8 bytes each"
     names = ", ".join(ring.barriers for ring in rings(settled, printer)) or "barriers"

@@ -1,21 +1,18 @@
 """The way to a producer's loop through those around it: written once, for who loads and who computes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tile2cu.analysis.accesses import lets_for, variables
-from tile2cu.analysis.prelude import Walk, is_one_turn
+from tile2cu.analysis.prelude import Walk
 from tile2cu.core.expr import Var
-from tile2cu.core.program import If, Loop, Stmt
+from tile2cu.core.program import Stmt
 from tile2cu.core.schedule import Persistent
-from tile2cu.emitter.tma import persistent_in, producer_loop
+from tile2cu.emitter.tma import persistent_in
 from tile2cu.plan.settled import Settled
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.view import Declaration, StatementView
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.iterations import called
 
 if TYPE_CHECKING:
     from tile2cu.emitter.statements import Statements
@@ -28,8 +25,9 @@ _TAKEN = "The turns of a tile that are not skipped: who loads visits each, and h
 def walk_view(walk: Walk, statements: "Statements") -> StatementView:
     """What a tile of the way is, and the way."""
     stays = persistent_in(statements.settled) is not None  # then shared memory holds turns: their type is outside
-    parts = {**called(statements), "fields": "" if stays else _members(walk.values, statements.printer)}
-    about = _TAKEN if stays else _TURNS if _visits_turns(statements) else _TILES
+    visiting, printer = statements.lowering.producing.visiting(), statements.printer
+    parts = {**called(visiting, printer.names), "fields": "" if stays else _members(walk.values, printer)}
+    about = _TAKEN if stays else _TURNS if visiting.iterations else _TILES
     body = statements.loading(walk.way, walking=True)
     return StatementView("walk", parts, body=body, notes=tuple(wrapped(about, BODY_WIDTH)))
 
@@ -75,64 +73,3 @@ def staying_tile(statements: "Statements") -> StatementView:
     names = statements.printer.names
     text = f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);"
     return StatementView("line", {"text": text})
-
-
-def visit(walk: Walk, statements: "Statements") -> StatementView:
-    """Where the way has led to a tile."""
-    given = ", ".join(statements.printer.names(var.name) for var in walk.values)
-    text = f"visit({called(statements)['type']}{{{given}}});" if walk.values else "visit();"
-    return StatementView("line", {"text": text}, gap=True)
-
-
-def each_taken(walk: Walk, op: Loop, statements: "Statements") -> StatementView:
-    """The turns of such a loop: what decides about them, and the visit."""
-    printer = statements.printer
-    branch = op.body[-1]
-    assert isinstance(branch, If), "the loop's last statement says which turns are taken"
-    decided = StatementView("line", {"text": f"return {printer.text(branch.condition)};"}, 0, tuple(heading((branch,))))
-    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
-    return StatementView(
-        "each_taken",
-        parts,
-        body=(*statements.paragraphs(lets_for(variables(branch.condition), op.body)), decided),
-        orelse=(
-            *statements.paragraphs(lets_for(set(walk.values), op.body)),
-            replace(visit(walk, statements), gap=False),
-        ),
-        comments=("Each lane of a warp asks about one turn: what decides about 32 of them arrives at once",),
-    )
-
-
-def visits(walk: Walk, line: int, statements: "Statements", *, loading: bool) -> StatementView:
-    """What those who load, or the others, do at each tile."""
-    parts = {**called(statements), "values": "yes" if walk.values else ""}
-    with _fields(walk, parts["work"], statements):
-        body = statements.loading(*walk.loading) if loading else statements.body(walk.computing)
-    if body[-1].kind == "overlap":
-        return replace(body[-1], kind="overlap_taken", parts={**body[-1].parts, **parts})
-    return StatementView("visits", parts, line, body=body)
-
-
-@contextmanager
-def _fields(walk: Walk, work: str, statements: "Statements") -> Iterator[None]:
-    """Prints what is done at a tile: what the way gives is a part of the tile."""
-    printer = statements.printer
-    outside = printer.fields
-    printer.fields = outside | {var: f"{work}.{printer.names(var.name)}" for var in walk.values}
-    yield
-    printer.fields = outside
-
-
-def called(statements: "Statements") -> dict[str, str]:
-    """How the text calls a tile of the way, or a turn, its type, the way, and the tile of which it is one."""
-    names = statements.printer.names
-    if not _visits_turns(statements):
-        return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work"), "of": ""}
-    of = {"of": names("__work"), "of_type": names("__WorkTile")} if persistent_in(statements.settled) else {"of": ""}
-    return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn"), **of}
-
-
-def _visits_turns(statements: "Statements") -> bool:
-    """Whether the way leads to single turns, not to tiles of several."""
-    found = producer_loop(statements.settled)
-    return found is not None and is_one_turn(found[0])

@@ -59,6 +59,7 @@ from tile2cu.plan.lower import before, lower
 from tile2cu.plan.mma import clear_before, wait_after
 from tile2cu.plan.paragraphs import groups, is_of_rules
 from tile2cu.plan.pipelined import pipelined
+from tile2cu.plan.producer import Producing
 from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import (
@@ -69,9 +70,7 @@ from tile2cu.plan.structure import (
     For,
     OfGroup,
     Paragraph,
-    Part,
     ReleasePrologue,
-    Scheduled,
     Statement,
     Where,
 )
@@ -99,6 +98,7 @@ class Lowering:
         found = producer_loop(settled.launch, self.facts)
         self._of_producer = for_loads_alone(*found, body) if found is not None else ()
         self.walk = walk_to(*found, body) if found is not None else None
+        self.producing = Producing(settled, self.walk, self.body, self.statement)
         self._is_persistent = self.facts.get(settled.launch, PERSISTENT) is not None
 
     def body(self, body: tuple[Stmt, ...], where: Where) -> Block:
@@ -137,9 +137,9 @@ class Lowering:
         if where.elect and (_writes_memory_alone(stmt) or self.facts.get(stmt, ATOMIC_VECTOR) is not None):
             return ByOneHolder(source=stmt, body=(self._element(stmt, replace(where, elect=False)),))
         if self.walk is not None and stmt is self.walk.outer:
-            return Scheduled(source=stmt, part=Part.VISITS, where=where)
+            return self.producing.visits(stmt, where)
         if where.walking and self.facts.get(stmt, PIPELINE) is not None:
-            return Scheduled(source=stmt, part=Part.VISIT, where=where)
+            return self.producing.visit(stmt)
         return self._holding(stmt, where if is_of_rules(stmt) else replace(where, around=stmt.span))
 
     def _holding(self, stmt: Stmt, inside: Where) -> ops.Op:
@@ -240,11 +240,11 @@ class Lowering:
             return atomic_vector(op, self.settled)
         pipeline = self.facts.get(op, PIPELINE)
         if pipeline is not None and pipeline.producer:
-            return Scheduled(source=op, part=Part.LOOP, where=where)
+            return self.producing.loop(op, pipeline, where)
         if pipeline is not None:
             return pipelined(op, pipeline, self.settled, where, self.body)
         if where.walking and _asks_memory(op):
-            return Scheduled(source=op, part=Part.EACH_TAKEN, where=where)
+            return self.producing.each_active(op, where)
         return For(
             source=op,
             var=op.var,

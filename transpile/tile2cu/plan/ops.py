@@ -79,7 +79,8 @@ class Mma(Op):
     """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
 
     `instruction` has its shape and types; `metadata` says which elements a sparse `a` holds. With `starts` it is only
-    issued, and an MmaWait retires it. `priority` is that of a wave on its SIMD during it.
+    issued, and an MmaWait retires it; `paced`: as panels of its operands arrive. `priority` is that of a wave on its
+    SIMD during it.
     """
 
     a: Tile
@@ -92,6 +93,7 @@ class Mma(Op):
     overwrites: bool
     overwrites_if: Expr | None
     priority: int
+    paced: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

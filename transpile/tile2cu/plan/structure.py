@@ -222,20 +222,3 @@ class Where:
     elect: bool = False
     to_registers: frozenset[int] = field(default=frozenset())
     from_registers: frozenset[int] = field(default=frozenset())
-
-
-class Part(Enum):
-    """A part of a schedule with a producer."""
-
-    LOOP = "loop"
-    VISITS = "visits"
-    VISIT = "visit"
-    EACH_TAKEN = "each taken"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scheduled(Op):
-    """A part of a schedule with a producer, which stands `where`."""
-
-    part: Part
-    where: Where

@@ -1,12 +1,15 @@
 """A kernel's body as views for the templates."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, static_value, walk
 from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import StoredLast
+from tile2cu.plan.producer_ops import AwaitStage, Iterations, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
 from tile2cu.plan.structure import Block, Elementwise, Paragraph, Purpose, Statement, Writers
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, listed, wrapped
@@ -14,8 +17,10 @@ from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.constants import Constants
+from tile2cu.styles.tl.consumers import OfProducer, of_producer
 from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.iterations import Texts, iterations, ring_name
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.pipelined import pipelined
 from tile2cu.styles.tl.tensors import located
@@ -31,6 +36,7 @@ _PURPOSES = {
 _Line = (
     structure.Let
     | structure.Locate
+    | PrefetchNext
     | structure.DotsOfFour
     | structure.AwaitPrologue
     | structure.ReleasePrologue
@@ -40,10 +46,7 @@ _ON_ONE_LINE = Store | Atomic | AtomicVector | structure.DotsOfFour
 
 
 class Body:
-    """Prints blocks of a kernel of `file`. `layout_of` names layouts; `schedule` prints parts of schedules.
-
-    `behind` are lines of text behind statements, by their ids.
-    """
+    """Prints blocks of a kernel of `file`. `layout_of` and `layout_of_tile` name layouts of loops and fragments."""
 
     def __init__(
         self,
@@ -51,15 +54,16 @@ class Body:
         constants: Constants,
         file: str,
         layout_of: Callable[[FragmentLayout, tuple[Expr, ...]], str],
-        schedule: Callable[[structure.Scheduled], StatementView],
+        layout_of_tile: Callable[[Buffer], str],
     ) -> None:
         self.operations = operations
         self.printer: Printer = operations.printer
         self.constants = constants
         self.file = file
         self.layout_of = layout_of
-        self.schedule = schedule
-        self.behind: dict[int, str] = {}
+        self.layout_of_tile = layout_of_tile
+        self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
+        self._texts: Texts | None = None  # of the producer's loop that is printed
         self._holder = ""  # the condition under which a thread is the first that holds an element
 
     def views(self, block: Block) -> tuple[StatementView, ...]:
@@ -80,11 +84,11 @@ class Body:
         """The statement, behind what it waits for; `above` are the comments of its paragraph."""
         yield from map(self.view, statement.before)
         for op in statement.first:
-            yield replace(self.view(op), comments=tuple(above))
+            view = self.view(op)
+            comments = [line for text in (*above, *view.comments) for line in wrapped(text, BODY_WIDTH)]
+            yield replace(view, comments=tuple(comments))
             above = []
         yield self.statement(statement, above)
-        if id(statement.source) in self.behind:
-            yield _line(self.behind[id(statement.source)])
         yield from map(self.view, statement.after)
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:
@@ -93,7 +97,7 @@ class Body:
         if isinstance(op, structure.ByOneHolder):
             return self._by_one_holder(op, above)
         view = self.view(op)
-        if isinstance(op, structure.Scheduled) and op.part in (structure.Part.VISITS, structure.Part.VISIT):
+        if isinstance(op, Visits | Visit):
             return view
         own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
         comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
@@ -104,8 +108,8 @@ class Body:
     def view(self, op: ops.Op) -> StatementView:
         """An operation without the user's comments."""
         match op:
-            case structure.Scheduled():
-                return self.schedule(op)
+            case op if isinstance(op, OfProducer):
+                return of_producer(op, self)
             case structure.PipelinedLoop():
                 return pipelined(op, self.operations, self.constants, self.views)
             case Elementwise():
@@ -116,10 +120,21 @@ class Body:
                 return self._conditional(op)
             case structure.Invoke():
                 return self._invoke(op)
+            case AwaitStage():
+                return self._await_stage(op)
             case op if isinstance(op, _Line):
                 return _line(self._text(op))
             case _:
                 return self.operations.view(op)
+
+    @contextmanager
+    def iterations(self, of: Iterations) -> Iterator[Texts]:
+        """The texts of a producer's loop that is printed."""
+        outside = self._texts
+        with iterations(of, self.printer, self.constants) as texts:
+            self._texts = texts
+            yield texts
+        self._texts = outside
 
     def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
         first, *others = op.body
@@ -167,6 +182,13 @@ class Body:
             return call
         return StatementView("branch", {"condition": condition}, 0, (), (call,))
 
+    def _await_stage(self, op: AwaitStage) -> StatementView:
+        assert self._texts is not None, "rings belong to a producer's loop"
+        ring, texts = ring_name(op.ring.tile, self.printer.names), self._texts
+        text = f"{ring}.wait({texts.before}{texts.turn});  // until TMA has filled its slot"
+        about = tuple(comment(claim, self.printer.names) for claim in op.claims)
+        return replace(_line(text, op.source.span.line), comments=about)
+
     def _text(self, op: "_Line") -> str:
         match op:
             case structure.Let():
@@ -175,6 +197,8 @@ class Body:
                 return located(op, self.printer)
             case structure.DotsOfFour():
                 return dots_of_four(op, self.printer)
+            case PrefetchNext():
+                return self.prefetches[id(op.prefetch)]
             case structure.AwaitPrologue():
                 wait = "first_tiles_ring.wait(round);" if op.persistent else "first_tiles.wait();"
                 return f"{wait}  // until TMA has filled {listed([self.printer.names(tile.name) for tile in op.tiles])}"

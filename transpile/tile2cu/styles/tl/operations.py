@@ -117,7 +117,7 @@ class Operations:
             name = "gemm_start"
         if op.overwrites_if is not None:
             arguments.append(f"{tl.OVERWRITE_IF}({self.printer.text(op.overwrites_if)})")
-        arguments += [tl.OVERWRITE] * op.overwrites
+        arguments += [tl.OVERWRITE] * op.overwrites + ["arriving"] * op.paced
         parts = {"name": name, "template": "", "arguments": ", ".join(arguments)}
         if op.priority:
             return StatementView("prioritized", parts | {"priority": str(op.priority)})

@@ -1,0 +1,270 @@
+"""The operations of a kernel with a producer: its loads, the loops that consume them, and the way to those loops."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tile2cu.core.expr import Expr, Var
+from tile2cu.core.program import Buffer, Copy, Stmt
+from tile2cu.core.schedule import OwnTurns, RowFactor
+from tile2cu.plan.ops import Op
+from tile2cu.plan.structure import Block, Statement
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Iterations:
+    """How the iterations of a producer's loop count, from 0, and which of the `stages` their `tiles` are in.
+
+    The loop is the kernel's pipelined loop `number`. `continues`: it stands in others, and the ring continues from one
+    to the next. `persistent`: rings count the iterations of all tiles of work. `published` tiles come with the
+    iteration that they are of; then who is `loading` counts by that.
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    stages: int
+    number: int
+    tiles: tuple[Buffer, ...]
+    published: tuple[Buffer, ...]
+    continues: bool
+    persistent: bool
+    loading: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ring:
+    """The stages of one tile that is loaded by itself; it `publishes` the iteration that it is of."""
+
+    tile: Buffer
+    stages: int
+    publishes: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visiting:
+    """What a kernel visits on the way to its loads: tiles of work, or `iterations`; those of one tile of work if
+    `within_tile`. `values` tell one.
+    """
+
+    iterations: bool
+    within_tile: bool
+    values: tuple[Var, ...]
+
+
+# -- what producers do
+
+
+class Loads(Enum):
+    """How a producer runs its loads: of a loop, of a loop of one iteration, of an iteration that is visited."""
+
+    LOOP = "loop"
+    ONCE = "once"
+    VISITED = "visited"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Produce(Op):
+    """The loads of a loop on a producer's way to it."""
+
+    iterations: Iterations
+    loads: Block
+    how: Loads
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prologue:
+    """What a producer loads once, before its loop."""
+
+    copies: tuple[Copy, ...]
+    loads: Block
+    rule: str
+
+
+# -- loops that consume
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prefetch:
+    """Vectors that all threads load to registers one iteration ahead: `loads`, of which `copies` move them."""
+
+    copies: tuple[Copy, ...]
+    loads: tuple[Statement, ...]
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrefetchNext(Op):
+    """The vectors of the next iteration start to load."""
+
+    prefetch: Prefetch
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Consume(Op):
+    """A loop whose iterations wait for their stage, and release it at their end; of one iteration if `once`.
+
+    `reads_var`: the body uses the loop's variable.
+    """
+
+    iterations: Iterations
+    body: Block
+    once: bool
+    reads_var: bool
+    prefetch: Prefetch | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InFlight(Op):
+    """A loop whose MMAs, which end the `body`, are in flight while the next iteration writes `written`."""
+
+    iterations: Iterations
+    body: Block
+    accumulators: tuple[Buffer, ...]
+    written: tuple[Buffer, ...]
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InFlightFromRegisters(Op):
+    """The same where the MMA reads a copy of its operand `tile`, made by `copied`: the parts of an iteration."""
+
+    iterations: Iterations
+    prepare: Block
+    copied: Statement
+    start: Block
+    tile: Buffer
+    accumulator: Buffer
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AwaitStage(Op):
+    """Until TMA has filled the stage of an iteration in a ring."""
+
+    ring: Ring
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Statements of an iteration that are run as one; `asks` whether they depend on which iteration it is."""
+
+    block: Block
+    asks: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mask:
+    """A mask of the first MMA's result, the branch `branch`; unmasked iterations have a loop of their own."""
+
+    lets: Block
+    condition: Expr
+    branch: Block
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rescale:
+    """A factor of rows that is 1 in most iterations: `compute` and `apply` it where a row of the warp has another."""
+
+    factor: RowFactor
+    compute: Block
+    apply: Block
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeferredSum:
+    """The lanes' parts of a running sum, `total`, meet behind the loop: along `dim` of `source`."""
+
+    total: Buffer
+    source: Buffer
+    dim: int
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Overlapped(Op):
+    """A loop of two MMAs: the second of an iteration is in flight beside the first of the next.
+
+    An iteration runs `first`, `between`, `late`, `second`; the outer two end with the start of an MMA. With a `mask`
+    that comes in front of `between`. Where iterations are skipped, `visiting` says how one is told. `trips` is a
+    warpgroup's own trip count.
+    """
+
+    iterations: Iterations
+    rings: tuple[Ring, Ring]
+    accumulators: tuple[Buffer, Buffer]
+    first: Part
+    mask: Mask | None
+    between: Part
+    late: Part
+    second: Part
+    rescale: Rescale | None
+    visiting: Visiting | None
+    trips: OwnTurns | None
+    trips_rule: str
+    deferred: DeferredSum | None
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PingPong(Op):
+    """A loop whose iterations two warpgroups take in alternation, but for the last MMA, whose columns they share.
+
+    One does `products` and `hand_over`, which ends with a copy of the result to its `own` fragment, and passes that and
+    what is `handed` on through shared memory; both do `late`, if the iteration `has_late`, and `second`, which reads
+    the fragment that is used `now`. `taken` is what the other takes over of an iteration: values, and what it computes
+    from them. `kept`: what `late` reads and the next iteration, which begins before, computes anew. `running` adds to
+    `sums`, of which each thread keeps a part until they meet in `total`.
+    """
+
+    iterations: Iterations
+    products: Block
+    hand_over: Block
+    handed: tuple[Buffer, ...]
+    taken: tuple[Block | Buffer, ...]
+    running: Block
+    sums: Buffer | None
+    total: Buffer | None
+    late: Block
+    rescale: Rescale | None
+    has_late: bool
+    second: Block
+    kept: tuple[Buffer, ...]
+    tile: Buffer
+    own: Buffer
+    now: Buffer
+    accumulators: tuple[Buffer, Buffer]
+    rule: str
+
+
+# -- the way to a producer's loop
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visit(Op):
+    """Where the way has led to a tile of work or an iteration."""
+
+    visiting: Visiting
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visits(Op):
+    """What is done at each of them."""
+
+    visiting: Visiting
+    body: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EachActive(Op):
+    """A loop of which memory tells the active iterations: each lane of a warp asks about one."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    asked: Block
+    condition: Expr
+    branch: Stmt
+    visited: Block
+    visit: Visit

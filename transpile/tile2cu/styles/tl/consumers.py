@@ -1,0 +1,182 @@
+"""Loops of a kernel with a producer, as views for the templates: who loads, and who consumes."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tile2cu.plan.producer_ops import (
+    Consume,
+    EachActive,
+    InFlight,
+    InFlightFromRegisters,
+    Loads,
+    Overlapped,
+    PingPong,
+    Prefetch,
+    Produce,
+    Visit,
+    Visiting,
+    Visits,
+)
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.constants import WRITTEN_SLOTS
+from tile2cu.styles.tl.iterations import Texts, called, fields
+from tile2cu.styles.tl.overlap import overlapped
+from tile2cu.styles.tl.ping_pong import ping_pong
+from tile2cu.styles.tl.pipelined import part_name, staged_tile
+
+if TYPE_CHECKING:
+    from tile2cu.styles.tl.body import Body
+
+OfProducer = Produce | Consume | InFlight | InFlightFromRegisters | Overlapped | PingPong | Visit | Visits | EachActive
+_LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_turn", Loads.VISITED: "load_taken"}
+
+
+def of_producer(op: OfProducer, body: "Body") -> StatementView:
+    """The view of a part of a schedule with a producer."""
+    match op:
+        case Visit():
+            return _visit(op.visiting, body)
+        case Visits():
+            return _visits(op, body)
+        case EachActive():
+            return _each_active(op, body)
+        case _:
+            with body.iterations(op.iterations) as texts:
+                return _loop(op, texts, body)
+
+
+def _loop(
+    op: Produce | Consume | InFlight | InFlightFromRegisters | Overlapped | PingPong, texts: Texts, body: "Body"
+) -> StatementView:
+    match op:
+        case Produce():
+            return StatementView(_LOADS[op.how], texts.parts, body=body.views(op.loads))
+        case Overlapped():
+            return overlapped(op, texts, body)
+        case PingPong():
+            return ping_pong(op, texts, body)
+        case InFlight():
+            return _in_flight(op, texts, body)
+        case InFlightFromRegisters():
+            return _in_flight_from_registers(op, texts, body)
+        case Consume():
+            return _consume(op, texts, body)
+
+
+def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
+    if op.once:
+        note = "The turn waits until TMA has filled the slot; at its end each warp frees it"
+        return StatementView("consume_turn", texts.parts, comments=(note,), body=body.views(op.body))
+    note = f"Each turn waits until TMA has filled the slot of tile {texts.turn}; at its end each warp frees it"
+    unused = texts.slot and not op.reads_var  # without a slot the tiles' places do
+    kind = "[[maybe_unused]] int" if unused else "int"
+    parts = {**texts.parts, "kind": kind, "variable": "" if unused else texts.variable}
+    if op.prefetch is None:
+        return StatementView("consume", parts, body=body.views(op.body), comments=(note,))
+    ahead = _prefetched(op.prefetch, texts, body)
+    return StatementView(
+        "consume", parts, body=body.views(op.body), orelse=ahead, notes=tuple(wrapped(note, BODY_WIDTH))
+    )
+
+
+def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
+    """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
+    names, turn, trips = body.printer.names, texts.turn, texts.trips if texts.slot else texts.turns
+    tiles = {id(copy): staged_tile(copy, body.printer, tl.LINE_AHEAD) for copy in op.copies}
+    load = names.fresh("load_lines")
+    about = f"{', '.join(tile.name for tile in tiles.values())}: the next turn's, loaded under this one's products"
+    body.operations.copies.registers.update({key: tile.name for key, tile in tiles.items()})
+    loads = tuple(body.statement(each, []) for each in op.loads)
+    body.prefetches[id(op)] = f"{load}({tl.MIN}({turn} + 1, {trips} - 1));"
+    lines = [*wrapped(f"{about}  [{op.rule}]", BODY_WIDTH)]
+    declared = [f"// {line}" for line in lines] + [tile.declaration for tile in tiles.values()]
+    part = {"name": load, "argument": turn, "variable": texts.variable}
+    known = trips.isdigit() and int(trips) > 0
+    return (
+        StatementView("line", {"text": "\n".join(declared)}),
+        StatementView("part", part, body=loads),
+        StatementView("line", {"text": f"{load}(0);" if known else f"if ({trips} > 0) {load}(0);"}),
+    )
+
+
+def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
+    """A loop whose MMA is in flight while the next iteration writes its operand."""
+    turn, printer = texts.turn, body.printer
+    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.accumulators))
+    slots = "has" if len(tiles) == 1 else "have"
+    what, are, these, their = (
+        ("product", "is", "this one stays", "its") if len(sums) == 1 else ("products", "are", "these stay", "their")
+    )
+    printer.slots |= {tile.name: f"{turn} % {WRITTEN_SLOTS}" for tile in op.written}
+    note = (
+        f"Turns overlap: the {what} of turn {turn} - 1 {are} in flight while turn {turn} writes {listed(tiles)}, which "
+        f"{slots} two slots. All warps waited for the {what} of turn {turn} - 2, the last that read the slot  "
+        f"[{op.rule}]"
+    )
+    settled = [f"{tl.SETTLE}({name});" for name in sums]
+    parts = {
+        **texts.parts,
+        "settle": "\n".join(settled) + f"  // {their} registers are written before products in flight take them",
+        "wait": f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the turn before {are} there, {these} in flight",
+        "end": "\n".join(f"{tl.GEMM_WAIT}<0>({name});" for name in sums),
+    }
+    return StatementView("in_flight", parts, comments=(note,), body=body.views(op.body))
+
+
+def _in_flight_from_registers(op: InFlightFromRegisters, texts: Texts, body: "Body") -> StatementView:
+    """The same where the MMA has a copy of its operand in registers: the parts of an iteration, each once."""
+    turn, names, number = texts.turn, body.printer.names, op.iterations.number
+    tile, sum_ = names(op.tile.name), names(op.accumulator.name)
+    prepare, start = (part_name(wish, number, body.printer) for wish in (f"prepare_{tile}", f"start_{sum_}"))
+    started = body.views(op.start)
+    bodies = {prepare: body.views(op.prepare), start: started}
+    parts = tuple(
+        StatementView("part", {**texts.parts, "name": name, "argument": turn}, body=views)
+        for name, views in bodies.items()
+    )
+    about = (
+        f"Turns overlap: the product of turn {turn} - 1, which reads a copy of {tile}, stands behind what comes before "
+        f"that of turn {turn}. Neither needs the other: the compiler loads what is prepared, starts the product, and "
+        f"prepares the rest while it is in flight  [{op.rule}]"
+    )
+    return StatementView(
+        "in_flight_from_registers",
+        {**texts.parts, "sum": sum_, "prepare": prepare, "start": start},
+        notes=tuple(wrapped(about, BODY_WIDTH)),
+        body=parts,
+        orelse=(body.statement(op.copied, []),),
+    )
+
+
+def _visit(visiting: Visiting, body: "Body") -> StatementView:
+    """Where the way has led."""
+    names = body.printer.names
+    given = ", ".join(names(var.name) for var in visiting.values)
+    text = f"visit({called(visiting, names)['type']}{{{given}}});" if visiting.values else "visit();"
+    return StatementView("line", {"text": text}, gap=True)
+
+
+def _visits(op: Visits, body: "Body") -> StatementView:
+    """What is done there."""
+    with fields(op.visiting, body.printer) as names:
+        views = body.views(op.body)
+    if views[-1].kind == "overlap_taken":
+        return views[-1]
+    parts = {**names, "values": "yes" if op.visiting.values else ""}
+    return StatementView("visits", parts, op.source.span.line, body=views)
+
+
+def _each_active(op: EachActive, body: "Body") -> StatementView:
+    """What decides about iterations, and the visit."""
+    printer = body.printer
+    decided = StatementView("line", {"text": f"return {printer.text(op.condition)};"}, 0, tuple(heading((op.branch,))))
+    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
+    return StatementView(
+        "each_taken",
+        parts,
+        body=(*body.views(op.asked), decided),
+        orelse=(*body.views(op.visited), replace(_visit(op.visit.visiting, body), gap=False)),
+        comments=("Each lane of a warp asks about one turn: what decides about 32 of them arrives at once",),
+    )

@@ -1,0 +1,128 @@
+"""A loop whose iterations two warpgroups take in alternation: its parts as lambdas, and who runs which when."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tile2cu.core.program import Buffer
+from tile2cu.plan.producer_ops import PingPong
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.iterations import Texts
+from tile2cu.styles.tl.overlap import rescaled
+
+if TYPE_CHECKING:
+    from tile2cu.styles.tl.body import Body
+
+
+def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
+    """The view of the loop."""
+    names = body.printer.names
+    first, second = (names(tile.name) for tile in op.accumulators)
+    base = op.tile.name.removesuffix("_shared")
+    parts = {
+        **texts.parts,
+        "first": first,
+        "second": second,
+        "start_first": f"start_{first}",
+        "hand_over": f"hand_over_{base}",
+        "take_over": f"take_over_{base}",
+        "prepare": f"prepare_{second}" if op.has_late else "",
+        "start_second": f"start_{second}",
+        "own": names(op.own.name),
+        "now": names(op.now.name),
+        "values": ", ".join(names(tile.name) for tile in op.kept),
+        "values_now": ", ".join(names(f"{tile.name}_now") for tile in op.kept),
+        "set_aside": names("set_aside") if op.kept else "",
+        "keep": "\n".join(f"{tl.COPY}({names(t.name)}, {names(f'{t.name}_now')});" for t in op.kept),
+    }
+    lambdas = (
+        _start_first(op, parts, body),
+        _hand_over(op, parts, body),
+        _take_over(op, parts, body),
+        *([_prepare(op, parts, body)] if op.has_late else []),
+        _part(parts["start_second"], parts["turn"], body.views(op.second)),
+    )
+    return StatementView("dealt", parts, body=lambdas, orelse=_add_up(op, body), notes=_notes(op, parts, body))
+
+
+def handed_place(tile: Buffer) -> str:
+    """The shared memory through which a tile's values go to the other warpgroup."""
+    return f"{tile.name}_handed"
+
+
+def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
+    """What follows the loop: the threads' parts of a running sum come together."""
+    if op.total is None:
+        return ()
+    names = body.printer.names
+    total, place = names(op.total.name), names(handed_place(op.total))
+    about = f"until here each thread has its own elements of {total} alone  [{op.rule}]"
+    return (_line(f"{tl.ADD_UP}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
+
+
+def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
+    """What both do to the last MMA's result before it, with the values of an iteration of either."""
+    views: tuple[StatementView, ...] = ()
+    if op.rescale is not None:
+        ones, condition = rescaled(op.rescale, body.printer)
+        views = (ones, StatementView("branch", {"condition": condition}, body=body.views(op.rescale.compute)))
+    part = _part(parts["prepare"], "", (*views, *body.views(op.late)))
+    values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
+    return replace(part, kind="values_part", parts={**part.parts, "values": values})
+
+
+def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: str = "") -> StatementView:
+    return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=body)
+
+
+def _line(text: str, line: int = 0, comments: tuple[str, ...] = ()) -> StatementView:
+    return StatementView("line", {"text": text}, line, comments)
+
+
+def _start_first(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
+    """The first MMAs, each of which waits for the panels of its tile."""
+    line = op.products[0].statements[0].source.span.line
+    head = _line(f"auto arriving = pipeline.arrivals({parts['turn']});  // panel by panel, as TMA fills them", line)
+    return _part(parts["start_first"], parts["turn"], (head, *body.views(op.products)), parts["variable"])
+
+
+def _hand_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
+    """What follows the MMAs, up to the tile that goes to the other warpgroup."""
+    names, line = body.printer.names, op.hand_over[-1].statements[-1].source.span.line
+    handed = [(names(tile.name), names(handed_place(tile))) for tile in op.handed]
+    handed.append((parts["own"], names(op.tile.name)))
+    views = body.views(op.hand_over)
+    lines = [_line(f"{tl.HAND_OVER}({fragment}, {place});", line) for fragment, place in handed]
+    event = _line(f"{tl.ANNOUNCE}<threads>({tl.TURN_HANDED_OVER}, {parts['turn']});", line)
+    own = body.views(op.running)  # nobody waits for them
+    return _part(parts["hand_over"], parts["turn"], (*views, *lines, event, *own), parts["variable"])
+
+
+def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
+    """What an iteration of the other warpgroup leaves; values a row that follow from it are computed."""
+    names, line = body.printer.names, op.hand_over[-1].statements[-1].source.span.line
+    event = _line(f"{tl.AWAIT}<threads>({tl.TURN_HANDED_OVER}, {parts['turn']});", line)
+    lines: list[StatementView] = []
+    for each in op.taken:
+        if isinstance(each, Buffer):
+            lines.append(_line(f"{tl.TAKE_OVER}({names(handed_place(each))}, {names(each.name)});", line))
+        else:
+            lines += [replace(view, comments=()) for view in body.views(each)]
+    lines.append(_line(f"{tl.TAKE_OVER}({names(op.tile.name)}, {parts['now']});", line))
+    if op.sums is not None:
+        lines.append(_line(f"{tl.CLEAR}({names(op.sums.name)});  // the other warpgroup has this turn's", line))
+    return _part(parts["take_over"], parts["turn"], (event, *lines))
+
+
+def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]:
+    """Who does what, and why nobody overwrites what the other still reads."""
+    names = body.printer.names
+    tile = names(op.tile.name)
+    handed = [tile, *(names(each.name) for each in op.handed)]
+    about = (
+        f"The two warpgroups take turns: one computes all of {parts['first']}, and hands {listed(handed)} over; both "
+        f"add the turn's product to their columns of {parts['second']}. One multiplies while the other is between its "
+        f"products. Who reads {tile} is the next to write it: no barrier is needed for that  [{op.rule}]"
+    )
+    return tuple(wrapped(about, BODY_WIDTH))
