@@ -2,28 +2,25 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.sync_calls import syncs_grid
-from tile2cu.core.decisions import BARRIER, EXIT_BARRIER, INSTRUCTION, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.decisions import BARRIER, INSTRUCTION, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, walk
+from tile2cu.core.expr import Call, negated, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
-from tile2cu.emitter.producer import drawn, each_tile, producer, turns_of_tile
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, fragments, kernel_expressions, pasted, setup
+from tile2cu.emitter.sections import aligned_when, block_indices, fragments, kernel_expressions, pasted, setup
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
-from tile2cu.emitter.statements import Statements
 from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, words
-from tile2cu.emitter.way import work_of_tile
+from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.ops import MmaUnit
 from tile2cu.plan.settled import Settled
@@ -31,7 +28,11 @@ from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.view import NO_SECTION, StatementView
+from tile2cu.styles.tl.body import Body
+from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.roles import Roles, work_types
 from tile2cu.styles.tl.tensor_map import TensorMap
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -216,11 +217,20 @@ def _launch_view(written: Written) -> LaunchView:
     settled, maps = written.settled, written.maps
     derived = derived_sizes(settled, _all_names(settled))
     printer = replace(written.printer, derived={each.value: written.printer.names(each.name) for each in derived})
-    layouts = Layouts(settled, printer)
-    statements = Statements(settled, printer, layouts, maps)
-    persistent = persistent_in(settled)
-    start = statements.start()
-    leading, body = producer(statements), (*statements.body(settled.launch.body), *_end(settled))
+    layouts, plan = Layouts(settled, printer), kernel(settled)
+    body = Body(
+        Operations.of(printer, maps),
+        Constants.of(settled),
+        settled.program.source.name,
+        layouts.of_extents,
+        layouts.of_tile,
+    )
+    indices = tuple(block_indices(settled, printer)) if plan.persistent is not None else ()
+    start = _start(plan, body)
+    roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
+    leading = roles.views() if roles is not None else ()
+    done = (*body.views(plan.body), *(replace(body.view(op), line=0, gap=True) for op in plan.each_end))
+    end = tuple(replace(body.view(op), gap=True) for op in plan.end)
     view = LaunchView(
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
@@ -236,30 +246,34 @@ def _launch_view(written: Written) -> LaunchView:
         setup=setup(settled, printer),
         producer=leading,
         fragments=fragments(settled, printer, layouts),
-        body=(*body, *statements.end()) if persistent is None else body,
-        each_tile=each_tile(statements),
-        turns=turns_of_tile(statements),
-        work=work_of_tile(settled, printer),
-        work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if persistent is not None else "",
-        drawn=drawn(statements),
+        body=done if plan.persistent is not None else (*done, *end),
+        each_tile=roles.each_tile() if roles is not None else (),
+        turns=roles.counted() if roles is not None else "",
+        work=work_types(plan.persistent, printer),
+        work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if plan.persistent is not None else "",
+        drawn=roles.drawn() if roles is not None else "",
         start=start,
-        end=statements.end() if persistent is not None else (),
+        end=end if plan.persistent is not None else (),
     )
     return replace(view, setup=(*sizes_with_names(derived, printer, words(view)), *view.setup))
+
+
+def _start(plan: Kernel, body: Body) -> tuple[StatementView, ...]:
+    """What all threads do first: those of a block that would write nothing leave."""
+    early = plan.early
+    if early is None:
+        return ()
+    about = f"such a block would write nothing  [{early.rule}]"
+    text = f"if ({body.printer.text(early.condition)}) return;  // {about}"
+    first = body.views(early.before)
+    body.printer.holds = negated(early.condition)  # the others have left
+    return (*first, StatementView("line", {"text": text}))
 
 
 def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     """The comments above a kernel: the user's, and what its declaration does not say."""
     own = (line for line in settled.launch.comments if line.strip() != _word(settled.launch))
     return tuple(line for text in (*own, *map_notes(settled, maps)) for line in wrapped(text))
-
-
-def _end(settled: Settled) -> Iterator[StatementView]:
-    """The barrier behind which no other block uses this one's shared memory."""
-    if settled.facts.get(settled.launch, EXIT_BARRIER) is not None:
-        rule = settled.facts.rule(settled.launch, EXIT_BARRIER)
-        about = f"A block stays until no other one uses its shared memory  [{rule}]"
-        yield StatementView("line", {"text": "tl::sync_cluster();"}, 0, (about,), gap=True)
 
 
 def _bounds(settled: Settled, *, leading: bool) -> str:

@@ -72,6 +72,11 @@ class Reuses(Claim):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutlivesUse(Claim):
+    """A block stays until no other block of the cluster uses its shared memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReachedElsewhere(Claim):
     """Threads of the block arrive at a barrier from several statements."""
 

@@ -145,12 +145,14 @@ class BarrierScope(Enum):
 
     PARTICIPANTS: the threads that run the statement, of a block or of its group. CONSUMERS: all threads but a
     producer's. BLOCK: all groups of the block. MEETING: all threads of the block, at whichever barrier they are.
+    CLUSTER: all of the cluster's blocks.
     """
 
     PARTICIPANTS = "participants"
     CONSUMERS = "consumers"
     BLOCK = "block"
     MEETING = "meeting"
+    CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,9 +3,17 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.prelude import producer_loop
-from tile2cu.core.decisions import BARRIER, BLOCK_BARRIER, PROXY_FENCE, STAGING_TILE, STORE_STAGING, WAR_ONLY
+from tile2cu.core.decisions import (
+    BARRIER,
+    BLOCK_BARRIER,
+    EXIT_BARRIER,
+    PROXY_FENCE,
+    STAGING_TILE,
+    STORE_STAGING,
+    WAR_ONLY,
+)
 from tile2cu.core.program import Copy, Stmt, Sync, walk_stmts
-from tile2cu.plan.claims import Ends, MadeVisible, ReachedElsewhere, Reuses
+from tile2cu.plan.claims import Ends, MadeVisible, OutlivesUse, ReachedElsewhere, Reuses
 from tile2cu.plan.ops import Barrier, BarrierScope, Proxy, ProxyFence
 from tile2cu.plan.settled import Settled
 
@@ -45,6 +53,14 @@ def barrier_asked(stmt: Sync, settled: Settled, group: int | None) -> Barrier:
         return Barrier(source=stmt, scope=_scope(settled, group))
     claim = ReachedElsewhere(rule=settled.facts.rule(stmt, BLOCK_BARRIER))
     return Barrier(source=stmt, scope=BarrierScope.MEETING, claims=(claim,))
+
+
+def exit_barrier(settled: Settled) -> Iterator[Barrier]:
+    """The barrier behind which no other block of the cluster uses this one's shared memory."""
+    body = settled.launch.body
+    if settled.facts.get(settled.launch, EXIT_BARRIER) is not None:
+        claim = OutlivesUse(rule=settled.facts.rule(settled.launch, EXIT_BARRIER))
+        yield Barrier(source=body[-1], scope=BarrierScope.CLUSTER, claims=(claim,))
 
 
 def _scope(settled: Settled, group: int | None) -> BarrierScope:

@@ -16,6 +16,7 @@ from tile2cu.plan.claims import (
     IdleLanesCompute,
     LeftOut,
     NoTensorCore,
+    OutlivesUse,
     Packets,
     Prioritised,
     ReachedElsewhere,
@@ -53,6 +54,8 @@ def _sentence(claim: Claim, names: Names) -> str:
         case Reuses():
             staging, tile = names(claim.staging), names(claim.where.name)
             return f"until all have read {tile}, in whose memory {staging} is"
+        case OutlivesUse():
+            return "A block stays until no other one uses its shared memory"
         case ReachedElsewhere():
             return "all threads of the block meet here and elsewhere"
         case LeftOut():

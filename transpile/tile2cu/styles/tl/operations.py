@@ -144,6 +144,8 @@ class Operations:
                 return f"{tl.BARRIER_SYNC}(0, {'block_threads' if self.printer.groups > 1 else 'threads'})"
             case ops.BarrierScope.BLOCK:
                 return f"{tl.SYNC_BLOCK}()"
+            case ops.BarrierScope.CLUSTER:
+                return f"{tl.SYNC_CLUSTER}()"
             case ops.BarrierScope.PARTICIPANTS:
                 return f"{tl.SYNC_THREADS}()"
             case ops.BarrierScope.CONSUMERS:

@@ -1,0 +1,162 @@
+"""The producer of a kernel: what it loads, when, and what it shares with those that compute."""
+
+from dataclasses import dataclass, replace
+
+from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.prelude import around, before, is_one_turn, prelude, producer_loop, way_to
+from tile2cu.core import schedule
+from tile2cu.core.decisions import (
+    MULTICAST_BLOCKS,
+    PERSISTENT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    REGISTER_SHARES,
+    SHARED_LAYOUT,
+)
+from tile2cu.core.expr import Load, walk
+from tile2cu.core.program import Buffer, Copy, Loop, Stmt
+from tile2cu.plan.body import Lowering
+from tile2cu.plan.producer import iterations_of, ping_pong_of, rings_of, second_part
+from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.structure import Block, Paragraph, Statement, Where
+
+_LOADING = Where(loading=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prologue:
+    """What a producer loads once, before its loop."""
+
+    copies: tuple[Copy, ...]
+    loads: Block
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panels:
+    """The panels of a stage, tile by tile; the second warpgroup's columns of `tile` start with panel `first_part`."""
+
+    counts: tuple[tuple[Buffer, int], ...]
+    first_part: int
+    tile: Buffer
+
+    @property
+    def total(self) -> int:
+        return sum(count for _, count in self.counts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Way:
+    """The way to the producer's loop through those around it, which who loads and who computes go alike."""
+
+    visiting: Visiting
+    body: Block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Producer:
+    """The producer's part of a kernel, which comes first and returns.
+
+    `hoisted` are values that both parts see; of these `meanwhile` are read from memory while the first tiles load.
+    `loads` are an iteration's where the loop stands at the top of the body; else `nested` is what the producer does in
+    the loops around it, or on the `way`. `shares_rule` says why it hands registers over; empty where it does not.
+    """
+
+    loop: Loop
+    iterations: Iterations
+    tiles: tuple[Buffer, ...]
+    threads: int
+    hoisted: Block
+    meanwhile: Block
+    loads: Block
+    nested: Block
+    way: Way | None
+    prologue: Prologue | None
+    rings: tuple[Ring, ...]
+    panels: Panels | None
+    once: bool
+    multicast: int
+    multicast_rule: str
+    persistent: schedule.Persistent | None
+    persistent_rule: str
+    shares_rule: str
+    rule: str
+
+
+def producer(lowering: Lowering) -> Producer | None:
+    """The producer of a launch; None without one."""
+    settled, facts = lowering.settled, lowering.facts
+    launch, found = settled.launch, producer_loop(settled.launch, facts)
+    if found is None:
+        return None
+    loop, pipeline = found
+    first, persistent = facts.get(launch, PROLOGUE_LOADS), facts.get(launch, PERSISTENT)
+    rings, at_top = rings_of(settled), not around(launch.body, loop)
+    multicast = facts.get(loop, MULTICAST_BLOCKS)
+    late = () if rings or not at_top or persistent is not None or multicast else _behind_prologue(lowering, loop)
+    return Producer(
+        loop=loop,
+        iterations=iterations_of(loop, pipeline, settled, loading=False),
+        tiles=pipeline.buffers,
+        threads=launch.threads,
+        hoisted=lowering.paragraphs(tuple(stmt for stmt in lowering.hoisted if stmt not in late), Where()),
+        meanwhile=lowering.paragraphs(late, Where()),
+        loads=lowering.body(pipeline.loads, Where()) if at_top else (),
+        nested=() if at_top else _nested(lowering, loop, pipeline),
+        way=_way(lowering),
+        prologue=None
+        if first is None
+        else Prologue(
+            copies=first.loads,
+            loads=lowering.paragraphs(first.loads, Where()),
+            rule=facts.rule(launch, PROLOGUE_LOADS),
+        ),
+        rings=rings,
+        panels=_panels(settled, pipeline),
+        once=is_one_turn(loop),
+        multicast=multicast or 0,
+        multicast_rule=facts.rule(loop, MULTICAST_BLOCKS) if multicast is not None else "",
+        persistent=persistent,
+        persistent_rule=facts.rule(launch, PERSISTENT) if persistent is not None else "",
+        shares_rule=facts.rule(launch, REGISTER_SHARES) if facts.get(launch, REGISTER_SHARES) is not None else "",
+        rule=facts.rule(loop, PIPELINE),
+    )
+
+
+def _way(lowering: Lowering) -> Way | None:
+    """The way to the loop, where it can be told apart from what is done there."""
+    if lowering.walk is None:
+        return None
+    body = lowering.paragraphs((lowering.walk.way,), replace(_LOADING, walking=True))
+    return Way(visiting=lowering.producing.visiting(), body=body)
+
+
+def _nested(lowering: Lowering, loop: Loop, pipeline: schedule.Pipeline) -> Block:
+    """What the producer does in the loops around its own, or where the way leads."""
+    if lowering.walk is not None:
+        visits = lowering.producing.visits(loop, _LOADING)
+        return (Paragraph(statements=(Statement(source=loop, op=visits),), heading=False),)
+    way = way_to(loop, pipeline.loads, around(lowering.settled.launch.body, loop))
+    return lowering.paragraphs((way,), _LOADING)
+
+
+def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:
+    found = ping_pong_of(settled)
+    if found is None:
+        return None
+    counts = tuple((tile, settled.facts[tile, SHARED_LAYOUT].panels) for tile in pipeline.buffers)
+    return Panels(counts=counts, first_part=second_part(found, pipeline, settled), tile=found.second.b.buffer)
+
+
+def _behind_prologue(lowering: Lowering, loop: Loop) -> tuple[Stmt, ...]:
+    """The values that the loop needs and the prologue does not, where memory is read for them: a wait that the first
+    loads need not share.
+    """
+    if not lowering.prologue:
+        return ()
+    needed = tuple(expr for load in lowering.prologue for expr in expressions(load))
+    sooner = prelude(needed, before(lowering.settled.launch.body, loop))
+    later = tuple(stmt for stmt in lowering.hoisted if stmt not in sooner)
+    parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
+    return later if any(isinstance(part, Load) for part in parts) else ()
