@@ -17,13 +17,13 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, block_indices, fragments, kernel_expressions, pasted, setup
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
-from tile2cu.emitter.storage import shared
 from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, words
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.ops import MmaUnit
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.shared import shared_memory
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
@@ -33,6 +33,7 @@ from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.roles import Roles, work_types
+from tile2cu.styles.tl.shared import Shared
 from tile2cu.styles.tl.tensor_map import TensorMap
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
@@ -235,7 +236,7 @@ def _launch_view(written: Written) -> LaunchView:
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
-        shared=shared(settled, printer),
+        shared=Shared(printer, Constants.of(settled)).struct(shared_memory(settled)),
         shared_bytes=settled.facts[settled.launch, SHARED_BUDGET].total,
         layouts=layouts.section(),
         comments=_above(settled, maps),

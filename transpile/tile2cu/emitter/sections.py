@@ -28,15 +28,16 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.layouts import Layouts
-from tile2cu.emitter.overlaid import place_of
-from tile2cu.emitter.storage import shared_view
-from tile2cu.emitter.tma import persistent_in, staging_tiles
+from tile2cu.emitter.tma import persistent_in
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.shared import overlay_of, shared_tile, staging_tiles
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import BODY_WIDTH, ascii_source, rule_line, wrapped
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.shared import Shared, place_of
 from tile2cu.styles.tl.tensors import parameter
 
 _PANELS = {"row": "rows", "col": "columns", "column": "columns"}
@@ -106,18 +107,19 @@ def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     declared = [Declaration(parameter(tensor_view(t, settled), printer)) for t in viewed_tensors(settled)]
     if declared:
         declared[0] = Declaration(declared[0].text, tuple(_tensors_about(settled)))
+    views, overlay = Shared(printer, Constants.of(settled)), overlay_of(settled)
     for tile in settled.launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is not None:
-            declared.append(shared_view(tile, settled, printer))
+            declared.append(views.view(shared_tile(tile, settled)))
         elif tile.scope is Scope.SHARED:
             name = printer.names(tile.name)
-            declared.append(Declaration(f"auto& {name} = {place_of(tile.name, settled, printer)};"))
+            declared.append(Declaration(f"auto& {name} = {place_of(tile.name, overlay, printer.names)};"))
     for staging in staging_tiles(settled):
         name = printer.names(staging.name)
-        declared.append(Declaration(f"auto& {name} = {place_of(staging.name, settled, printer)};"))
+        declared.append(Declaration(f"auto& {name} = {place_of(staging.name, overlay, printer.names)};"))
     for space in settled.facts[settled.launch, WORKSPACES]:
         name = printer.names(space.name)
-        declared.append(Declaration(f"auto& {name} = {place_of(space.name, settled, printer)};"))
+        declared.append(Declaration(f"auto& {name} = {place_of(space.name, overlay, printer.names)};"))
     declared += _started_barriers(settled, printer)
     declared += block_indices(settled, printer) if persistent_in(settled) is None else []
     for let in settled.launch.prelude:

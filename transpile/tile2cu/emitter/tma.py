@@ -12,18 +12,17 @@ from tile2cu.core.decisions import (
     SHARED_LAYOUT,
     STAGES,
     STAGING_TILE,
-    STORE_STAGING,
     TMA_IF,
 )
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
-from tile2cu.emitter.overlaid import type_place_of
 from tile2cu.plan.copies import BY_TMA
-from tile2cu.plan.rings import ring_tiles
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.shared import type_place_of
 from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
 
 
@@ -85,30 +84,9 @@ def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
     return prelude.producer_loop(settled.launch, settled.facts)
 
 
-@dataclass(frozen=True)
-class Ring:
-    """The slots of one tile that is loaded by itself, in a loop whose products overlap. Both are C++ names."""
-
-    name: str
-    barriers: str
-    tile: Buffer
-
-
-def rings(settled: Settled, printer: Printer) -> tuple[Ring, ...]:
-    """The rings of the producer's loop, one a product; empty where its turns do not overlap."""
-    names = printer.names
-    return tuple(Ring(names(f"{tile.name}_ring"), names(f"{tile.name}_barriers"), tile) for tile in ring_tiles(settled))
-
-
 def persistent_in(settled: Settled) -> Persistent | None:
     """How blocks that stay take their tiles; None where each block has one."""
     return settled.facts.get(settled.launch, PERSISTENT)
-
-
-def panels_in(settled: Settled) -> int:
-    """How many panels the tiles that a producer loads have in all, in one slot."""
-    found = producer_loop(settled)
-    return sum(settled.facts[tile, SHARED_LAYOUT].panels for tile in found[1].buffers) if found else 0
 
 
 def block_threads(settled: Settled) -> str:
@@ -184,8 +162,4 @@ def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[R
         return op.dst, staging, f"Shared::{printer.names(name)}"
     tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
     planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, STAGES) is not None))
-    return tensor, tile, type_place_of(tile.name, settled, printer) + planes
-
-
-def staging_tiles(settled: Settled) -> tuple[Staging, ...]:
-    return settled.facts.get(settled.launch, STORE_STAGING) or ()
+    return tensor, tile, type_place_of(tile.name, overlay_of(settled), printer.names) + planes

@@ -1,0 +1,227 @@
+"""The shared memory of a kernel: what lies where, and how much it takes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.prelude import producer_loop
+from tile2cu.core import schedule
+from tile2cu.core.decisions import (
+    ALIASING,
+    PERSISTENT,
+    PROLOGUE_LOADS,
+    SHARED_BUDGET,
+    SHARED_LAYOUT,
+    STAGES,
+    STORE_STAGING,
+    WORKSPACES,
+)
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS
+from tile2cu.plan.producer import ping_pong_of, rings_of
+from tile2cu.plan.producer_ops import Ring
+from tile2cu.plan.settled import Settled
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedTile:
+    """A tile of the user's in `stages`, 0 where it has none, or one that shows another's memory in another shape."""
+
+    tile: Buffer
+    layout: SharedLayout
+    stages: int
+    bytes: int
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StagingTile:
+    """The tile through which a fragment, or its transpose, leaves by TMA; it may have the memory of `instead_of`."""
+
+    staging: schedule.Staging
+    instead_of: SharedTile | None
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Overlaid:
+    """Parts of the tiles that are never in use at once and so share memory; `file` has their lines."""
+
+    parts: tuple[tuple[schedule.Part, tuple[SharedTile, ...]], ...]
+    file: str
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Workspaces:
+    """What reductions and scans exchange values through; `joined` where those of reductions share memory.
+
+    Only the consumers of a kernel with a producer, `beside` it, take part. `like` is the tile of a workspace's shape
+    that is reduced to, where there is one.
+    """
+
+    spaces: tuple[schedule.Workspace, ...]
+    like: tuple[Buffer | None, ...]
+    joined: bool
+    beside: bool
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UserBarriers:
+    """Barriers that the user handles."""
+
+    tile: Buffer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PipelineBarriers:
+    """The barriers of a producer's pipeline, or of its `rings`: of each panel of a stage where there are `panels`."""
+
+    stages: int
+    rings: tuple[Ring, ...]
+    panels: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrologueBarriers:
+    """Those of what a producer loads once; in a `persistent` kernel once a tile of work."""
+
+    bytes: int
+    persistent: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedIterations:
+    """Which iteration the tile in each of a ring's stages is of."""
+
+    ring: Ring
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnWork:
+    """The tiles of work that a producer has drawn; `idle` ones among them are passed over."""
+
+    bytes: int
+    idle: bool
+
+
+Member = (
+    SharedTile
+    | StagingTile
+    | Overlaid
+    | Workspaces
+    | UserBarriers
+    | PipelineBarriers
+    | PrologueBarriers
+    | PublishedIterations
+    | DrawnWork
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharedMemory:
+    """All of it, in bytes of a `limit` that a block may use."""
+
+    members: tuple[Member, ...]
+    total: int
+    padding: int
+    limit: int
+
+
+def shared_memory(settled: Settled) -> SharedMemory:
+    """The shared memory of a launch."""
+    ledger = settled.facts[settled.launch, SHARED_BUDGET]
+    costs = dict(ledger.tiles)
+    return SharedMemory(
+        members=tuple(_members(settled, costs)),
+        total=ledger.total,
+        padding=ledger.total - sum(costs.values()),
+        limit=ledger.limit,
+    )
+
+
+def shared_tile(tile: Buffer, settled: Settled, bytes_: int = 0) -> SharedTile:
+    """A shared tile of the user's; of a view in another shape there are no bytes."""
+    fact = settled.facts.fact(tile, SHARED_LAYOUT)
+    stages = settled.facts.get(tile.memory, STAGES) or 0
+    layout = settled.facts[tile, SHARED_LAYOUT]
+    return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule)
+
+
+def overlay_of(settled: Settled) -> schedule.Overlay:
+    """The parts of shared memory that are in use one after the other."""
+    return settled.facts.get(settled.launch, ALIASING) or schedule.Overlay(())
+
+
+def staging_tiles(settled: Settled) -> tuple[schedule.Staging, ...]:
+    """The tiles through which fragments leave by TMA."""
+    return settled.facts.get(settled.launch, STORE_STAGING) or ()
+
+
+def _members(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
+    launch, facts, overlay = settled.launch, settled.facts, overlay_of(settled)
+    tiles = {
+        tile.name: shared_tile(tile, settled, costs[tile.name])
+        for tile in launch.tiles
+        if tile.scope is Scope.SHARED and tile.of is None
+    }
+    staging_rule = facts.rule(launch, STORE_STAGING) if staging_tiles(settled) else ""
+    reused = {each.where.name: each for each in staging_tiles(settled) if each.where is not None}
+    overlaid = {name for part in overlay.parts for name in part.tiles}
+    for name, tile in tiles.items():
+        if name in reused:
+            yield StagingTile(staging=reused[name], instead_of=tile, rule=staging_rule)
+        elif name not in overlaid:
+            yield tile
+    if overlay.parts:
+        parts = tuple((part, tuple(tiles[name] for name in part.tiles)) for part in overlay.parts)
+        yield Overlaid(parts=parts, file=settled.program.source.name, rule=facts.rule(launch, ALIASING))
+    for staging in staging_tiles(settled):
+        if staging.where is None:
+            yield StagingTile(staging=staging, instead_of=None, rule=staging_rule)
+    yield _workspaces(settled)
+    yield from (UserBarriers(tile=tile) for tile in launch.tiles if tile.scope is Scope.BARRIER)
+    yield from _of_producer(settled, costs)
+
+
+def _workspaces(settled: Settled) -> Workspaces:
+    spaces = settled.facts[settled.launch, WORKSPACES]
+    named = {f"{tile.name}_workspace": tile for tile in settled.launch.tiles}
+    like = (named.get(space.name) for space in spaces)
+    return Workspaces(
+        spaces=spaces,
+        like=tuple(
+            tile if tile is not None and tile.static_shape == space.extents else None
+            for space, tile in zip(spaces, like, strict=True)
+        ),
+        joined=overlay_of(settled).joins_workspaces,
+        beside=producer_loop(settled.launch, settled.facts) is not None,
+        rule=settled.facts.rule(settled.launch, WORKSPACES),
+    )
+
+
+def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
+    """The barriers of a producer's pipeline, of what it loads once, and what it passes to the others."""
+    facts, found = settled.facts, producer_loop(settled.launch, settled.facts)
+    if found is None:
+        return
+    _, pipeline = found
+    persistent = facts.get(settled.launch, PERSISTENT)
+    first = facts.get(settled.launch, PROLOGUE_LOADS) is not None
+    of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
+    panels = 0
+    if ping_pong_of(settled) is not None:
+        panels = sum(facts[tile, SHARED_LAYOUT].panels for tile in pipeline.buffers)
+    rings = rings_of(settled)
+    yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=costs[BARRIERS] - of_first)
+    if persistent is not None:
+        yield PrologueBarriers(bytes=of_first, persistent=True)
+        if persistent.turn:
+            yield PublishedIterations(ring=rings[0], bytes=persistent.taken_bytes(pipeline.stages))
+        if persistent.queue:
+            yield DrawnWork(bytes=persistent.drawn_bytes, idle=persistent.idle is not None)
+    elif first:
+        yield PrologueBarriers(bytes=of_first, persistent=False)

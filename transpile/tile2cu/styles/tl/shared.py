@@ -1,0 +1,218 @@
+"""The struct of a kernel's shared memory, and the names of what lies in it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import TAKEN, Overlay, Part, Workspace
+from tile2cu.plan import shared as plan
+from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.constants import Constants
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.iterations import barriers_name, ring_name
+
+
+class Shared:
+    """Prints the shared memory of a kernel."""
+
+    def __init__(self, printer: Printer, constants: Constants) -> None:
+        self.printer = printer
+        self.constants = constants
+
+    def struct(self, memory: plan.SharedMemory) -> Section:
+        """The struct of shared tiles, with what they take."""
+        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes a block may use"
+        title += f" ({memory.padding:,} are padding)" if memory.padding > 0 else ""
+        return Section(rule_line(title), tuple(each for member in memory.members for each in self._member(member)))
+
+    def view(self, view: plan.SharedTile) -> Declaration:
+        """A name for a shared tile in another shape."""
+        tile = view.tile
+        assert tile.of is not None
+        shown = f"{self.printer.names(tile.of.name)}"
+        read_as = f", its bits read as {tile.dtype}" if tile.dtype != tile.of.dtype else ""
+        text = f"auto& {self.printer.names(tile.name)} = {tl.VIEW_AS}<{''.join(self._tile_type(view))}>({shown});"
+        return Declaration(text, (f"{shown} in another shape{read_as}",))
+
+    def _member(self, member: plan.Member) -> Iterator[Declaration]:
+        match member:
+            case plan.SharedTile():
+                yield self._tile(member)
+            case plan.StagingTile(instead_of=None):
+                yield self._staging(member)
+            case plan.StagingTile(instead_of=tile) if tile is not None:
+                declared = self._tile(tile)
+                yield Declaration("union {", declared.comments)
+                yield replace(declared, comments=())
+                yield self._staging(member)
+                yield Declaration("};")
+            case plan.Overlaid():
+                yield from self._overlaid(member)
+            case plan.Workspaces():
+                yield from self._workspaces(member)
+            case plan.UserBarriers():
+                yield self._user_barriers(member.tile)
+            case _:
+                yield self._of_producer(member)
+
+    def _of_producer(self, member: plan.Member) -> Declaration:
+        names = self.printer.names
+        match member:
+            case plan.PipelineBarriers():
+                return self._pipeline_barriers(member)
+            case plan.PrologueBarriers(persistent=True):
+                about = f"{member.bytes} bytes; the same of the tiles that are loaded once for all turns, in one slot"
+                return Declaration(f"{tl.TMA_BARRIERS}<1> first_tiles_barriers;", tuple(wrapped(about)))
+            case plan.PrologueBarriers():
+                about = (
+                    f"{member.bytes} bytes; completes when the tiles that are loaded before the first turn are there"
+                )
+                return Declaration(f"{tl.BARRIER} first_tiles_full;", tuple(wrapped(about)))
+            case plan.PublishedIterations():
+                ring, stages = ring_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
+                about = f"{member.bytes} bytes; which turn the tile in a slot of {ring} is of"
+                return Declaration(f"{tl.TAKEN_TURNS}<{stages}, {names('__Turn')}> {TAKEN};", (about,))
+            case plan.DrawnWork():
+                about = f"{member.bytes} bytes; the work of tiles that the producer has drawn, and barriers"
+                kind = tl.DEALT_TILES if member.idle else tl.DRAWN_TILES
+                return Declaration(f"{kind}<{names('__WorkTile')}> drawn_tiles;", (about,))
+            case _:
+                raise TypeError(f"no text for {type(member).__name__}")
+
+    def _pipeline_barriers(self, member: plan.PipelineBarriers) -> Declaration:
+        stages = self.constants.stages(member.stages)
+        panels = f", {member.panels}" if member.panels else ""
+        of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
+        about = f"{member.bytes} bytes; {of}, 8 bytes each"
+        names = ", ".join(barriers_name(ring, self.printer.names) for ring in member.rings) or "barriers"
+        kind = tl.TMA_PANEL_BARRIERS if panels else tl.TMA_BARRIERS
+        return Declaration(f"{kind}<{stages}{panels}> {names};", (about,))
+
+    def _overlaid(self, overlaid: plan.Overlaid) -> Iterator[Declaration]:
+        """A struct for each part of the tiles that share memory, and their union."""
+        count, names = len(overlaid.parts), self.printer.names
+        members = [part_name(number, count, names) for number in range(count)]
+        for member, (part, tiles) in zip(members, overlaid.parts, strict=True):
+            lines = dict.fromkeys((part.first_line, part.last_line))
+            where = f"{overlaid.file}:{'-'.join(map(str, lines))}"
+            yield Declaration(f"struct {type_of(member)} {{", (f"in use in {where}",))
+            yield from map(self._tile, tiles)
+            yield Declaration("};")
+        about = "never in use at once, so they share memory; a barrier stands where it changes hands"
+        yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
+        yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+        yield Declaration("};")
+
+    def _workspaces(self, found: plan.Workspaces) -> Iterator[Declaration]:
+        """What reductions and scans exchange values through."""
+        reductions: list[Declaration] = []
+        for space, like in zip(found.spaces, found.like, strict=True):
+            declared = self._workspace(space, like, found)
+            if space.warps and space.handed is None:
+                reductions.append(declared)
+            else:
+                yield declared
+        if found.joined and len(reductions) > 1:
+            about = "each reduction begins with a barrier, so they share memory"
+            reductions = [Declaration("union {", (about,)), *reductions, Declaration("};")]
+        yield from reductions
+
+    def _workspace(self, space: Workspace, like: Buffer | None, found: plan.Workspaces) -> Declaration:
+        index, name = self.printer.index, self.printer.names(space.name)
+        if space.handed is not None:
+            handed = self.printer.names(space.handed.name)
+            about = f"{space.bytes:,} bytes; {handed} on its way to the other warpgroup  [{found.rule}]"
+            kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.handed.shape[0])}>"
+            return Declaration(f"{kind} {name};", (about,))
+        extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
+        if space.warps:
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            among = ", threads" if found.beside else ""
+            kind = f"{tl.REDUCE_WORKSPACE}<{space.dtype.cpp}, {extents}, {space.warps}{among}>"
+            return Declaration(f"{kind} {name};", (about,))
+        about = f"{space.bytes:,} bytes; the running values of all threads  [{found.rule}]"
+        return Declaration(f"{tl.SCAN_WORKSPACE}<{space.dtype.cpp}, {extents}> {name};", (about,))
+
+    def _tile(self, shared: plan.SharedTile) -> Declaration:
+        tile, layout = shared.tile, shared.layout
+        about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} slots" if shared.stages > 1 else "")
+        about += f"; {_rows_about(layout)}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
+        comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
+        kind, array = self._tile_type(shared)
+        return Declaration(f"{kind} {self.printer.names(tile.name)}{array};", tuple(comments))
+
+    def _tile_type(self, shared: plan.SharedTile) -> tuple[str, str]:
+        """The C++ type of a shared tile: of a plane, and its stages and planes, as an array's bounds."""
+        tile, layout, index = shared.tile, shared.layout, self.printer.index
+        extents = ", ".join(index(extent) for extent in tile.shape[-2:])
+        padded = f"{tl.PADDED}<{layout.padding}>" if layout.padding else tl.NO_SWIZZLE
+        swizzle = tl.SWIZZLES.get(layout.swizzle) or padded
+        kind = tl.SHARED_TILE_1D if tile.rank == 1 else tl.SHARED_TILE
+        parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 or layout.swizzle else "")
+        array = f"[{self.constants.stages_of(tile.memory, shared.stages)}]" if shared.stages else ""
+        array += "".join(f"[{index(extent)}]" for extent in tile.shape[:-2])
+        return f"{kind}<{parameters}>", array
+
+    def _user_barriers(self, tile: Buffer) -> Declaration:
+        """Barriers that the user handles."""
+        counts = sorted(set(tile.arrivals))
+        arrivals = " or ".join(f"{count:,}" for count in counts)
+        about = f"{8 * len(tile.arrivals)} bytes; a phase ends after {arrivals} arrivals and all bytes announced"
+        comments = [*(wrapped(tile.comment) if tile.comment else []), *wrapped(about)]
+        return Declaration(f"{tl.BARRIER} {self.printer.names(tile.name)}[{len(tile.arrivals)}];", tuple(comments))
+
+    def _staging(self, member: plan.StagingTile) -> Declaration:
+        """The tile through which a fragment leaves by TMA."""
+        staging, index, names = member.staging, self.printer.index, self.printer.names
+        shape = staging.like.shape[::-1] if staging.transposed else staging.like.shape
+        columns = staging.layout.extents[-1]
+        narrower = columns < (static_value(shape[-1]) or 0)
+        extents = f"{index(shape[0])}, {columns if narrower else index(shape[-1])}"
+        size = "in the same memory afterwards" if member.instead_of is not None else f"{staging.layout.bytes:,} bytes"
+        leaving = f"{names(staging.like.name)}{', transposed,' if staging.transposed else ''}"
+        leaving += f" on its way out{f', {columns} of its columns at a time' if narrower else ''}"
+        about = f"{size}; {leaving}, {staging.layout}"
+        kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
+        kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
+        return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
+
+
+def place_of(name: str, overlay: Overlay, names: Names) -> str:
+    """Where a tile is in the struct of shared memory."""
+    return ".".join((f"{tl.SHARED}<Shared>()", *_parts_around(name, overlay.parts, names), names(name)))
+
+
+def type_place_of(name: str, overlay: Overlay, names: Names) -> str:
+    """A tile as a member of the struct's type."""
+    inside = [type_of(part) for part in _parts_around(name, overlay.parts, names)]
+    return "::".join(("Shared", *inside, names(name)))
+
+
+def _parts_around(name: str, parts: tuple[Part, ...], names: Names) -> list[str]:
+    """The part that the tile belongs to, if there is one."""
+    return [part_name(number, len(parts), names) for number, part in enumerate(parts) if name in part.tiles]
+
+
+def part_name(number: int, count: int, names: Names) -> str:
+    """The member that one of `count` parts of shared memory is."""
+    return names(f"__{('early', 'late')[number]}" if count == 2 else f"__part_{number + 1}")
+
+
+def type_of(member: str) -> str:
+    """The type of such a member."""
+    return "".join(word.capitalize() for word in member.split("_"))
+
+
+def _rows_about(layout: SharedLayout) -> str:
+    """How rows are stored: in panels as wide as the swizzle, where they are wider."""
+    row = layout.row_bytes
+    if len(layout.extents) == 1:
+        return f"stored as rows of {layout.swizzle} bytes, {layout}"
+    if layout.swizzle and row > layout.swizzle:
+        return f"{row // layout.swizzle} panels of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
+    return f"rows of {row} bytes, {layout}"
