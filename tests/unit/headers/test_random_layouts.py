@@ -12,7 +12,6 @@ import json
 import subprocess
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, Warps, WgmmaAccumulator, slice_of
-from tile2cu.emitter.layouts import Layouts
+from tile2cu.styles.tl.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")
 KERNELS = Path(__file__).parent / "kernels"
@@ -64,7 +63,7 @@ def cpp(layout: FragmentLayout) -> str:
     """The type as the emitter writes it."""
     writer = object.__new__(Layouts)
     writer.aliases = []
-    writer.settled = SimpleNamespace(launch=SimpleNamespace(body=(), threads=0))  # type: ignore[assignment]
+    writer.threads = 0
     return writer._named(layout)
 
 

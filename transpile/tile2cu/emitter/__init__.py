@@ -12,16 +12,16 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import Written, host, kernel_params
-from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, block_indices, fragments, kernel_expressions, pasted, setup
+from tile2cu.emitter.sections import aligned_when, block_indices, kernel_expressions, pasted, setup
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, words
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.ops import MmaUnit
+from tile2cu.plan.registers import registers
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.shared import shared_memory
 from tile2cu.plan.tensors import tensors
@@ -31,7 +31,9 @@ from tile2cu.styles.base.view import NO_SECTION, StatementView
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.layouts import Layouts
 from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.registers import declarations
 from tile2cu.styles.tl.roles import Roles, work_types
 from tile2cu.styles.tl.shared import Shared
 from tile2cu.styles.tl.tensor_map import TensorMap
@@ -218,7 +220,8 @@ def _launch_view(written: Written) -> LaunchView:
     settled, maps = written.settled, written.maps
     derived = derived_sizes(settled, _all_names(settled))
     printer = replace(written.printer, derived={each.value: written.printer.names(each.name) for each in derived})
-    layouts, plan = Layouts(settled, printer), kernel(settled)
+    plan, held = kernel(settled), registers(settled)
+    layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
     body = Body(
         Operations.of(printer, maps),
         Constants.of(settled),
@@ -246,7 +249,7 @@ def _launch_view(written: Written) -> LaunchView:
         params=kernel_params(settled, printer, maps),
         setup=setup(settled, printer),
         producer=leading,
-        fragments=fragments(settled, printer, layouts),
+        fragments=declarations(held, printer, layouts),
         body=done if plan.persistent is not None else (*done, *end),
         each_tile=roles.each_tile() if roles is not None else (),
         turns=roles.counted() if roles is not None else "",

@@ -6,7 +6,6 @@ from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import (
     BOUNDS_CHECKED,
-    LAYOUT,
     RASTER_GROUP,
     ROW_ALIGNMENT,
     ROW_ALIGNMENT_IF,
@@ -14,12 +13,9 @@ from tile2cu.core.decisions import (
     TMA_IF,
     WORKSPACES,
 )
-from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Address, Call, Expr, Var, walk
+from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.facts import Fact, Key, Subject
-from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import (
-    Buffer,
     Copy,
     Pasted,
     Scope,
@@ -27,9 +23,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, strictest
-from tile2cu.emitter.layouts import Layouts
 from tile2cu.emitter.tma import persistent_in
-from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.shared import overlay_of, shared_tile, staging_tiles
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
@@ -47,59 +41,6 @@ def pasted(source: Pasted, file: str) -> Section:
     """C++ of the user's own, in ASCII, otherwise as it is written."""
     lines = [Declaration(ascii_source(line.rstrip())) for line in source.text.strip("\n").expandtabs(4).split("\n")]
     return Section(rule_line(f"{file}:{source.span.line}  {source.what}: kept as it is written"), tuple(lines))
-
-
-def fragments(settled: Settled, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:
-    """The register tiles, those of one type in one declaration; and private arrays."""
-    groups: dict[str, list[str]] = {}
-    same: dict[tuple[DType, FragmentLayout], list[str]] = {}  # what C++ takes for one type stands together
-    local: list[Declaration] = []
-    addressed = [part.buffer for part in _parts(settled) if isinstance(part, Address)]
-    dealt = ping_pong_of(settled)
-    kept = values_kept(dealt) if dealt is not None else ()
-    for tile in settled.launch.tiles:
-        if tile.of is not None:
-            local += _own_view(tile, printer)
-        elif tile.scope is Scope.FRAGMENT and settled.facts.get(tile, LAYOUT) is not None:
-            kind = f"tl::Fragment<{tile.dtype.cpp}, {layouts.of_tile(tile)}>"
-            groups.setdefault(kind, []).append(printer.names(tile.name))
-            if tile in kept:
-                groups[kind].append(printer.names(f"{tile.name}_now"))
-            same.setdefault((tile.dtype, settled.facts[tile, LAYOUT]), []).append(kind)
-        elif tile.scope is Scope.LOCAL:
-            extents = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
-            aligned = "alignas(16) " if tile in addressed else ""
-            local.append(Declaration(f"{aligned}{tile.dtype.cpp} {printer.names(tile.name)}{extents};"))
-    if any(isinstance(part, Call) and part.function == "random.start" for part in _parts(settled)):
-        local.append(Declaration("tl::Philox random;", ("each thread's own",)))
-    if dealt is not None:
-        kind = f"tl::Fragment<{dealt.tile.dtype.cpp}, {layouts.of_tile(dealt.store.src.buffer)}>"
-        groups.setdefault(kind, []).extend(printer.names(operand.name) for operand in operands_of(dealt))
-    kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))
-    first = next(iter(kinds), "")
-    about = (
-        ("what ends with _now is of the turn whose product comes next, whichever warpgroup computed it",)
-        if dealt is not None
-        else ()
-    )
-    declared = (Declaration(f"{kind} {', '.join(groups[kind])};", about if kind == first else ()) for kind in kinds)
-    return (*declared, *local)
-
-
-def _own_view(tile: Buffer, printer: Printer) -> Iterator[Declaration]:
-    """A name for a thread's own elements in another shape: of a fragment, or of a private array."""
-    assert tile.of is not None
-    name, shown = printer.names(tile.name), printer.names(tile.of.name)
-    about = (f"{shown} in another shape: the same registers",)
-    if tile.scope is Scope.FRAGMENT:
-        yield Declaration(f"auto {name} = tl::split_columns<{printer.index(tile.shape[-1])}>({shown});", about)
-    elif tile.scope is Scope.LOCAL:
-        array = "".join(f"[{printer.index(extent)}]" for extent in tile.shape)
-        yield Declaration(f"auto& {name} = tl::view_as<{tile.dtype.cpp}{array}>({shown});", about)
-
-
-def _parts(settled: Settled) -> Iterator[Expr]:
-    return (part for stmt in walk_stmts(settled.launch.body) for expr in expressions(stmt) for part in walk(expr))
 
 
 def setup(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

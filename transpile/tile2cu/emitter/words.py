@@ -4,7 +4,7 @@ from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Fact
 from tile2cu.core.layout import SLICES, FragmentLayout, Slice, Warps
 from tile2cu.core.schedule import Hazard
-from tile2cu.emitter.layouts import described
+from tile2cu.styles.base.layouts import described
 
 
 def value_of(fact: Fact) -> str:

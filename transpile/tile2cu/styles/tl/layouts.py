@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr
 from tile2cu.core.layout import (
     SLICES,
@@ -18,10 +17,10 @@ from tile2cu.core.layout import (
     slice_of,
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
-from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
-from tile2cu.plan.producer import ping_pong_of
-from tile2cu.plan.settled import Settled
+from tile2cu.core.program import Buffer
+from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl.expressions import Printer
 
@@ -44,22 +43,22 @@ class Layouts:
     Tiles whose extents have other names have a name of their own for the same layout: numbers may meet by chance.
     """
 
-    def __init__(self, settled: Settled, printer: Printer) -> None:
-        self.settled = settled
+    def __init__(self, registers: Registers, printer: Printer, threads: int = 0) -> None:
+        """`threads` are the block's, where all of them hold each fragment; 0 where groups have their own."""
+        self.registers = registers
         self.printer = printer
+        self.threads = threads
         self.aliases: list[_Alias] = []
-        for tile in settled.launch.tiles:
-            if tile.scope is Scope.FRAGMENT and (layout := settled.facts.get(tile, LAYOUT)) is not None:
-                extents = self._spelled(tile.shape)
-                alias = self._find(layout, extents) or self._add(
-                    layout, extents, tile.name, settled.facts.rule(tile, LAYOUT)
-                )
-                alias.users.append(tile)
-        for op in walk_stmts(settled.launch.body):
-            if isinstance(op, Parallel) and self._of(settled.facts[op, LAYOUT]) is None:
-                layout, name = settled.facts[op, LAYOUT], "".join(var.name for var in op.vars)
-                over = ", ".join(var.name for var in op.vars)
-                self._add(layout, self._spelled(op.extents), name, settled.facts.rule(op, LAYOUT), over)
+        for fragment in registers.fragments:
+            assert fragment.layout is not None
+            extents = self._spelled(fragment.tile.shape)
+            alias = self._find(fragment.layout, extents)
+            alias = alias or self._add(fragment.layout, extents, fragment.tile.name, fragment.rule)
+            alias.users.append(fragment.tile)
+        for loop in registers.loops:
+            if self._of(loop.layout) is None:
+                name, over = "".join(loop.over), ", ".join(loop.over)
+                self._add(loop.layout, self._spelled(loop.extents), name, loop.rule, over)
 
     def of_tile(self, tile: Buffer) -> str:
         """The name of a fragment's layout."""
@@ -91,10 +90,10 @@ class Layouts:
     def section(self) -> Section:
         """One alias a layout, after those it is a slice of."""
         ordered = sorted(self.aliases, key=lambda alias: isinstance(alias.layout, Slice))
-        registers = tile_registers(self.settled)
-        title = f"registers: {registers} per thread for tiles" if registers else "how loops are spread over the threads"
-        if registers > self.settled.target.max_registers:
-            title += f", of {self.settled.target.max_registers} that it can have: some go through memory"
+        count, limit = self.registers.count, self.registers.limit
+        title = f"registers: {count} per thread for tiles" if count else "how loops are spread over the threads"
+        if count > limit:
+            title += f", of {limit} that it can have: some go through memory"
         return Section(rule_line(title), tuple(map(self._declared, ordered)))
 
     def _declared(self, alias: _Alias) -> Declaration:
@@ -109,8 +108,8 @@ class Layouts:
 
     def _about(self, layout: FragmentLayout) -> str:
         """The layout for people; where warpgroups take turns, each has a tile of its own."""
-        dealt = ping_pong_of(self.settled)
-        if dealt is None or layout != self.settled.facts[dealt.store.src.buffer, LAYOUT]:
+        alternation = self.registers.alternation
+        if alternation is None or all(alternation.computed is not tile for tile in self._users(layout)):
             return described(layout)
         rows, cols = layout.shape
         return (
@@ -118,9 +117,13 @@ class Layouts:
             "own, its warp w rows 16 w to 16 w + 15 of each 64"
         )
 
+    def _users(self, layout: FragmentLayout) -> list[Buffer]:
+        """The fragments that have a layout."""
+        return [user for alias in self.aliases if alias.layout == layout for user in alias.users]
+
     def _operand_about(self, alias: _Alias) -> tuple[str, ...]:
         """Why a product's result may be the next one's operand."""
-        operands = [op.a.buffer for op in walk_stmts(self.settled.launch.body) if isinstance(op, Gemm)]
+        operands = self.registers.operands
         names = [self.printer.names(tile.name) for tile in alias.users if any(tile is a for a in operands)]
         if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
@@ -165,8 +168,7 @@ class Layouts:
 
     def _warpgroups(self, count: int) -> str:
         """A number of warpgroups, said in the block's threads where it is all of them."""
-        launch = self.settled.launch
-        return "threads / 128" if 128 * count == launch.threads and not launch.shares else str(count)
+        return "threads / 128" if 128 * count == self.threads else str(count)
 
     def _slice(self, layout: Slice) -> str:
         """A row or column slice, of a layout that has a name if there is one."""
@@ -181,67 +183,3 @@ class Layouts:
         """A layout's name, or else its type, in numbers."""
         alias = self._of(layout)
         return alias.name if alias is not None else self._type(layout, tuple(map(str, layout.shape)))
-
-
-def _has_registers(tile: Buffer) -> bool:
-    """Whether it is a fragment that is no view of another."""
-    return tile.scope is Scope.FRAGMENT and tile.of is None
-
-
-def described(layout: FragmentLayout) -> str:
-    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
-    shape = ", ".join(map(str, layout.shape))
-    text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"
-    match layout:
-        case MmaAccumulator() | MmaOperandA():
-            text += f"; {_warp_part(layout)}"
-        case MmaOperandB():
-            cols = layout.n // layout.warps.n
-            text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the product's B"
-        case MfmaAccumulator() | MfmaOperandA():
-            run = layout.run * layout.interleave
-            text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"
-        case WgmmaAccumulator():
-            text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64"
-        case Blocked():
-            grid = " x ".join(map(str, layout.threads))
-            elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
-            text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
-            text += f" of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
-        case SplitColumns():
-            text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
-        case _:
-            pass
-    return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
-
-
-def _warpgroup_part(layout: WgmmaAccumulator) -> str:
-    """Which rows and columns of the tile a warpgroup holds."""
-    rows, cols = layout.rows // layout.along_m, layout.cols // layout.along_n
-    row = "g" if layout.along_n * layout.copies == 1 else f"(g % {layout.along_m})"
-    col = f"{cols} g" if layout.along_m == 1 else f"{cols} (g / {layout.along_m})"
-    held_rows = "all rows" if layout.along_m == 1 else f"rows {rows} {row} to {rows} {row} + {rows - 1}"
-    if layout.along_n == 1:
-        return f"warpgroup g holds {held_rows}"
-    return f"warpgroup g holds {held_rows} and columns {col} to {col} + {cols - 1}"
-
-
-def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOperandA) -> str:
-    """Which rows and columns of the tile a warp holds."""
-    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
-    if warps.n == 1:
-        return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
-    if isinstance(layout, MmaOperandA | MfmaOperandA):
-        return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
-    return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
-
-
-def tile_registers(settled: Settled) -> int:
-    """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
-    size, dealt = 0, ping_pong_of(settled)
-    if dealt is not None:  # the operands, a warpgroup's own and the other's
-        size += 2 * settled.facts[dealt.store.src.buffer, LAYOUT].registers * dealt.tile.dtype.bytes
-    for tile in filter(_has_registers, settled.launch.tiles):
-        layout = settled.facts.get(tile, LAYOUT)
-        size += layout.registers * tile.dtype.bytes if layout is not None else 0
-    return -(-size // 4)

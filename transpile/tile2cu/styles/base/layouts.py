@@ -1,0 +1,60 @@
+"""Layouts of fragments in words: which thread holds what."""
+
+from tile2cu.core.layout import (
+    Blocked,
+    FragmentLayout,
+    MmaAccumulator,
+    MmaOperandA,
+    MmaOperandB,
+    SplitColumns,
+    WgmmaAccumulator,
+)
+from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
+
+
+def described(layout: FragmentLayout) -> str:
+    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
+    shape = ", ".join(map(str, layout.shape))
+    text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"
+    match layout:
+        case MmaAccumulator() | MmaOperandA():
+            text += f"; {_warp_part(layout)}"
+        case MmaOperandB():
+            cols = layout.n // layout.warps.n
+            text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the product's B"
+        case MfmaAccumulator() | MfmaOperandA():
+            run = layout.run * layout.interleave
+            text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"
+        case WgmmaAccumulator():
+            text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64"
+        case Blocked():
+            grid = " x ".join(map(str, layout.threads))
+            elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
+            text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
+            text += f" of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
+        case SplitColumns():
+            text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
+        case _:
+            pass
+    return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
+
+
+def _warpgroup_part(layout: WgmmaAccumulator) -> str:
+    """Which rows and columns of the tile a warpgroup holds."""
+    rows, cols = layout.rows // layout.along_m, layout.cols // layout.along_n
+    row = "g" if layout.along_n * layout.copies == 1 else f"(g % {layout.along_m})"
+    col = f"{cols} g" if layout.along_m == 1 else f"{cols} (g / {layout.along_m})"
+    held_rows = "all rows" if layout.along_m == 1 else f"rows {rows} {row} to {rows} {row} + {rows - 1}"
+    if layout.along_n == 1:
+        return f"warpgroup g holds {held_rows}"
+    return f"warpgroup g holds {held_rows} and columns {col} to {col} + {cols - 1}"
+
+
+def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOperandA) -> str:
+    """Which rows and columns of the tile a warp holds."""
+    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    if warps.n == 1:
+        return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
+    if isinstance(layout, MmaOperandA | MfmaOperandA):
+        return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
+    return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
