@@ -14,16 +14,15 @@ from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
-from tile2cu.emitter.sections import aligned_when, block_indices, kernel_expressions, pasted, setup
+from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, words
+from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.ops import MmaUnit
-from tile2cu.plan.registers import registers
 from tile2cu.plan.settled import Settled
-from tile2cu.plan.shared import shared_memory
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
@@ -35,6 +34,7 @@ from tile2cu.styles.tl.layouts import Layouts
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.registers import declarations
 from tile2cu.styles.tl.roles import Roles, work_types
+from tile2cu.styles.tl.setup import block_indices, setup
 from tile2cu.styles.tl.shared import Shared
 from tile2cu.styles.tl.tensor_map import TensorMap
 
@@ -220,16 +220,17 @@ def _launch_view(written: Written) -> LaunchView:
     settled, maps = written.settled, written.maps
     derived = derived_sizes(settled, _all_names(settled))
     printer = replace(written.printer, derived={each.value: written.printer.names(each.name) for each in derived})
-    plan, held = kernel(settled), registers(settled)
+    plan, constants = kernel(settled), Constants.of(settled)
+    held, memory = plan.registers, Shared(printer, constants)
     layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
     body = Body(
         Operations.of(printer, maps),
-        Constants.of(settled),
+        constants,
         settled.program.source.name,
         layouts.of_extents,
         layouts.of_tile,
     )
-    indices = tuple(block_indices(settled, printer)) if plan.persistent is not None else ()
+    indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
     start = _start(plan, body)
     roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
     leading = roles.views() if roles is not None else ()
@@ -239,15 +240,15 @@ def _launch_view(written: Written) -> LaunchView:
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
-        shared=Shared(printer, Constants.of(settled)).struct(shared_memory(settled)),
-        shared_bytes=settled.facts[settled.launch, SHARED_BUDGET].total,
+        shared=memory.struct(plan.memory),
+        shared_bytes=plan.memory.total,
         layouts=layouts.section(),
         comments=_above(settled, maps),
         template="class RowStart" if aligned_when(settled) else "",
         bounds=_bounds(settled, leading=bool(leading)),
         cluster=", ".join(map(str, settled.launch.cluster)),
         params=kernel_params(settled, printer, maps),
-        setup=setup(settled, printer),
+        setup=setup(plan, memory, printer),
         producer=leading,
         fragments=declarations(held, printer, layouts),
         body=done if plan.persistent is not None else (*done, *end),

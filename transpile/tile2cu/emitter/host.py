@@ -10,9 +10,10 @@ from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.sections import aligned_when, rule_of_rows, used_sizes
+from tile2cu.emitter.sections import aligned_when, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in, run_time_rows
 from tile2cu.emitter.view import HostLaunch, HostView
+from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import memories, viewed_tensors
 from tile2cu.styles.base.comments import rule_line

@@ -13,9 +13,9 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.core.schedule import Pipeline
-from tile2cu.emitter.sections import kernel_expressions
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
+from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped

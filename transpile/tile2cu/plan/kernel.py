@@ -2,16 +2,21 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING
+from tile2cu.analysis.sync_calls import is_cluster_barrier
+from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING, WORKSPACES
 from tile2cu.core.expr import Expr
-from tile2cu.core.program import Launch, walk_stmts
-from tile2cu.core.schedule import Persistent
+from tile2cu.core.program import Buffer, Launch, Scope, walk_stmts
+from tile2cu.core.schedule import Overlay, Persistent, Staging, Workspace
 from tile2cu.plan import roles
 from tile2cu.plan.body import Lowering
+from tile2cu.plan.grid import Grid, grid
 from tile2cu.plan.ops import Op
 from tile2cu.plan.order import exit_barrier
+from tile2cu.plan.registers import Registers, registers
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.shared import SharedMemory, SharedTile, overlay_of, shared_memory, shared_tile, staging_tiles
 from tile2cu.plan.structure import AwaitStaging, Block, Where
+from tile2cu.plan.tensors import TensorViews, tensor_views
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,13 +29,36 @@ class EarlyExit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kernel:
-    """What the threads of a launch do: first the `early` exit, then the producer and the others.
+class StartedBarriers:
+    """The user's barriers, which one thread initialises; a barrier shows them to all, of the cluster or of the block.
 
-    Those run the `body`, of a `persistent` kernel once a tile of work with `each_end` at its end, and `end` at last.
+    It is the user's own where his kernel begins with one (`shown_by_user`).
+    """
+
+    tiles: tuple[Buffer, ...]
+    in_cluster: bool
+    shown_by_user: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kernel:
+    """What a launch stands on, and what its threads do: first the `early` exit, then the producer and the others.
+
+    `shared` are the user's tiles and what shows them in other shapes, in `memory` with `staging` and `workspaces`; the
+    `overlay` says which lie in one place. The others run the `body`, of a `persistent` kernel once a tile of work with
+    `each_end` at its end, and `end` at last.
     """
 
     launch: Launch
+    grid: Grid
+    tensors: TensorViews
+    memory: SharedMemory
+    shared: tuple[SharedTile, ...]
+    staging: tuple[Staging, ...]
+    workspaces: tuple[Workspace, ...]
+    overlay: Overlay
+    barriers: StartedBarriers | None
+    registers: Registers
     early: EarlyExit | None
     producer: roles.Producer | None
     persistent: Persistent | None
@@ -46,6 +74,15 @@ def kernel(settled: Settled) -> Kernel:
     left = next((stmt for stmt in walk_stmts(launch.body) if facts.get(stmt, STORE_OUTSTANDING)), None)
     return Kernel(
         launch=launch,
+        grid=grid(settled),
+        tensors=tensor_views(settled),
+        memory=shared_memory(settled),
+        shared=tuple(shared_tile(tile, settled) for tile in launch.tiles if tile.scope is Scope.SHARED),
+        staging=staging_tiles(settled),
+        workspaces=facts[launch, WORKSPACES],
+        overlay=overlay_of(settled),
+        barriers=_barriers(launch),
+        registers=registers(settled),
         early=None
         if idle is None
         else EarlyExit(
@@ -59,3 +96,9 @@ def kernel(settled: Settled) -> Kernel:
         each_end=tuple(exit_barrier(settled)),
         end=() if left is None else (AwaitStaging(source=left, again=False),),
     )
+
+
+def _barriers(launch: Launch) -> StartedBarriers | None:
+    tiles = tuple(tile for tile in launch.tiles if tile.scope is Scope.BARRIER)
+    shown = bool(launch.body) and is_cluster_barrier(launch.body[0])
+    return StartedBarriers(tiles=tiles, in_cluster=bool(launch.cluster), shown_by_user=shown) if tiles else None

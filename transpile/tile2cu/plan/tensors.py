@@ -68,3 +68,22 @@ def tensor_view(tensor: Buffer, settled: Settled) -> TensorView:
         alignment=facts[tensor, ROW_ALIGNMENT],
         by_instance=facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorViews:
+    """The tensors that a kernel reaches by pointer, and the rules that decided what is checked, and of their rows."""
+
+    views: tuple[TensorView, ...]
+    bounds_rule: str
+    rows_rule: str
+
+
+def tensor_views(settled: Settled) -> TensorViews:
+    """The tensors that the kernel reaches by pointer."""
+    found = viewed_tensors(settled)
+    return TensorViews(
+        views=tuple(tensor_view(tensor, settled) for tensor in found),
+        bounds_rule=settled.facts.rule(found[0], BOUNDS_CHECKED) if found else "",
+        rows_rule=settled.facts.rule(found[0], ROW_ALIGNMENT) if found else "",
+    )

@@ -111,7 +111,7 @@ class Copies:
             return "full"
         names = self.printer.names
         published = f", {names('__turn')}" if op.publishes else ""
-        return f"{names(f'{op.dst.name}_ring')}.acquire({self.printer.turn_of(op.dst)}{published})"
+        return f"{names(f'{op.dst.name}_ring')}.acquire({self.printer.counts[op.dst.name]}{published})"
 
 
 def _call(name: str, *arguments: str, template: str = "") -> Mapping[str, str]:

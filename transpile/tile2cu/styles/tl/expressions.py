@@ -83,6 +83,7 @@ class Printer:
     names: Names
     bounds: Bounds
     slots: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)  # how many iterations a tile's ring has counted
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
     vector: int = 1  # the elements of a packet, where they are neighbours
@@ -156,10 +157,6 @@ class Printer:
         name = self.names(buffer.name)
         slot = self.slots.get(buffer.name)
         return f"{name}[{slot}]" if slot else name
-
-    def turn_of(self, buffer: Buffer) -> str:
-        """The turn whose slot a tile prints with."""
-        return self.slots[buffer.name].split(" % ")[0].strip("()")
 
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""

@@ -62,11 +62,12 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     before = "before + " if of.persistent else ""  # a ring counts the iterations of all tiles of work
     first_before = f"{before}round + " if told else before  # and a stage that ends a tile of work
     if told and of.loading:  # who finds the iterations counts them there
-        turn, counted, first_counted = "before", "before", "(before + round)"
+        turn, counted, first_counted = "before", "before", "before + round"
     else:
-        counted, first_counted = (f"({each}{turn})" if of.persistent else turn for each in (before, first_before))
-    printer.slots |= {tile.name: slot or f"{counted} % {stages}" for tile in of.tiles}
-    printer.slots |= {tile.name: f"{first_counted} % {stages}" for tile in of.published}
+        counted, first_counted = f"{before}{turn}", f"{first_before}{turn}"
+    printer.counts = {tile.name: first_counted if tile in of.published else counted for tile in of.tiles}
+    stage = {name: f"({count})" if " " in count else count for name, count in printer.counts.items()}
+    printer.slots |= {tile.name: slot or f"{stage[tile.name]} % {stages}" for tile in of.tiles}
     yield Texts(
         turn=turn,
         slot=slot,

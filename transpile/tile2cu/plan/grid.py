@@ -1,0 +1,96 @@
+"""Where a block's tile of work lies in the grid, and in which order blocks take them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from tile2cu.analysis.accesses import expressions
+from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER
+from tile2cu.core.expr import Expr, Var, walk
+from tile2cu.core.program import Swizzle, walk_stmts
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import viewed_tensors
+
+
+class Across(Enum):
+    """What a panel of tiles is made of."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongestFirst:
+    """Tiles with the most iterations first; `least` that differ in other indices at a time."""
+
+    least: int
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPanels:
+    """Panels of up to `size` rows or columns; of clusters, or a stretch to each of `dies`. No rule: the user's own."""
+
+    size: int
+    across: Across
+    cluster: tuple[int, ...]
+    dies: int
+    rule: str
+
+
+TileOrder = LongestFirst | InPanels
+_ASKED = {"row": Across.ROWS, "col": Across.COLUMNS, "column": Across.COLUMNS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The block's indices by axis, None where nothing reads one, and the order of tiles where it is not the grid's own.
+
+    In a `persistent` kernel they are those of the tile of work that a block is at.
+    """
+
+    indices: tuple[Var | None, ...]
+    order: TileOrder | None
+    persistent: bool
+
+
+def grid(settled: Settled) -> Grid:
+    """The grid of a launch."""
+    read = {part for expr in kernel_expressions(settled) for part in walk(expr) if isinstance(part, Var)}
+    return Grid(
+        indices=tuple(block if block in read else None for block in settled.launch.blocks),
+        order=_order(settled),
+        persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
+    )
+
+
+def kernel_expressions(settled: Settled) -> Iterator[Expr]:
+    """Every expression that the kernel itself evaluates, the extents of its tensors included."""
+    for stmt in walk_stmts(settled.launch.body):
+        yield from expressions(stmt)
+    for tensor in viewed_tensors(settled):
+        yield from tensor.shape
+        yield from tensor.strides or ()
+    for let in settled.launch.prelude:
+        yield let.value
+
+
+def used_sizes(settled: Settled) -> tuple[Var, ...]:
+    """The run-time sizes that the kernel needs as arguments."""
+    read = {part for expr in kernel_expressions(settled) for part in walk(expr)}
+    return tuple(size for size in settled.program.sizes if size in read)
+
+
+def _order(settled: Settled) -> TileOrder | None:
+    launch, facts = settled.launch, settled.facts
+    longest = facts.get(launch, TILE_ORDER)
+    if longest is not None:
+        return LongestFirst(least=longest.least, rule=facts.rule(launch, TILE_ORDER))
+    asked = next((stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Swizzle)), None)
+    if asked is not None and len(launch.grid) > 1:
+        return InPanels(size=asked.panel, across=_ASKED[asked.order], cluster=launch.cluster, dies=1, rule="")
+    size = facts.get(launch, RASTER_GROUP)
+    if size is None:
+        return None
+    rule = facts.rule(launch, RASTER_GROUP)
+    return InPanels(size=size, across=Across.ROWS, cluster=launch.cluster, dies=settled.target.dies, rule=rule)

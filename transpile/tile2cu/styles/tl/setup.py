@@ -1,0 +1,111 @@
+"""What a kernel begins with: tensors, names of shared tiles, barriers, the block's indices."""
+
+from collections.abc import Iterator
+
+from tile2cu.plan.grid import Across, Grid, InPanels, LongestFirst, TileOrder
+from tile2cu.plan.kernel import Kernel, StartedBarriers
+from tile2cu.plan.tensors import TensorViews
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.shared import Shared, place_of
+from tile2cu.styles.tl.tensors import parameter
+
+_PANELS = {Across.ROWS: "rows", Across.COLUMNS: "columns"}
+
+
+def setup(plan: Kernel, shared: Shared, printer: Printer) -> tuple[Declaration, ...]:
+    """Views of the tensors, names for the shared tiles, and the block's indices."""
+    names = printer.names
+    declared = [Declaration(parameter(view, printer)) for view in plan.tensors.views]
+    if declared:
+        declared[0] = Declaration(declared[0].text, tuple(_about(plan.tensors)))
+    for each in plan.shared:
+        if each.tile.of is not None:
+            declared.append(shared.view(each))
+        else:
+            declared.append(_named(each.tile.name, plan, printer))
+    declared += [_named(staging.name, plan, printer) for staging in plan.staging]
+    declared += [_named(space.name, plan, printer) for space in plan.workspaces]
+    declared += _started(plan.barriers, printer) if plan.barriers is not None else []
+    declared += [] if plan.grid.persistent else block_indices(plan.grid, printer)
+    for let in plan.launch.prelude:
+        value = printer.text(let.value, let.var.dtype)
+        declared.append(Declaration(f"const {let.var.dtype.cpp} {names(let.var.name)} = {value};"))
+    return tuple(declared)
+
+
+def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
+    """The block's indices, or those of the tile of work that a block of a persistent kernel is at."""
+    order = _call(grid.order) if grid.order is not None else ("place_of", "") if grid.persistent else None
+    ordered = 2 if isinstance(grid.order, InPanels) else 3
+    block = printer.names.fresh("block") if order else ""
+    places = [
+        f"{printer.names(index.name)} = "
+        + (f"{block}.{'xyz'[axis]}" if order and axis < ordered else f"blockIdx.{'xyz'[axis]}")
+        for axis, index in enumerate(grid.indices)
+        if index is not None
+    ]
+    declared = (Declaration(f"const int {', '.join(places)};"),) if places else ()
+    if order is None:
+        return declared
+    call, about = order
+    arguments = "tile, tiles" if grid.persistent else ""
+    comments = tuple(wrapped(about, BODY_WIDTH)) if about else ()
+    return (Declaration(f"const auto {block} = {tl.NAMESPACE}{call}({arguments});", comments), *declared)
+
+
+def _named(name: str, plan: Kernel, printer: Printer) -> Declaration:
+    return Declaration(f"auto& {printer.names(name)} = {place_of(name, plan.overlay, printer.names)};")
+
+
+def _about(tensors: TensorViews) -> Iterator[str]:
+    """What the marks on the tensors' extents and rows mean."""
+    if any(any(view.checked) for view in tensors.views):
+        about = "ragged: accesses may reach past this extent; there, reads give zero and writes are dropped"
+        yield f"{about}  [{tensors.bounds_rule}]"
+    if any(view.alignment for view in tensors.views):
+        about = "RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once"
+        yield f"{about}  [{tensors.rows_rule}]"
+    asked = {view.by_instance for view in tensors.views if not view.alignment}
+    if asked:
+        ways = {True: "the launcher chooses", False: "copies choose their width"}
+        how = ways[asked.pop()] if len(asked) == 1 else "the launcher chooses, or copies do"
+        yield f"A run-time size decides where rows start: {how}  [{tensors.rows_rule}]"
+
+
+def _started(barriers: StartedBarriers, printer: Printer) -> Iterator[Declaration]:
+    """Names for the user's barriers, and their initialisation, which a barrier then shows to all threads."""
+    shown = f"{tl.SYNC_CLUSTER if barriers.in_cluster else tl.SYNC_BLOCK}()"
+    for tile in barriers.tiles:
+        name = printer.names(tile.name)
+        yield Declaration(f"auto& {name} = {tl.SHARED}<Shared>().{name};")
+    for number, tile in enumerate(barriers.tiles):
+        about = (f"One thread initialises the barriers; {shown} shows them to all",) if not number else ()
+        counts = ", ".join(map(str, tile.arrivals))
+        yield Declaration(f"{tl.MBARRIER_START}({printer.names(tile.name)}, {{{counts}}});", about)
+    if not barriers.shown_by_user:
+        yield Declaration(f"{shown};")
+
+
+def _call(order: TileOrder) -> tuple[str, str]:
+    """(call, what it does) of the order in which blocks take their tiles."""
+    if isinstance(order, LongestFirst):
+        return f"longest_first<{order.least}>", (
+            "blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ "
+            f"in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors meet in "
+            f"L2  [{order.rule}]"
+        )
+    kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
+    if order.dies > 1:
+        return f"panel_order<{order.size}, {tl.PANELS}::{kind}, {order.dies}>", (
+            f"the hardware deals blocks to {order.dies} dies in turn, each with its own L2: each die takes a stretch "
+            f"of the tiles, in panels of {order.size} {kind}, so that its operands meet there{reason}"
+        )
+    who = "clusters" if order.cluster else "blocks"
+    about = f"{who} take their tiles in panels of up to {order.size} {kind}, so that their operands meet in L2{reason}"
+    if order.cluster:
+        wide, high, _ = order.cluster
+        return f"panel_order_of_clusters<{order.size}, {tl.PANELS}::{kind}, {wide}, {high}>", about
+    return f"panel_order<{order.size}, {tl.PANELS}::{kind}>", about
