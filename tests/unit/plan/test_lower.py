@@ -1,6 +1,7 @@
 """What statements become, whatever the style: MMAs, reductions, barriers with their hazards."""
 
 from tests.unit.plan.lowered import example, statements
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.plan import claims, ops
 
 HOPPER = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": False}
@@ -10,7 +11,7 @@ def test_a_gemm_on_sm_80_accumulates_by_warps_and_needs_no_wait() -> None:
     plan = example("gemm_relu.py", "cuda:sm_80")
     cleared, *_, mma, _, _ = plan.ops  # then the ReLU, and the copy of the result
     assert isinstance(cleared, ops.Fill) and cleared.clears and cleared.tile.buffer.name == "C_local"
-    assert isinstance(mma, ops.Mma) and mma.unit is ops.MmaUnit.WARP
+    assert isinstance(mma, ops.Mma) and mma.instruction.unit is MmaUnit.WARP
     assert [tile.buffer.name for tile in (mma.a, mma.b, mma.c)] == ["A_shared", "B_shared", "C_local"]
     assert not mma.overwrites and mma.overwrites_if is None and not mma.starts
 
@@ -18,7 +19,8 @@ def test_a_gemm_on_sm_80_accumulates_by_warps_and_needs_no_wait() -> None:
 def test_a_gemm_on_sm_90a_runs_on_warpgroups() -> None:
     plan = example("gemm_relu.py", "cuda:sm_90a", block_N=256, block_K=64, threads=256)
     (mma,) = plan.of(ops.Mma)
-    assert mma.unit is ops.MmaUnit.WARPGROUP and mma.instruction.startswith("wgmma.m64n256k16")
+    assert mma.instruction.unit is MmaUnit.WARPGROUP
+    assert (mma.instruction.m, mma.instruction.n, mma.instruction.k) == (64, 256, 16)
     assert not plan.of(ops.Barrier)  # the producer's pipeline orders its loads
 
 

@@ -4,6 +4,7 @@ from types import NoneType
 
 from tile2cu.core.expr import Expr
 from tile2cu.core.facts import Key, Rejected, candidate
+from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.layout import FragmentLayout, SharedLayout, Warps
 from tile2cu.core.program import (
     AtomicTile,
@@ -57,7 +58,9 @@ SHARED_LAYOUT: Key[SharedLayout] = Key(
 )
 WARPS: Key[Warps] = Key("warps", "how the warps partition a GEMM along M and N", Gemm, Warps)
 BLOCK_WARPS: Key[int] = Key("warps", "warps of a block", Launch, int)
-INSTRUCTION: Key[str] = Key("instruction", "the MMA instruction, with its shape and types, or `fma`", Gemm, str)
+INSTRUCTION: Key[MmaInstruction] = Key(
+    "instruction", "the MMA instruction, with its shape and types, or `fma`", Gemm, MmaInstruction
+)
 EXPLICIT_WGMMA: Key[bool] = Key(
     "wgmma", "the GEMM runs on wgmma in a kernel that assigns its groups of threads itself", Gemm, bool
 )

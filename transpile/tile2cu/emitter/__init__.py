@@ -8,6 +8,7 @@ from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.decisions import BARRIER, INSTRUCTION, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, negated, walk
+from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
@@ -21,7 +22,6 @@ from tile2cu.emitter.view import KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
-from tile2cu.plan.ops import MmaUnit
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
@@ -208,12 +208,17 @@ def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
     """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
     first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
     types = {
-        str(each.facts[op, INSTRUCTION]).split(".", 2)[2]
+        _types_of(each.facts[op, INSTRUCTION])
         for each in launches
         for op in walk_stmts(each.launch.body)
         if isinstance(op, Gemm) and unit_of(op, each.facts) is MmaUnit.WARPGROUP
     }
     return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
+
+
+def _types_of(instruction: MmaInstruction) -> str:
+    """The types of an instruction's accumulator and operands, as the table of headers has them."""
+    return f"{instruction.accumulator}.{instruction.operands[0]}"
 
 
 def _launch_view(written: Written) -> LaunchView:

@@ -7,6 +7,7 @@ from tile2cu.analysis.accesses import expressions
 from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS, THREAD_LOCAL_SUM
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, walk
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -113,8 +114,8 @@ def _order(settled: Settled) -> Iterator[str]:
     """What headers/tl does, a sentence for each kind of sum; whatever the sizes, each run does the same."""
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
-            instruction = str(settled.facts[op, INSTRUCTION])
-            if instruction == "fma":
+            instruction = settled.facts[op, INSTRUCTION]
+            if instruction.unit is MmaUnit.FMA:
                 yield "products: along k upwards, one at a time"
             else:
                 yield f"products: along k upwards, one {instruction} after the other, which adds its own k as it does"

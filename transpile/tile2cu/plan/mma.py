@@ -12,10 +12,11 @@ from tile2cu.core.decisions import (
     WAVE_PRIORITY,
 )
 from tile2cu.core.facts import Facts
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Await, Gemm, Region, Stmt
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.operands import Tile
-from tile2cu.plan.ops import ClearIf, Mma, MmaUnit, MmaWait, WaitPoint
+from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.settled import Settled
 
 
@@ -23,7 +24,7 @@ def mma(op: Gemm, settled: Settled) -> Mma:
     """The MMA of a GEMM statement."""
     facts = settled.facts
     in_flight = facts.get(op, AWAITED_AT) is not None or facts.get(op, RETIRED) is not None
-    unit = unit_of(op, facts)
+    instruction = facts[op, INSTRUCTION]
     metadata = _operand(op.metadata, transposed=op.transpose_metadata) if op.metadata is not None else None
     return Mma(
         source=op,
@@ -32,11 +33,10 @@ def mma(op: Gemm, settled: Settled) -> Mma:
         b=_operand(op.b, transposed=op.transpose_b),
         c=_operand(op.c),
         metadata=metadata,
-        unit=unit,
-        instruction=facts[op, INSTRUCTION],
+        instruction=instruction,
         starts=in_flight and metadata is None,
         overwrites=op.clear,
-        overwrites_if=op.clear_if if unit is MmaUnit.WARPGROUP else None,
+        overwrites_if=op.clear_if if instruction.unit is MmaUnit.WARPGROUP else None,
         priority=facts.get(op, WAVE_PRIORITY) or 0,
     )
 
@@ -73,10 +73,7 @@ def wait_asked(stmt: Await, settled: Settled) -> MmaWait:
 
 def unit_of(op: Gemm, facts: Facts) -> MmaUnit:
     """What multiplies."""
-    instruction = facts[op, INSTRUCTION]
-    if instruction.startswith("wgmma"):
-        return MmaUnit.WARPGROUP
-    return MmaUnit.FMA if instruction == "fma" else MmaUnit.WARP
+    return facts[op, INSTRUCTION].unit
 
 
 def _operand(region: Region, *, transposed: bool = False) -> Tile:
@@ -101,6 +98,5 @@ def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
     if unit_of(op, settled.facts) is MmaUnit.FMA:
         yield NoTensorCore(rule=rule, arch=arch, types=types)
         return
-    _, _, through = instruction.partition(" through ")
-    if through:
-        yield Widened(rule=rule, arch=arch, types=types, through=through)
+    if instruction.through is not None:
+        yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.core.expr import Expr
+from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer, Reduction, Stmt
 from tile2cu.plan.claims import Claim
 from tile2cu.plan.operands import Threads, Tile
@@ -66,14 +67,6 @@ class Scan(Op):
     threads: Threads
 
 
-class MmaUnit(Enum):
-    """What multiplies: a warp's or a wave's matrix instructions, a warpgroup's asynchronous ones, or FMA."""
-
-    FMA = "fma"
-    WARP = "warp"
-    WARPGROUP = "warpgroup"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mma(Op):
     """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
@@ -87,8 +80,7 @@ class Mma(Op):
     b: Tile
     c: Tile
     metadata: Tile | None
-    unit: MmaUnit
-    instruction: str
+    instruction: MmaInstruction
     starts: bool
     overwrites: bool
     overwrites_if: Expr | None

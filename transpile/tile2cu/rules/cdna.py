@@ -17,6 +17,7 @@ from tile2cu.core.decisions import (
     WAVE_PRIORITY,
     WAVES_PER_SIMD,
 )
+from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
@@ -25,6 +26,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import ahead_pipeline, pipeline_of, slots_of, staged_pipeline_of
 from tile2cu.rules.warps import mfma_of, on_fma
+from tile2cu.targets import Mfma
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")
@@ -73,7 +75,20 @@ def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
     row = mfma_of(op, context)
     if row is not None:
         check_k(op, row)
-        yield op, INSTRUCTION, f"{row.name} through {row.through}" if row.through else row.name
+        yield op, INSTRUCTION, _instruction(row)
+
+
+def _instruction(row: Mfma) -> MmaInstruction:
+    return MmaInstruction(
+        name=row.name,
+        unit=MmaUnit.WARP,
+        m=row.size,
+        n=row.size,
+        k=row.k,
+        operands=row.operands,
+        accumulator=row.accumulator,
+        through=row.through,
+    )
 
 
 @rule(

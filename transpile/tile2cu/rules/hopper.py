@@ -26,6 +26,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import Key, rejected
+from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.layout import WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import (
     Buffer,
@@ -178,7 +179,19 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
         columns = min(op.mnk[1] // context.facts[op, WARPS].n, MOST_COLUMNS)
         row = instruction_of(op, context)
         assert row is not None, "a product that wgmma does not take runs on mma.sync"
-        yield op, INSTRUCTION, f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}"
+        yield (
+            op,
+            INSTRUCTION,
+            MmaInstruction(
+                name=f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}",
+                unit=MmaUnit.WARPGROUP,
+                m=64,
+                n=columns,
+                k=row.k,
+                operands=(row.operand, row.operand),
+                accumulator=row.accumulator,
+            ),
+        )
 
 
 @rule(

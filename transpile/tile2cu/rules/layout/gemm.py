@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from tile2cu.core.decisions import EXPLICIT_WGMMA, INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARP_SPECIALISED, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
+from tile2cu.core.instruction import MmaInstruction, MmaUnit
+from tile2cu.core.instruction import fma as fma_of
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
 from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
@@ -39,7 +41,7 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     row = mma_of(op, context)
     if context.facts.get(op, INSTRUCTION) is None and row is not None:  # not on wgmma
         check_k(op, row)
-        yield op, INSTRUCTION, _name(row)
+        yield op, INSTRUCTION, _instruction(row)
 
 
 @rule(
@@ -74,7 +76,7 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
         return
     _refuse_sparse(op, context)
     _refuse_fma_in_registers(op, context)
-    yield op, INSTRUCTION, "fma"
+    yield op, INSTRUCTION, fma_of(op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype)
     m, n, k = op.mnk
     if too_small_for_tensor_cores(op, context):
         because = f"{m} x {n} x {k} is less than an instruction takes along one of them"
@@ -142,7 +144,7 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
 
 
 def _on_mma_sync(op: Gemm, context: Context) -> bool:
-    return str(context.facts[op, INSTRUCTION]).startswith("mma.")
+    return context.facts[op, INSTRUCTION].name.startswith("mma.")
 
 
 def check_k(op: Gemm, found: Mma | Mfma) -> None:
@@ -215,7 +217,16 @@ def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuErr
     )
 
 
-def _name(row: Mma) -> str:
-    through = f" through {row.through}" if row.through else ""
+def _instruction(row: Mma) -> MmaInstruction:
     sparse = ".sp" if row.sparse else ""
-    return f"mma{sparse}.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}{through}"
+    return MmaInstruction(
+        name=f"mma{sparse}.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}",
+        unit=MmaUnit.WARP,
+        m=row.m,
+        n=row.n,
+        k=row.k,
+        operands=(row.operand, row.operand),
+        accumulator=row.accumulator,
+        through=row.through,
+        sparse=row.sparse,
+    )

@@ -14,6 +14,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.facts import rejected
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
 from tile2cu.rules.cdna import reads_wide_rows
@@ -178,7 +179,7 @@ def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
     """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
     if on_fma(op, context) or context.target.mfma:
         return on_fma(op, context)  # on AMD lanes read pieces of rows, whichever way K lies
-    on_wgmma = str(context.facts[op, INSTRUCTION]).startswith("wgmma")
+    on_wgmma = context.facts[op, INSTRUCTION].unit is MmaUnit.WARPGROUP
     return not on_wgmma and gathers_on_mma(op, is_a=is_a)
 
 

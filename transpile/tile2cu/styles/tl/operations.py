@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.plan import copy_ops, ops
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
@@ -109,7 +110,7 @@ class Operations:
 
     def _mma(self, op: ops.Mma) -> StatementView:
         arguments = [self.operands.tile(op.a), self.operands.tile(op.b), self.operands.tile(op.c)]
-        name = "gemm_fma" if op.unit is ops.MmaUnit.FMA else "gemm"
+        name = "gemm_fma" if op.instruction.unit is MmaUnit.FMA else "gemm"
         if op.metadata is not None:
             name = "gemm_sparse"
             arguments.insert(1, self.operands.tile(op.metadata))
